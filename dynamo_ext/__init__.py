@@ -1,0 +1,54 @@
+"""dynamo_ext: the notebook workbench for PyTorch compiler backends.
+
+``%load_ext dynamo_ext`` adds the ``%%dynamo`` and ``%dynamo`` magics; the same contexts work
+without a notebook through ``optimize`` and ``run``. Importing this package imports neither torch
+nor a backend: each name below loads what it needs when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from dynamo_ext.capture.session import last_report, optimize, run
+    from dynamo_ext.records import Report
+
+__all__ = ["Report", "last_report", "load_ipython_extension", "optimize", "run"]
+__version__ = "0.1.0"
+
+_LAZY = {
+    "Report": "dynamo_ext.records",
+    "last_report": "dynamo_ext.capture.session",
+    "optimize": "dynamo_ext.capture.session",
+    "run": "dynamo_ext.capture.session",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds
+    module = _LAZY.get(name)
+    if module is None:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    import importlib
+
+    return getattr(importlib.import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """``%load_ext dynamo_ext``: add the magics and their completion."""
+    from dynamo_ext.magics.dynamo import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """``%unload_ext dynamo_ext``: take everything out again."""
+    from dynamo_ext.magics.dynamo import unload
+
+    unload(shell)

@@ -1,0 +1,83 @@
+"""What happens inside a backend, told to whoever recorded the graph.
+
+Backends know nothing of reports: they write to the journal of the graph being compiled. A
+recorder makes one per captured graph (``active``); without one, fallbacks become warnings, so
+that a plain ``torch.compile(backend="dx_onnxrt")`` is not silent either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import warnings
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from dynamo_ext.errors import FallbackWarning
+from dynamo_ext.records import Fallback, FallbackScope, FallbackStage, Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Journal:
+    """The partitions and fallbacks of one captured graph, for as long as its code lives.
+
+    ``loud`` journals also warn. Backend code keeps a reference, so that a failure in a later
+    call lands in the same place.
+    """
+
+    def __init__(self, graph: str = "", *, loud: bool = False) -> None:
+        self.graph = graph
+        self.loud = loud
+        self.normalised = 0
+        self.partitions: dict[str, Partition] = {}
+        self.fallbacks: dict[tuple[str, ...], Fallback] = {}
+
+    def add_partition(self, partition: Partition) -> None:
+        """Add a partition, or replace the one of the same name (an engine was built anew)."""
+        self.partitions[partition.name] = partition
+
+    def add_fallback(  # noqa: PLR0913 - a record's fields, by keyword
+        self,
+        stage: FallbackStage,
+        scope: FallbackScope,
+        *,
+        partition: str = "",
+        operator: str = "",
+        error: BaseException | None = None,
+        message: str = "",
+        remedy: str = "",
+    ) -> None:
+        """Record that ``stage`` failed and that eager takes over; equal ones are counted."""
+        subject = f"{self.graph}:{partition}" if partition else self.graph
+        text = message or (str(error).strip() if error else "")
+        name = type(error).__name__ if error else ""
+        key = (stage, scope, subject, operator, name, text)
+        known = self.fallbacks.get(key)
+        if known:
+            self.fallbacks[key] = dataclasses.replace(known, count=known.count + 1)
+            return
+        self.fallbacks[key] = Fallback(stage, scope, subject, operator, name, text, remedy)
+        if self.loud:
+            what = operator or subject or scope
+            note = f"{stage}: {what} runs eagerly: {name + ': ' if name else ''}{text} {remedy}"
+            warnings.warn(note.rstrip(), FallbackWarning, stacklevel=2)
+
+
+_current: ContextVar[Journal | None] = ContextVar("dynamo_ext_journal", default=None)
+
+
+def current() -> Journal:
+    """The journal of the graph being compiled, or a new loud one where nobody records."""
+    return _current.get() or Journal(loud=True)
+
+
+@contextlib.contextmanager
+def active(journal: Journal) -> Iterator[Journal]:
+    """Make ``journal`` the one that backends write to while a graph compiles."""
+    token = _current.set(journal)
+    try:
+        yield journal
+    finally:
+        _current.reset(token)

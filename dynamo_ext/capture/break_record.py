@@ -1,0 +1,82 @@
+"""Graph breaks and capture failures, read out of torch's messages.
+
+Since torch 2.8 every message follows one template: the reason, ``Explanation:``, ``Hint:`` lines,
+``Developer debug context:`` and a link that ends in the registry id (torch/_dynamo/exc.py,
+``format_graph_break_message``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dynamo_ext.records import GraphBreak, SourceLine
+
+_LINK = re.compile(r"(?P<link>https://\S*?/(?P<id>gb\d{4})\.html)")
+_FIELD = re.compile(r"^\s*(?P<name>Explanation|Hint|Developer debug context):\s*(?P<text>.*)$")
+_NOISE = ("Please report an issue to PyTorch", "Set TORCHDYNAMO_VERBOSE", "from user code")
+
+
+@dataclass(frozen=True)
+class BreakMessage:
+    """The parts of torch's message; ``context`` is what its developers ask for."""
+
+    reason: str
+    explanation: str
+    hints: tuple[str, ...]
+    context: str
+    registry_id: str
+    link: str
+
+
+def parse_message(text: str) -> BreakMessage:
+    """Split a graph-break message into its parts; unknown layouts become the reason alone."""
+    link = _LINK.search(text)
+    body = text[: link.start()] if link else text
+    body = body.split("\n\nfrom user code")[0].split("\nfrom user code")[0]
+    reason: list[str] = []
+    fields: dict[str, list[str]] = {"Explanation": [], "Hint": [], "Developer debug context": []}
+    current: list[str] = reason
+    for line in body.splitlines():
+        found = _FIELD.match(line)
+        if found:
+            current = fields[found["name"]]
+            current.append(found["text"].strip())
+        elif line.strip().startswith(("For more details about this graph break", "Set TORCH")):
+            current = []
+        elif not line.strip():
+            continue
+        elif current is reason or not current:
+            current.append(line.strip())
+        else:
+            current[-1] = f"{current[-1]} {line.strip()}".strip()
+    hints = tuple(h for h in fields["Hint"] if h and not h.startswith(_NOISE))
+    return BreakMessage(
+        " ".join(reason) or "unknown reason",
+        " ".join(fields["Explanation"]),
+        hints,
+        " ".join(fields["Developer debug context"]),
+        link["id"] if link else "",
+        link["link"] if link else "",
+    )
+
+
+def graph_break(
+    text: str, line: SourceLine | None, stack: tuple[SourceLine, ...]
+) -> GraphBreak:
+    """The record of one break; the user's line and the stack come from the caller."""
+    message = parse_message(text)
+    return GraphBreak(
+        message.registry_id,
+        _PLAIN_REASONS.get(message.reason, message.reason),
+        message.explanation,
+        message.hints,
+        message.link,
+        line,
+        stack,
+    )
+
+
+_PLAIN_REASONS = {
+    "step_unsupported": "Dynamo cannot trace this instruction (often `del` of a global name)",
+}

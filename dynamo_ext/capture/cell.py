@@ -1,0 +1,311 @@
+"""A cell's text as segments that run one after the other in the user's namespace.
+
+TorchDynamo does not trace module code, so runs of ordinary statements become functions. Each
+such function declares every name it stores ``global``: reads, writes, deletions, exceptions
+half-way and functions that look at the namespace then behave exactly as in a plain cell,
+because it *is* the namespace they use. What Python treats differently inside a function
+(definitions, imports, annotations, ``locals()``, ``exec``) stays module code, statement by
+statement, as IPython itself runs a cell.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import types
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from dynamo_ext.errors import CellError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    # codeop's and IPython's compilers share this shape: (tree, file name, mode) -> code
+    Compiler = Callable[[ast.AST, str, str], types.CodeType]
+
+SEGMENT_NAME = "<module>"
+Interactivity = Literal["all", "last", "last_expr", "none", "last_expr_or_assign"]
+
+_FUNCTION = "__dynamo_ext_segment__"
+_FRAME_READERS = frozenset(
+    {"locals", "vars", "dir", "exec", "eval", "globals", "get_ipython", "breakpoint", "super"}
+)
+_DEFINITIONS = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Global,
+    ast.AnnAssign,
+    ast.Delete,
+)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a cell with one way to run it.
+
+    ``code`` is a function's code (``traced``), a module's code, or ``None`` where Python itself
+    refuses the statement: compiling it again at its turn raises what a plain cell raises.
+    ``displays`` says that the function's value goes to the display hook.
+    """
+
+    code: types.CodeType | None
+    traced: bool
+    displays: bool
+    first_line: int
+    last_line: int
+    tree: ast.AST = field(repr=False)
+    mode: str = "exec"
+
+
+@dataclass(frozen=True)
+class CellProgram:
+    """What a cell's text becomes. ``source`` keeps the editor's line numbers."""
+
+    source: str
+    filename: str
+    segments: tuple[Segment, ...]
+
+    @property
+    def codes(self) -> tuple[types.CodeType, ...]:
+        """The code objects that Dynamo may hold compiled versions of."""
+        return tuple(s.code for s in self.segments if s.traced and s.code is not None)
+
+
+def build_program(
+    source: str,
+    filename: str,
+    compiler: Compiler,
+    *,
+    interactivity: str = "last_expr",
+    transform: Callable[[ast.Module], ast.Module] = lambda tree: tree,
+) -> CellProgram:
+    """Divide a cell into segments.
+
+    Parameters
+    ----------
+    source
+        Python source (IPython syntax already translated) whose line numbers are the editor's.
+    filename
+        The name for code objects; tracebacks and ``inspect.getsource`` look it up.
+    compiler
+        ``compile``-like; the shell's own, so that ``from __future__`` carries over.
+    interactivity
+        IPython's ``ast_node_interactivity``.
+    transform
+        The shell's AST transformers.
+
+    Raises
+    ------
+    SyntaxError
+        As a plain cell raises it.
+    CellError
+        For an empty cell, and for top-level ``await``.
+    """
+    tree = compile(source, filename, "exec", ast.PyCF_ONLY_AST | _future_flags(compiler))
+    tree = transform(tree)
+    if not tree.body:
+        msg = "There is no code in this cell."
+        raise CellError(msg, "Put the code to run under the %%dynamo line.")
+    _refuse_await(tree)
+    parts = list(_divide(_displayed(tree.body, interactivity), filename, compiler))
+    return CellProgram(source, filename, tuple(parts))
+
+
+def _future_flags(compiler: Any) -> int:  # noqa: ANN401 - codeop.Compile, which has no type
+    return int(getattr(compiler, "flags", 0)) & ~ast.PyCF_ONLY_AST
+
+
+def _refuse_await(tree: ast.Module) -> None:
+    for node in _own_scope(tree):
+        waits = isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)) or (
+            isinstance(node, ast.comprehension) and node.is_async
+        )
+        if waits:
+            line = getattr(node, "lineno", 0)
+            where = f" (line {line})" if line else ""
+            msg = f"A %%dynamo cell cannot await at top level{where}."
+            raise CellError(msg, "Await it in a plain cell, and use the result here.")
+
+
+def _own_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node that runs in this scope: nested functions, lambdas and class bodies excepted."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, _SCOPES):
+            yield from _own_scope(child)
+
+
+def _displayed(body: Sequence[ast.stmt], interactivity: str) -> list[tuple[ast.stmt, bool]]:
+    """Each statement, and whether its value is shown (IPython's ``run_ast_nodes``)."""
+    nodes = list(body)
+    last = nodes[-1]
+    if interactivity == "last_expr_or_assign":
+        name = _assigned_name(last)
+        if name is not None:
+            shown = ast.Expr(ast.Name(name, ast.Load()))
+            ast.copy_location(shown, last)
+            nodes.append(ast.fix_missing_locations(shown))
+        interactivity = "last_expr"
+    if interactivity == "all":
+        return [(node, True) for node in nodes]
+    if interactivity == "last" or (
+        interactivity == "last_expr" and isinstance(nodes[-1], ast.Expr)
+    ):
+        return [(node, False) for node in nodes[:-1]] + [(nodes[-1], True)]
+    return [(node, False) for node in nodes]
+
+
+def _assigned_name(node: ast.stmt) -> str | None:
+    target: ast.expr | None = None
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target = node.targets[0]
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        target = node.target
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def _divide(
+    nodes: Sequence[tuple[ast.stmt, bool]], filename: str, compiler: Compiler
+) -> Iterator[Segment]:
+    pending: list[ast.stmt] = []
+
+    def flush(shown: ast.Expr | None = None) -> Iterator[Segment]:
+        if pending or shown is not None:
+            yield _traced_segment(pending, shown, filename, compiler)
+            pending.clear()
+
+    for whole, shown in nodes:
+        for node in _split_annotation(whole):
+            if not _traceable(node, filename, compiler) or (
+                shown and not isinstance(node, ast.Expr)
+            ):
+                yield from flush()
+                yield _module_segment(node, filename, compiler, shown=shown)
+            elif shown and isinstance(node, ast.Expr):
+                yield from flush(node)
+            else:
+                pending.append(node)
+    yield from flush()
+
+
+def _split_annotation(node: ast.stmt) -> list[ast.stmt]:
+    """``x: T = value`` as ``x = value`` (which can be traced) and ``x: T`` (which cannot)."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None and node.simple:
+        value = ast.copy_location(ast.Assign([node.target], node.value), node)
+        note = ast.AnnAssign(node.target, node.annotation, None, node.simple)
+        return [value, ast.copy_location(note, node)]
+    return [node]
+
+
+def _traceable(node: ast.stmt, filename: str, compiler: Compiler) -> bool:
+    if isinstance(node, _DEFINITIONS) or type(node).__name__ == "TypeAlias":
+        return False
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return False
+    for child in _own_scope(node):
+        if isinstance(child, ast.Name) and child.id in _FRAME_READERS:
+            return False
+        if isinstance(child, (ast.ClassDef, ast.Import, ast.ImportFrom)):
+            return False
+    try:
+        # Module first: `return` and `yield` are legal in a function and not in a cell.
+        compiler(ast.Module([node], []), filename, "exec")
+        _function_code([node], None, filename, compiler)
+    except SyntaxError:
+        return False
+    return True
+
+
+def _module_segment(
+    node: ast.stmt, filename: str, compiler: Compiler, *, shown: bool
+) -> Segment:
+    tree: ast.AST = ast.Interactive([node]) if shown else ast.Module([node], [])
+    mode = "single" if shown else "exec"
+    try:
+        code = compiler(tree, filename, mode)
+    except SyntaxError:
+        code = None
+    return Segment(
+        code, traced=False, displays=False, tree=tree, mode=mode, **_lines([node])
+    )
+
+
+def _traced_segment(
+    nodes: Sequence[ast.stmt], shown: ast.Expr | None, filename: str, compiler: Compiler
+) -> Segment:
+    code = _function_code(nodes, shown, filename, compiler)
+    both = [*nodes, *([shown] if shown is not None else [])]
+    tree = ast.Module(list(both), [])
+    return Segment(code, traced=True, displays=shown is not None, tree=tree, **_lines(both))
+
+
+def _lines(nodes: Sequence[ast.stmt]) -> dict[str, int]:
+    first = min(getattr(node, "lineno", 1) for node in nodes)
+    last = max(getattr(node, "end_lineno", None) or first for node in nodes)
+    return {"first_line": first, "last_line": last}
+
+
+def _function_code(
+    nodes: Sequence[ast.stmt], shown: ast.Expr | None, filename: str, compiler: Compiler
+) -> types.CodeType:
+    body: list[ast.stmt] = list(nodes)
+    if shown is not None:
+        body.append(ast.copy_location(ast.Return(shown.value), shown))
+    stored = _stored_names([*nodes, *([shown] if shown is not None else [])], filename, compiler)
+    if stored:
+        body.insert(0, ast.copy_location(ast.Global(sorted(stored)), body[0]))
+    arguments = ast.arguments([], [], None, [], [], None, [])
+    function = ast.FunctionDef(_FUNCTION, arguments, body, [], None)
+    if "type_params" in ast.FunctionDef._fields:
+        function.type_params = []  # type: ignore[attr-defined,unused-ignore]
+    ast.copy_location(function, body[0])
+    module = ast.fix_missing_locations(ast.Module([function], []))
+    outer = compiler(module, filename, "exec")
+    inner = next(
+        const
+        for const in outer.co_consts
+        if isinstance(const, types.CodeType) and const.co_name == _FUNCTION
+    )
+    return _as_module_code(inner, top=True)
+
+
+def _stored_names(
+    nodes: Sequence[ast.stmt], filename: str, compiler: Compiler
+) -> set[str]:
+    """Names that the statements bind or delete at module level, read off Python's own code."""
+    code = compiler(ast.Module(list(nodes), []), filename, "exec")
+    names = {
+        i.argval
+        for i in dis.get_instructions(code)
+        if i.opname in {"STORE_NAME", "DELETE_NAME", "STORE_GLOBAL"}
+    }
+    pending = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    while pending:
+        inner = pending.pop()
+        # A walrus inside a comprehension binds the cell's name.
+        names |= {i.argval for i in dis.get_instructions(inner) if i.opname == "STORE_GLOBAL"}
+        pending += [c for c in inner.co_consts if isinstance(c, types.CodeType)]
+    return names
+
+
+def _as_module_code(code: types.CodeType, *, top: bool) -> types.CodeType:
+    """Rename, so that tracebacks and ``repr`` read as those of module code."""
+    prefix = f"{_FUNCTION}.<locals>."
+    consts = tuple(
+        _as_module_code(c, top=False) if isinstance(c, types.CodeType) else c
+        for c in code.co_consts
+    )
+    # A comprehension in a function is `f.<locals>.<listcomp>`, in a module `<listcomp>`.
+    qualname = code.co_qualname.removeprefix(prefix)
+    if top:
+        return code.replace(co_name=SEGMENT_NAME, co_qualname=SEGMENT_NAME, co_consts=consts)
+    consts = tuple(
+        c.removeprefix(prefix) if isinstance(c, str) and c.startswith(prefix) else c
+        for c in consts
+    )
+    return code.replace(co_qualname=qualname, co_consts=consts)

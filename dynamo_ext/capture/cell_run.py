@@ -1,0 +1,137 @@
+"""One run of a cell program in the user's namespace, and the report of it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+import types
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture import torch_private
+from dynamo_ext.capture.recorder import FrameEntry, Run, recording
+from dynamo_ext.capture.report_builder import RunFacts, build_report
+from dynamo_ext.records import CodeBlock, Mode, Report
+
+if TYPE_CHECKING:
+    from dynamo_ext.capture.cell import CellProgram, Segment
+    from dynamo_ext.capture.hidden_names import HiddenNames
+    from dynamo_ext.capture.recorded_compiler import RecordedCompiler
+    from dynamo_ext.capture.tracing import Tracer
+
+
+@dataclass
+class CellState:
+    """A program and what its runs so far have left behind.
+
+    ``standing`` holds frames that Dynamo will not look at again although they run eagerly, by
+    backend; ``last_compiler`` is the one that ``run`` reuses.
+    """
+
+    program: CellProgram
+    standing: dict[str, dict[tuple[str, str, int], FrameEntry]] = field(default_factory=dict)
+    last_compiler: RecordedCompiler | None = None
+
+    def release(self) -> None:
+        """Let go of everything that was compiled for this text."""
+        for code in self.program.codes:
+            torch_private.forget_code(code)
+        self.standing.clear()
+        self.last_compiler = None
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """A report, and what the cell raised (``None`` where it ended well)."""
+
+    report: Report
+    error: BaseException | None
+
+
+def run_cell(
+    state: CellState,
+    namespace: dict[str, Any],
+    tracer: Tracer,
+    names: HiddenNames,
+    *,
+    mode: Mode,
+    title: str,
+    versions: tuple[tuple[str, str], ...] = (),
+) -> CellResult:
+    """Run every segment in order, as a plain cell would, and record what happened.
+
+    Never raises what the cell raises: the error comes back beside the report, so that a cell that
+    fails half-way still has one.
+    """
+    program = state.program
+    run = Run(cell_file=program.filename)
+    backend = tracer.compiler.name if tracer.compiler else ""
+    error: BaseException | None = None
+    started = time.perf_counter()
+    try:
+        with recording(run), tracer.surroundings():
+            for segment in program.segments:
+                _run_segment(segment, program.filename, namespace, tracer, names)
+    except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
+        error = raised
+    seconds = time.perf_counter() - started
+    if tracer.compiler is not None:
+        state.last_compiler = tracer.compiler
+    standing = state.standing.setdefault(backend, {})
+    if mode == "optimize":
+        _keep_standing(standing, run)
+    facts = RunFacts(
+        mode=mode,
+        backend=backend,
+        title=title,
+        cell=CodeBlock(title, program.filename, 1, program.source),
+        seconds=seconds,
+        error=_one_line(error),
+        interrupted=isinstance(error, KeyboardInterrupt),
+        versions=versions,
+    )
+    return CellResult(build_report(run, facts, standing.values()), error)
+
+
+def _run_segment(
+    segment: Segment,
+    filename: str,
+    namespace: dict[str, Any],
+    tracer: Tracer,
+    names: HiddenNames,
+) -> None:
+    if not segment.traced:
+        code = segment.code
+        if code is None:
+            # Python refuses this statement; a plain cell meets that only when its turn comes.
+            code = compile(segment.tree, filename, segment.mode)  # type: ignore[call-overload]
+        exec(code, namespace)  # noqa: S102 - running the user's cell is what this is for
+        return
+    if segment.code is None:
+        return
+    torch_private.always_trace(segment.code)
+    function = types.FunctionType(segment.code, namespace)
+    with names.present():
+        value = torch_private.call_under(tracer.callback, function)
+    if segment.displays:
+        sys.displayhook(value)
+
+
+def _keep_standing(standing: dict[tuple[str, str, int], FrameEntry], run: Run) -> None:
+    for entry in run.compiled:
+        key = (entry.name, entry.file, entry.line)
+        graphless = not entry.graphs and (entry.breaks or entry.fallbacks)
+        if entry.outcome in {"skipped", "failed"} or graphless:
+            standing[key] = entry
+        else:
+            standing.pop(key, None)
+
+
+def _one_line(error: BaseException | None) -> str:
+    if error is None:
+        return ""
+    text = ""
+    with contextlib.suppress(Exception):
+        text = str(error).strip().split("\n", 1)[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

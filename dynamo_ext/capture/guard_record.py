@@ -1,0 +1,168 @@
+"""Guards in plain words, and failed guards as expected and actual."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture.source_lines import from_summaries, users_line
+from dynamo_ext.records import Guard, Recompile, SourceLine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")
+_TENSOR = re.compile(
+    r"check_tensor\((?P<source>.+?), (?P<cls>[\w.]+), DispatchKeySet\((?P<keys>.*?)\), "
+    r"torch\.(?P<dtype>\w+), device=(?P<device>\w+), requires_grad=(?P<grad>\w+), "
+    r"size=\[(?P<size>.*?)\], stride=\[(?P<stride>.*?)\]\)"
+)
+_EXPECTED = re.compile(r"expected (?P<expected>.+?),? actual (?P<actual>.+?)(?=$|\s{2,}|\.$)")
+_QUOTED = re.compile(r"tensor '(?P<source>.+?)'(?= |$)")
+_COMPARED = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+?)$")
+_LENGTH = re.compile(r"^len\((?P<source>[LG]\[.+?)\) == (?P<expected>\d+)$")
+_PREFIX = re.compile(r"^\s*-?\s*\[?\d+/\d+\]?:\s*")
+_COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
+_QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
+
+
+def readable_source(source: str) -> str:
+    """``L['self']._modules['fc'].weight`` as ``self.fc.weight``; ``G['x']`` as ``x``."""
+    text = _ROOT.sub(lambda m: m["name"], source)
+    text = re.sub(r"\.?_modules\['([^']+)'\]", r".\1", text)
+    text = re.sub(r"\._(?:parameters|buffers)\['([^']+)'\]", r".\1", text)
+    return re.sub(r"\.__dict__\['([^']+)'\]", r".\1", text)
+
+
+def root_variable(source: str) -> str:
+    """The user's name that a source starts at; torch's own state is ``torch``."""
+    found = _ROOT.match(source)
+    if not found:
+        return "torch"
+    name = found["name"]
+    return "torch" if name.startswith(("__import_torch", "__builtins_dict")) else name
+
+
+def guard_records(frame: str, guards: Any, cell_file: str | None) -> tuple[Guard, ...]:  # noqa: ANN401
+    """Dynamo's guards (``torch._guards.Guard``) as records, in Dynamo's own order."""
+    return tuple(_record(frame, guard, cell_file) for guard in sorted(guards))
+
+
+def _record(frame: str, guard: Any, cell_file: str | None) -> Guard:  # noqa: ANN401
+    source = guard.name or ""
+    kinds = guard.guard_types or [guard.create_fn_name()]
+    kind = next((k for k in kinds if k not in _QUIET_KINDS), kinds[0])
+    code = tuple(guard.code_list or ())
+    stack = from_summaries(guard.user_stack or (), cell_file)
+    words = in_words(kind, readable_source(source), code)
+    return Guard(frame, root_variable(source), source, kind, words, code, users_line(stack))
+
+
+def in_words(kind: str, subject: str, code: tuple[str, ...]) -> str:
+    """The condition as a sentence; torch's own text where no sentence is known for it."""
+    tensor = _TENSOR.search(" ".join(code))
+    if tensor:
+        return _tensor_words(subject, tensor)
+    said = _SENTENCES.get(kind)
+    first = _COMMENT.sub("", code[0]) if code else ""
+    compared = _COMPARED.match(first)
+    if kind in {"EQUALS_MATCH", "CONSTANT_MATCH"} and compared:
+        return f"`{subject}` must stay {compared['expected']}"
+    length = _LENGTH.match(first)
+    if length:
+        return f"`{subject}` must keep its length of {length['expected']}"
+    if said:
+        return said.format(subject=subject or "torch")
+    return f"`{subject}`: {first}" if first else f"`{subject}` must pass {kind}"
+
+
+def _tensor_words(subject: str, found: re.Match[str]) -> str:
+    sizes = [s.strip() for s in found["size"].split(",") if s.strip()]
+    fixed = [s if s != "None" else "any" for s in sizes]
+    shape = f"({fixed[0]},)" if len(fixed) == 1 else f"({', '.join(fixed)})"
+    device = "the CPU" if found["device"] == "None" else f"CUDA device {found['device']}"
+    grad = ", requiring grad" if found["grad"] == "True" else ""
+    return f"`{subject}` must stay a {found['dtype']} tensor on {device} of shape {shape}{grad}"
+
+
+_SENTENCES = {
+    "ID_MATCH": "`{subject}` must stay the same object",
+    "OBJECT_ID_MATCH": "`{subject}` must stay the same object",
+    "CLASS_MATCH": "`{subject}` must stay the same class",
+    "MODULE_MATCH": "`{subject}` must stay the same module",
+    "CLOSURE_MATCH": "`{subject}` must stay the same function code",
+    "FUNCTION_MATCH": "`{subject}` must stay the same function",
+    "BUILTIN_MATCH": "`{subject}` must stay the same builtin",
+    "TYPE_MATCH": "`{subject}` must keep its type",
+    "NN_MODULE": "`{subject}` must stay the same module",
+    "TENSOR_MATCH": "`{subject}` must keep its dtype, device and shape",
+    "DICT_CONTAINS": "`{subject}` must keep its keys",
+    "DICT_NOT_CONTAINS": "`{subject}` must not gain keys that were looked up",
+    "DICT_KEYS": "`{subject}` must keep its keys",
+    "DICT_KEYS_MATCH": "`{subject}` must keep its keys",
+    "SEQUENCE_LENGTH": "`{subject}` must keep its length",
+    "LIST_LENGTH": "`{subject}` must keep its length",
+    "EMPTY_NN_MODULE_HOOKS_DICT": "`{subject}` must stay without hooks",
+    "HASATTR": "`{subject}` must keep its attributes",
+    "NOT_PRESENT_IN_GENERIC_DICT": "`{subject}` must not gain an attribute of that name",
+    "WEAKREF_ALIVE": "`{subject}` must stay alive",
+    "NOT_NONE_MATCH": "`{subject}` must not become None",
+    "NAME_MATCH": "`{subject}` must keep its name",
+    "GRAD_MODE": "gradient mode must stay as it was",
+    "DETERMINISTIC_ALGORITHMS": "the deterministic-algorithms setting must stay as it was",
+    "TORCH_FUNCTION_STATE": "torch-function overrides must stay as they were",
+    "FSDP_TRAINING_STATE": "the FSDP state must stay as it was",
+    "DEFAULT_DEVICE": "the default device must stay as it was",
+    "GLOBAL_STATE": "torch's global modes (grad, autocast, threads) must stay as they were",
+    "SHAPE_ENV": "sizes must keep the relations that the graph relies on",
+    "DUPLICATE_INPUT": "`{subject}` must stay the same tensor as its other name",
+    "NO_TENSOR_ALIASING": "different inputs must stay different tensors",
+    "BOOL_MATCH": "`{subject}` must keep its truth value",
+    "NONE_MATCH": "`{subject}` must stay None",
+    "AUTOGRAD_SAVED_TENSORS_HOOKS": "saved-tensor hooks must stay as they were",
+}
+
+
+def recompile_record(  # noqa: PLR0913 - a record's fields
+    frame: str,
+    function: str,
+    reason: str,
+    scopes: Mapping[str, Mapping[str, Any]],
+    line: SourceLine | None,
+    *,
+    prevented: bool = False,
+) -> Recompile:
+    """A failed guard's text as a record.
+
+    ``scopes`` are the frame's ``L`` (locals) and ``G`` (globals), where torch's text names what it
+    expected but not what came.
+    """
+    text = _COMMENT.sub("", _PREFIX.sub("", reason.strip().splitlines()[0])).strip()
+    quoted = _QUOTED.search(text)
+    source = quoted["source"] if quoted else ""
+    expected = actual = ""
+    both = _EXPECTED.search(text)
+    if both:
+        expected, actual = both["expected"], both["actual"].rstrip(".")
+    for pattern, wrap in ((_COMPARED, "{}"), (_LENGTH, "len({})")):
+        found = pattern.match(text)
+        if found and not both:
+            source, expected = found["source"], found["expected"]
+            actual = _value(wrap.format(source), scopes)
+    if not source:
+        named = re.search(r"[LG]\['[^']+'\]", text)
+        source = named.group() if named else ""
+    guard = re.sub(r"[LG]\['[^']+'\][\w.\[\]']*", lambda m: readable_source(m.group()), text)
+    return Recompile(
+        frame, function, guard, root_variable(source), expected, actual, line, prevented
+    )
+
+
+def _value(expression: str, scopes: Mapping[str, Mapping[str, Any]]) -> str:
+    try:
+        # Dynamo's own source expression; it evaluated the same text a moment ago.
+        value = eval(expression, {"len": len, "__builtins__": {}}, dict(scopes))  # noqa: S307
+    except Exception:  # noqa: BLE001 - a value for display only
+        return ""
+    text = repr(value) if isinstance(value, (int, float, str, bool, type(None))) else ""
+    return text if len(text) < 80 else f"{text[:77]}..."  # noqa: PLR2004

@@ -1,0 +1,143 @@
+"""A backend's compiler as Dynamo sees it, with a record of every graph it is given.
+
+The callable that Dynamo gets back costs one comparison per call where nobody records.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import journal
+from dynamo_ext.capture import recorder, replay, torch_private
+from dynamo_ext.capture.break_record import graph_break
+from dynamo_ext.capture.graph_record import operation_table
+from dynamo_ext.capture.recorder import Calls, FrameEntry, GraphEntry
+from dynamo_ext.capture.source_lines import from_summaries, users_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch.fx import GraphModule
+
+    from dynamo_ext.backends.base import CompilerFn
+
+_OUTER_FRAMES = 12
+
+
+class RecordedCompiler:
+    """One per compiler, so that Dynamo, which compares backends by identity, reuses its code."""
+
+    def __init__(self, compiler: CompilerFn, name: str) -> None:
+        self.compiler = compiler
+        self.name = name
+
+    def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Compile one captured graph (Dynamo's backend contract)."""
+        run = recorder.active_run()
+        frame = recorder.frame_being_compiled()
+        if run is None or frame is None:
+            return self.compiler(graph, inputs)
+        cell_file = run.cell_file
+        cut = getattr(graph, "compile_subgraph_reason", None)
+        ended_by = None
+        if cut is not None and cut.graph_break:
+            stack = from_summaries(cut.user_stack, cell_file)
+            ended_by = graph_break(cut.reason, users_line(stack), stack)
+        entry = GraphEntry(
+            frame,
+            self.name,
+            operation_table(graph, cell_file),
+            graph.print_readable(print_output=False, include_stride=False),
+            ended_by,
+            journal.Journal(f"graph-{id(graph):x}"),
+        )
+        frame.graphs.append(weakref.ref(entry))
+        started = time.perf_counter()
+        with journal.active(entry.journal):
+            compiled = self.compiler(graph, inputs)
+        entry.compile_seconds = time.perf_counter() - started
+        run.calls.setdefault(entry, Calls())
+        return _recorded(compiled, graph, entry)
+
+
+def _recorded(
+    compiled: Callable[..., Any], graph: GraphModule, entry: GraphEntry
+) -> Callable[..., Any]:
+    clock = time.perf_counter
+
+    def call(*args: Any) -> Any:  # noqa: ANN401
+        run = recorder._active
+        started = clock() if run is not None else 0.0
+        try:
+            result = compiled(*args)
+        except Exception as error:  # noqa: BLE001 - any failure of an engine means eager
+            failure: Exception | None = error
+        else:
+            failure = None
+        if failure is not None:
+            result = _recover(graph, entry, compiled, args, failure)
+        if run is not None:
+            counted = run.calls.get(entry)
+            if counted is None:
+                counted = run.calls.setdefault(entry, Calls())
+            counted.count += 1
+            counted.seconds += clock() - started
+        return result
+
+    return call
+
+
+def _recover(
+    graph: GraphModule,
+    entry: GraphEntry,
+    compiled: Callable[..., Any],
+    args: tuple[Any, ...],
+    failure: Exception,
+) -> Any:  # noqa: ANN401
+    """Eager's result where only the engine failed; the user's own error from its own line."""
+    if replay.mutates_inputs(graph):
+        raise failure
+    genuine: Exception | None = None
+    plain = compiled is graph or getattr(compiled, "__self__", None) is graph
+    if not plain:
+        try:
+            result = graph(*args)
+        except Exception as error:  # noqa: BLE001
+            genuine = error
+        else:
+            entry.failures += 1
+            entry.journal.add_fallback(
+                "run", "graph", error=failure, remedy="This call ran eagerly; try another backend."
+            )
+            return result
+    _raise_from_users_line()
+    raise genuine or failure
+
+
+def _raise_from_users_line() -> None:
+    frame = sys._getframe(2)
+    for _ in range(_OUTER_FRAMES):
+        found: FrameEntry | None = recorder.entry_of_rewritten(frame.f_code)
+        original = found.code() if found else None
+        if original is not None:
+            torch_private.call_under(
+                None, replay.run_original, original, dict(frame.f_locals), frame.f_globals
+            )
+            return
+        if frame.f_back is None:
+            return
+        frame = frame.f_back
+
+
+_recorded_compilers: dict[int, RecordedCompiler] = {}
+
+
+def recorded(compiler: CompilerFn, name: str) -> RecordedCompiler:
+    """The one ``RecordedCompiler`` of a compiler."""
+    known = _recorded_compilers.get(id(compiler))
+    if known is None or known.compiler is not compiler:
+        known = _recorded_compilers[id(compiler)] = RecordedCompiler(compiler, name)
+    return known

@@ -1,0 +1,321 @@
+"""Listens while code runs under Dynamo: frames, graphs, guards, breaks, recompiles, bytecode.
+
+Two lifetimes meet here. ``FrameEntry`` and ``GraphEntry`` live as long as Dynamo's compiled code
+(its graphs hold them), so that a later run that compiles nothing still has a full report.
+``Run`` lives for one run and counts what happened in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.journal import Journal
+from dynamo_ext.capture import torch_private
+from dynamo_ext.capture.break_record import graph_break, parse_message
+from dynamo_ext.capture.guard_record import guard_records, recompile_record
+from dynamo_ext.capture.source_lines import from_summaries, original_function, users_line
+from dynamo_ext.records import Fallback, GraphBreak, Guard, Operation, Recompile
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Iterator
+
+    from dynamo_ext.capture.hidden_names import HiddenNames
+
+
+@dataclass(eq=False)
+class FrameEntry:
+    """A function that Dynamo compiled, skipped or failed on."""
+
+    id: str
+    name: str
+    file: str
+    line: int
+    code: weakref.ref[types.CodeType]
+    outcome: str = "compiled"
+    reason: str = ""
+    seconds: float = 0.0
+    guards: tuple[Guard, ...] = ()
+    breaks: list[GraphBreak] = field(default_factory=list)
+    fallbacks: list[Fallback] = field(default_factory=list)
+    graphs: list[weakref.ref[GraphEntry]] = field(default_factory=list)
+    rewritten: weakref.ref[types.CodeType] | None = None
+    bytecode: tuple[str, str] | None = None
+
+
+@dataclass(eq=False)
+class GraphEntry:
+    """A captured graph, held by its compiled callable."""
+
+    frame: FrameEntry
+    backend: str
+    operations: tuple[Operation, ...]
+    source: str
+    ended_by: GraphBreak | None
+    journal: Journal
+    compile_seconds: float = 0.0
+    failures: int = 0
+    reported: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+
+@dataclass
+class Calls:
+    """How often a graph ran in one run, and for how many seconds of wall time."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+
+class Run:
+    """What happened between two moments, on one thread and those it starts (autograd's)."""
+
+    def __init__(self, *, cell_file: str | None = None, keep: bool = False) -> None:
+        self.cell_file = cell_file
+        self.keep = keep
+        self.calls: dict[GraphEntry, Calls] = {}
+        self.compiled: list[FrameEntry] = []
+        self.recompiles: dict[tuple[str, ...], Recompile] = {}
+        self.eager_frames: dict[tuple[str, str, int], FrameEntry] = {}
+        self.compile_seconds = 0.0
+        self.lock = threading.Lock()
+
+    def add_recompile(self, found: Recompile) -> None:
+        """Keep equal recompiles once, with their count."""
+        key = (found.function, found.guard, found.actual, str(found.prevented))
+        with self.lock:
+            known = self.recompiles.get(key)
+            count = known.count + 1 if known else 1
+            fields = {**found.__dict__, "count": count}
+            self.recompiles[key] = Recompile(**fields)
+
+
+_active: Run | None = None
+
+
+def active_run() -> Run | None:
+    """The run being recorded in this process, if any."""
+    return _active
+
+
+@contextlib.contextmanager
+def recording(run: Run) -> Iterator[Run]:
+    """Make ``run`` the one that compiled graphs report their calls to."""
+    global _active  # noqa: PLW0603 - read on every graph call: a plain global is the cheapest
+    outer, _active = _active, run
+    try:
+        yield run
+    finally:
+        _active = outer
+
+
+class _Compiling(threading.local):
+    """The frames being compiled on this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[FrameEntry, Any]] = []
+
+
+_compiling = _Compiling()
+
+
+def frame_being_compiled() -> FrameEntry | None:
+    """The entry of the frame that Dynamo is compiling now through a ``FrameListener``."""
+    return _compiling.stack[-1][0] if _compiling.stack else None
+
+
+def _note_bytecode(original: types.CodeType, rewritten: types.CodeType) -> None:
+    entry = frame_being_compiled()
+    if entry is not None and entry.code() is original:
+        entry.rewritten = weakref.ref(rewritten)
+        key = id(rewritten)
+        gone = weakref.ref(rewritten, lambda _: _entry_of_code.pop(key, None))
+        _entry_of_code[key] = (gone, entry)
+
+
+# By identity: code objects compare by content, and two resume functions may be equal.
+_entry_of_code: dict[int, tuple[weakref.ref[types.CodeType], FrameEntry]] = {}
+
+
+def entry_of_rewritten(code: types.CodeType) -> FrameEntry | None:
+    """The frame whose rewritten code this is."""
+    found = _entry_of_code.get(id(code))
+    return found[1] if found is not None and found[0]() is code else None
+
+
+class FrameListener:
+    """Dynamo's frame callback with ears: times each compile and keeps what it said."""
+
+    def __init__(
+        self,
+        callback: Any,  # noqa: ANN401
+        compiler: Any,  # noqa: ANN401
+        *,
+        fullgraph: bool = False,
+        names: HiddenNames | None = None,
+    ) -> None:
+        self._callback = callback
+        self._fullgraph = fullgraph
+        self._names = names
+        torch_private.backend_identity(self, compiler)
+
+    def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ANN401
+        """Compile one frame and record it (the signature is Dynamo's)."""
+        run = _active
+        code = frame.f_code
+        if run is None or torch_private.is_library_code(code):
+            return self._callback(frame, cache, state)
+        entry = FrameEntry(
+            "", original_function(code.co_name), code.co_filename, code.co_firstlineno,
+            weakref.ref(code),
+        )  # fmt: skip
+        breaks, metrics = torch_private.graph_break_count(), torch_private.latest_metrics()
+        _compiling.stack.append((entry, frame))
+        started = time.perf_counter()
+        try:
+            with self._surroundings(frame.f_globals):
+                result = self._callback(frame, cache, state)
+        finally:
+            _compiling.stack.pop()
+            entry.seconds = time.perf_counter() - started
+            newest = torch_private.latest_metrics()
+            if newest is not metrics:
+                if not _compiling.stack:
+                    run.compile_seconds += entry.seconds
+                _finish(entry, newest, torch_private.graph_breaks(breaks), run)
+        return result
+
+
+    @contextlib.contextmanager
+    def _surroundings(self, namespace: dict[str, Any]) -> Iterator[None]:
+        """What holds while a frame compiles, and only then: a compiled call pays for none of it."""
+        hook = torch_private.on_bytecode(_note_bytecode)
+        try:
+            with (
+                torch_private.failures_become_eager(fullgraph=self._fullgraph),
+                torch_private.namespace_as_locals(),
+                torch_private.quiet_logs(),
+                self._names.watching(namespace) if self._names else contextlib.nullcontext(),
+            ):
+                yield
+        finally:
+            hook.remove()
+
+
+def _finish(entry: FrameEntry, metrics: Any, breaks: Any, run: Run) -> None:  # noqa: ANN401
+    entry.id = str(metrics.compile_id)
+    for reason in breaks:
+        stack = from_summaries(reason.user_stack, run.cell_file)
+        entry.breaks.append(graph_break(reason.reason, users_line(stack), stack))
+    if metrics.fail_type:
+        _note_failure(entry, metrics, run)
+    elif entry.rewritten is None:
+        entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
+    run.compiled.append(entry)
+
+
+def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:  # noqa: ANN401
+    text = metrics.fail_reason or metrics.fail_type
+    message = parse_message(text)
+    kind = metrics.fail_type.rsplit(".", 1)[-1]
+    stack = ()
+    if metrics.fail_user_frame_filename:
+        stack = from_summaries(
+            [_Summary(metrics.fail_user_frame_filename, metrics.fail_user_frame_lineno, entry.name)],
+            run.cell_file,
+        )
+    line = users_line(stack)
+    entry.outcome = "skipped" if message.registry_id else "failed"
+    entry.reason = message.reason
+    if message.registry_id:
+        found = graph_break(text, line, stack)
+        if not any(b.reason == found.reason and b.line == found.line for b in entry.breaks):
+            entry.breaks.append(found)
+    remedy = message.hints[0] if message.hints else _REMEDIES.get(kind, "")
+    detail = " ".join(part for part in (message.reason, message.explanation) if part)
+    entry.fallbacks.append(
+        Fallback("capture", "frame", entry.id, "", kind, detail, remedy, line=line)
+    )
+
+
+_REMEDIES = {
+    "RecompileLimitExceeded": "Mark what changes as dynamic: %%dynamo --dynamic.",
+    "BackendCompilerFailed": "The backend raised while it compiled; try another one.",
+}
+
+
+@dataclass(frozen=True)
+class _Summary:
+    filename: str
+    lineno: int
+    name: str
+
+
+def note_guards(guards: Any) -> None:  # noqa: ANN401 - torch._guards.GuardsSet
+    """Dynamo's ``guard_export_fn``."""
+    entry, run = frame_being_compiled(), _active
+    if entry is not None:
+        frame = torch_private.current_compile_id()
+        entry.guards = guard_records(frame, guards, run.cell_file if run else None)
+
+
+def note_guard_failure(failure: Any) -> None:  # noqa: ANN401 - torch._dynamo.types.GuardFail
+    """Dynamo's ``guard_fail_fn``: called for a frame that is compiled again."""
+    run = _active
+    if run is None or not _compiling.stack:
+        return
+    _, frame = _compiling.stack[-1]
+    note_misses(run, frame, [failure.reason], prevented=False)
+
+
+def note_misses(run: Run, frame: Any, reasons: list[str], *, prevented: bool) -> None:  # noqa: ANN401
+    """Record why no compiled version of ``frame`` fits."""
+    scopes = {"L": frame.f_locals, "G": frame.f_globals}
+    name = original_function(frame.f_code.co_name)
+    line = users_line(
+        from_summaries(
+            [_Summary(frame.f_code.co_filename, frame.f_code.co_firstlineno, name)],
+            run.cell_file,
+        )
+    )
+    frame_id = torch_private.current_compile_id()
+    for reason in reasons[:1]:
+        run.add_recompile(
+            recompile_record(frame_id, name, reason, scopes, line, prevented=prevented)
+        )
+
+
+class ReuseListener:
+    """The frame callback of ``run``: compiled code is used, nothing is compiled, misses count.
+
+    Dynamo calls it only for a frame that no compiled version fits.
+    """
+
+    def __init__(self, compiler: Any) -> None:  # noqa: ANN401
+        self._compiler = compiler
+        torch_private.backend_identity(self, compiler)
+
+    def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ANN401, ARG002
+        """Let the frame run eagerly, and say so."""
+        run, code = _active, frame.f_code
+        if run is None or torch_private.is_library_code(code):
+            return torch_private.run_eagerly_now(callees_too=True)
+        versions, reasons = torch_private.recompile_reasons(frame, self._compiler)
+        in_cell = code.co_filename == run.cell_file and code.co_name == "<module>"
+        if versions or in_cell:
+            reason = (
+                "no compiled version fits" if versions else "it has not been compiled: run it once "
+                "with %%dynamo optimize"
+            )
+            name = original_function(code.co_name)
+            key = (name, code.co_filename, code.co_firstlineno)
+            run.eager_frames[key] = FrameEntry(
+                "", *key, weakref.ref(code), outcome="eager", reason=reason
+            )
+            if reasons:
+                note_misses(run, frame, reasons, prevented=True)
+        return torch_private.run_eagerly_now(callees_too=not in_cell)

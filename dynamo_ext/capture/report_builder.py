@@ -1,0 +1,186 @@
+"""A ``Run`` and the entries it touched, as a frozen ``Report``."""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+import io
+from typing import TYPE_CHECKING
+
+from dynamo_ext.records import (
+    Bytecode,
+    CodeBlock,
+    Fallback,
+    Frame,
+    Graph,
+    GraphBreak,
+    Guard,
+    Mode,
+    Report,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dynamo_ext.capture.recorder import FrameEntry, GraphEntry, Run
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFacts:
+    """What the runner knows and the recorder does not."""
+
+    mode: Mode
+    backend: str
+    title: str
+    cell: CodeBlock | None
+    seconds: float
+    error: str = ""
+    interrupted: bool = False
+    versions: tuple[tuple[str, str], ...] = ()
+
+
+def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ()) -> Report:
+    """Put a finished run into words.
+
+    ``standing`` are frames of earlier runs of the same code that Dynamo skipped or failed on: it
+    does not look at them again, and they still run eagerly.
+    """
+    graphs = list(run.calls)
+    frames = _frames(run, graphs, standing)
+    names = {graph: f"g{index}" for index, graph in enumerate(graphs)}
+    breaks = _distinct_breaks(frames)
+    return Report(
+        mode=facts.mode,
+        backend=facts.backend,
+        title=facts.title,
+        cell=facts.cell,
+        seconds=facts.seconds,
+        compile_seconds=run.compile_seconds,
+        frames=tuple(_frame(f, run, names) for f in frames),
+        graphs=tuple(_graph(g, run, names[g], breaks) for g in graphs),
+        breaks=tuple(breaks.values()),
+        guards=tuple(_guards(frames)),
+        recompiles=tuple(run.recompiles.values()),
+        fallbacks=tuple(_fallbacks(frames, graphs, names)),
+        bytecode=tuple(_bytecode(frames)),
+        error=facts.error,
+        interrupted=facts.interrupted,
+        versions=facts.versions,
+    )
+
+
+def _frames(
+    run: Run, graphs: Iterable[GraphEntry], standing: Iterable[FrameEntry]
+) -> list[FrameEntry]:
+    found = dict.fromkeys(run.compiled)
+    found.update(dict.fromkeys(graph.frame for graph in graphs))
+    found.update(dict.fromkeys(run.eager_frames.values()))
+    found.update(dict.fromkeys(standing))
+    return list(found)
+
+
+def _frame(entry: FrameEntry, run: Run, names: dict[GraphEntry, str]) -> Frame:
+    outcome = entry.outcome
+    if outcome == "compiled" and entry not in run.compiled:
+        outcome = "reused"
+    live = (ref() for ref in entry.graphs)
+    return Frame(
+        id=entry.id,
+        name=entry.name,
+        file=entry.file,
+        line=entry.line,
+        outcome=outcome,  # type: ignore[arg-type]
+        graphs=tuple(names[g] for g in live if g is not None and g in names),
+        guards=len(entry.guards),
+        compile_seconds=entry.seconds if entry in run.compiled else 0.0,
+        reason=entry.reason,
+        in_cell=entry.file == run.cell_file,
+    )
+
+
+def _break_key(found: GraphBreak) -> tuple[str, str, str, int]:
+    file, line = (found.line.file, found.line.line) if found.line else ("", 0)
+    return found.registry_id, found.reason, file, line
+
+
+def _distinct_breaks(
+    frames: Iterable[FrameEntry],
+) -> dict[tuple[str, str, str, int], GraphBreak]:
+    distinct: dict[tuple[str, str, str, int], GraphBreak] = {}
+    for frame in frames:
+        for found in frame.breaks:
+            key = _break_key(found)
+            known = distinct.get(key)
+            count = known.count + 1 if known else 1
+            distinct[key] = dataclasses.replace(found, count=count)
+    return distinct
+
+
+def _graph(
+    entry: GraphEntry,
+    run: Run,
+    name: str,
+    breaks: dict[tuple[str, str, str, int], GraphBreak],
+) -> Graph:
+    ended_by = None
+    if entry.ended_by is not None:
+        key = _break_key(entry.ended_by)
+        ended_by = list(breaks).index(key) if key in breaks else None
+    calls = run.calls[entry]
+    return Graph(
+        id=name,
+        frame=entry.frame.id,
+        backend=entry.backend,
+        operations=entry.operations,
+        source=entry.source,
+        compile_seconds=entry.compile_seconds,
+        compiled_now=entry.frame in run.compiled,
+        calls=calls.count,
+        run_seconds=calls.seconds,
+        partitions=tuple(entry.journal.partitions.values()),
+        normalised=entry.journal.normalised,
+        ended_by=ended_by,
+    )
+
+
+def _guards(frames: Iterable[FrameEntry]) -> Iterable[Guard]:
+    seen: set[tuple[str, str, str]] = set()
+    for frame in frames:
+        for guard in frame.guards:
+            key = (frame.id, guard.source, guard.words)
+            if key not in seen:
+                seen.add(key)
+                yield guard
+
+
+def _fallbacks(
+    frames: Iterable[FrameEntry], graphs: Iterable[GraphEntry], names: dict[GraphEntry, str]
+) -> Iterable[Fallback]:
+    for frame in frames:
+        yield from frame.fallbacks
+    for graph in graphs:
+        journal = graph.journal
+        for key, found in journal.fallbacks.items():
+            before = graph.reported.get(key, 0)
+            graph.reported[key] = found.count
+            fresh = found.count - before
+            if found.stage == "run" and fresh == 0:
+                continue
+            subject = found.subject.replace(journal.graph, names[graph], 1)
+            yield dataclasses.replace(found, subject=subject, count=max(fresh, 1))
+
+
+def _bytecode(frames: Iterable[FrameEntry]) -> Iterable[Bytecode]:
+    for frame in frames:
+        if frame.bytecode is None and frame.rewritten is not None:
+            before, after = frame.code(), frame.rewritten()
+            if before is not None and after is not None:
+                frame.bytecode = (_disassembled(before), _disassembled(after))
+        if frame.bytecode is not None:
+            yield Bytecode(frame.id, *frame.bytecode)
+
+
+def _disassembled(code: object) -> str:
+    text = io.StringIO()
+    dis.dis(code, file=text, depth=0)  # type: ignore[arg-type]
+    return text.getvalue()

@@ -1,0 +1,226 @@
+"""``optimize`` and ``run`` without a notebook: context managers, decorators, wrapped modules."""
+
+from __future__ import annotations
+
+import functools
+import time
+import weakref
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+
+from dynamo_ext.backends import registry
+from dynamo_ext.capture import recorder, torch_private
+from dynamo_ext.capture.report_builder import RunFacts, build_report
+from dynamo_ext.capture.tracing import Tracer, optimizing, reusing
+from dynamo_ext.errors import NoReportError
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Callable, Mapping
+
+    from dynamo_ext.capture.recorded_compiler import RecordedCompiler
+    from dynamo_ext.records import Mode, Report
+
+_last: weakref.ref[Session] | None = None
+_last_report: Report | None = None
+_last_compiler: RecordedCompiler | None = None
+
+
+def remember_report(report: Report) -> None:
+    """Make ``report`` what ``last_report`` gives (a cell has just run)."""
+    global _last, _last_report  # noqa: PLW0603 - one "last" in a process, as in IPython
+    _last, _last_report = None, report
+
+
+def last_report() -> Report:
+    """The report of whatever ran last: a cell, a function, a module or a ``with`` block.
+
+    Raises
+    ------
+    NoReportError
+        When nothing has run yet.
+    """
+    session = _last() if _last is not None else None
+    if session is not None:
+        return session.report
+    if _last_report is None:
+        msg = "Nothing has run under dynamo_ext yet."
+        raise NoReportError(msg, "Run a %%dynamo cell or dynamo_ext.optimize(...) first.")
+    return _last_report
+
+
+def last_compiler() -> RecordedCompiler | None:
+    """The compiler that ``run`` reuses where nothing else says which."""
+    return _last_compiler
+
+
+def remember_compiler(compiler: RecordedCompiler | None) -> None:
+    """Make ``compiler`` what a later ``run`` reuses."""
+    global _last_compiler  # noqa: PLW0603
+    if compiler is not None:
+        _last_compiler = compiler
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """The versions that a report was made with."""
+    import platform
+
+    return (("python", platform.python_version()), ("torch", str(torch.__version__)))
+
+
+class Session:
+    """Code run under Dynamo, and the record of it: what ``optimize`` and ``run`` return.
+
+    Three ways to use one::
+
+        with dynamo_ext.optimize("onnxrt") as session:   # what the block *calls* is captured
+            y = model(x)
+        session.report
+
+        fast = dynamo_ext.optimize("onnxrt")(function)   # a function, or as a decorator
+        fast.report()
+
+        model = dynamo_ext.optimize("onnxrt")(model)     # a module
+        model.report()
+
+    The report covers everything since the session, function or module was made. Observing costs
+    two clock readings per graph call.
+    """
+
+    def __init__(self, make_tracer: Callable[[], Tracer], mode: Mode, title: str = "") -> None:
+        self._make_tracer = make_tracer
+        self._mode: Mode = mode
+        self._title = title or f"dynamo_ext.{mode}"
+        self._tracer: Tracer | None = None
+        self._run = recorder.Run()
+        self._seconds = 0.0
+        self._open: list[tuple[Any, ...]] = []
+        self._interrupted = False
+
+    @property
+    def report(self) -> Report:
+        """The record of every call so far."""
+        tracer = self._tracer
+        facts = RunFacts(
+            mode=self._mode,
+            backend=tracer.compiler.name if tracer and tracer.compiler else "",
+            title=self._title,
+            cell=None,
+            seconds=self._seconds,
+            interrupted=self._interrupted,
+            versions=versions(),
+        )
+        return build_report(self._run, facts)
+
+    def _ready(self) -> Tracer:
+        global _last  # noqa: PLW0603
+        if self._tracer is None:
+            self._tracer = self._make_tracer()
+            if self._mode == "optimize":
+                remember_compiler(self._tracer.compiler)
+        _last = weakref.ref(self)
+        return self._tracer
+
+    def __enter__(self) -> Self:
+        tracer = self._ready()
+        surroundings, recording = tracer.surroundings(), recorder.recording(self._run)
+        surroundings.__enter__()
+        recording.__enter__()
+        started = time.perf_counter()
+        prior = torch_private.install(tracer.callback)
+        self._open.append((prior, surroundings, recording, started))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        prior, surroundings, recording, started = self._open.pop()
+        torch_private.install(prior)
+        self._seconds += time.perf_counter() - started
+        self._interrupted = self._interrupted or isinstance(error, KeyboardInterrupt)
+        recording.__exit__(kind, error, traceback)
+        surroundings.__exit__(kind, error, traceback)
+
+    def __call__(self, target: Any) -> Any:  # noqa: ANN401 - a function or a module, wrapped
+        """Wrap a function or a module; the wrapper has a ``report()`` of its own."""
+        if torch_private.is_module(target):
+            session = Session(self._make_tracer, self._mode, type(target).__name__)
+            module = torch_private.optimized_module(target, session._wrap)
+            # Past OptimizedModule.__setattr__, which would write to the user's module.
+            module.__dict__["report"] = lambda: session.report
+            return module
+        name = getattr(target, "__qualname__", type(target).__name__)
+        session = Session(self._make_tracer, self._mode, name)
+        wrapper = session._wrap(target)
+        wrapper.report = lambda: session.report
+        return wrapper
+
+    def _wrap(self, function: Callable[..., Any]) -> Any:  # noqa: ANN401
+        inner = torch_private.traceable(function)
+        clock = time.perf_counter
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            tracer = self._ready()
+            started = clock()
+            with recorder.recording(self._run), tracer.surroundings():
+                try:
+                    return torch_private.call_under(tracer.callback, inner, *args, **kwargs)
+                finally:
+                    self._seconds += clock() - started
+
+        return wrapper
+
+
+torch_private.never_trace(Session.__exit__, Session.__enter__)
+
+
+def optimize(
+    backend: str | Callable[..., Any] = "inductor",
+    *,
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    options: Mapping[str, Any] | None = None,
+    strict: bool = False,
+) -> Session:
+    """Capture and compile what has not been seen, reuse what has.
+
+    Parameters
+    ----------
+    backend
+        A name of ours, any backend registered with torch, or a compiler function
+        ``(torch.fx.GraphModule, example_inputs) -> callable``.
+    dynamic
+        ``True`` for symbolic sizes from the start, ``False`` for none, ``None`` for torch's way:
+        a size that changes becomes symbolic.
+    fullgraph
+        Raise on a graph break instead of splitting.
+    options
+        The backend's own options (``dynamo_ext.backends()`` lists them).
+    strict
+        Raise where the backend is not available, instead of running eagerly.
+
+    Raises
+    ------
+    UnknownBackendError, OptionError
+        At once, before anything runs.
+    BackendUnavailableError
+        With ``strict``.
+    """
+    compiler = registry.compiler(backend, options, strict=strict)
+    name = getattr(compiler, "name", str(backend))
+    return Session(
+        lambda: optimizing(compiler, name, dynamic=dynamic, fullgraph=fullgraph), "optimize"
+    )
+
+
+def run() -> Session:
+    """Reuse only: what was compiled before is used, and nothing is compiled, ever.
+
+    A frame with a new shape (or any guard that fails) runs eagerly and is counted in the report.
+    """
+    return Session(lambda: reusing(_last_compiler), "run")

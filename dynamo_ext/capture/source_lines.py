@@ -1,0 +1,48 @@
+"""Where in the user's source something came from."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.records import SourceLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_TRACE_LINE = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
+_RESUMED = re.compile(r"^(?:torch_dynamo_resume_in_)+(?P<name>.+?)(?:_at_\d+)+$")
+
+
+def original_function(name: str) -> str:
+    """A function's own name, where Dynamo's resume functions are called after it."""
+    found = _RESUMED.match(name)
+    return found["name"] if found else name
+
+
+def source_line(file: str, line: int, function: str, cell_file: str | None) -> SourceLine:
+    """A line with its text, and whether it belongs to the cell called ``cell_file``."""
+    code = linecache.getline(file, line).strip()
+    return SourceLine(file, line, original_function(function), code, in_cell=file == cell_file)
+
+
+def from_summaries(stack: Iterable[Any], cell_file: str | None) -> tuple[SourceLine, ...]:
+    """``traceback.FrameSummary`` objects, outermost first, as lines."""
+    return tuple(source_line(f.filename, f.lineno or 0, f.name, cell_file) for f in stack)
+
+
+def from_trace_text(text: str | None, cell_file: str | None) -> tuple[SourceLine, ...]:
+    """The frames of an FX node's ``stack_trace``, outermost first."""
+    found = (_TRACE_LINE.match(line) for line in (text or "").splitlines())
+    return tuple(
+        source_line(m["file"], int(m["line"]), m["function"], cell_file) for m in found if m
+    )
+
+
+def users_line(stack: Sequence[SourceLine]) -> SourceLine | None:
+    """The line a user would look at: the cell's where it is on the stack, else the innermost."""
+    for line in reversed(stack):
+        if line.in_cell:
+            return line
+    return stack[-1] if stack else None

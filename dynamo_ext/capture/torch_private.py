@@ -1,0 +1,328 @@
+"""Every private torch interface that capture touches, in one place.
+
+Checked on torch 2.13.0. Each function says which upstream name it leans on; a rename there
+shows up as ``UnsupportedTorchError`` from ``check`` instead of as an odd failure in a cell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import types
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._dynamo as dynamo
+from torch._dynamo import convert_frame, eval_frame, guards, trace_rules
+from torch._dynamo import utils as dynamo_utils
+from torch._dynamo.source import GlobalSource
+from torch._dynamo.symbolic_convert import (
+    InliningInstructionTranslator,
+    InstructionTranslatorBase,
+)
+from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
+from torch._dynamo.variables import builder
+
+from dynamo_ext.errors import UnsupportedTorchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from dynamo_ext.backends.base import CompilerFn
+
+CHECKED_ON = ("2.13.0",)
+
+_QUIET_LOGGERS = (
+    "torch._dynamo",
+    "torch._dynamo.convert_frame",
+    "torch._dynamo.symbolic_convert",
+    "torch._dynamo.utils",
+    "torch._subclasses.fake_tensor",
+    "torch.fx.experimental.symbolic_shapes",
+    "torch._functorch",
+    "torch._inductor",
+)
+
+
+def check() -> None:
+    """Raise ``UnsupportedTorchError`` where this torch lacks what capture needs."""
+    needed = (
+        (eval_frame, "set_eval_frame"),
+        (eval_frame, "always_optimize_code_objects"),
+        (convert_frame, "register_bytecode_hook"),
+        (dynamo_utils, "get_compilation_metrics"),
+        (dynamo_utils, "graph_break_reasons"),
+        (guards, "get_and_maybe_log_recompilation_reasons"),
+        (InstructionTranslatorBase, "_load_global"),
+        (InliningInstructionTranslator, "_load_global"),
+        (builder, "is_int_specialization_case"),
+    )
+    missing = [name for owner, name in needed if not hasattr(owner, name)]
+    if missing:
+        msg = f"torch {torch.__version__} has no {', '.join(missing)}, which capture needs."
+        raise UnsupportedTorchError(msg, f"Use torch {CHECKED_ON[-1]}.")
+
+
+def frame_callback(
+    compiler: CompilerFn,
+    *,
+    dynamic: bool | None,
+    fullgraph: bool,
+    on_guards: Callable[[Any], None],
+    on_guard_fail: Callable[[Any], None],
+) -> tuple[Any, Callable[[], contextlib.AbstractContextManager[Any]]]:
+    """Dynamo's own frame-evaluation callback for ``compiler``, and its backend's context.
+
+    From ``torch._dynamo.optimize(...)``; the callback is what its context manager would install.
+    """
+    context = dynamo.optimize(
+        compiler,
+        nopython=fullgraph,
+        guard_export_fn=on_guards,
+        guard_fail_fn=on_guard_fail,
+        dynamic=dynamic,
+    )
+    hooks = list(getattr(context, "enter_exit_hooks", ()))
+
+    @contextlib.contextmanager
+    def surroundings() -> Iterator[None]:
+        undo = [enter() for enter in hooks]
+        try:
+            yield
+        finally:
+            for leave in undo:
+                leave()
+
+    return context.callback, surroundings
+
+
+def install(callback: Any) -> Any:  # noqa: ANN401 - torch's own callback type
+    """Make ``callback`` this thread's frame evaluator (``None``: plain Python); gives the former."""
+    return eval_frame.set_eval_frame(callback)
+
+
+def call_under(callback: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    """Call ``function`` alone under ``callback``; this frame itself is not evaluated by it."""
+    prior = eval_frame.set_eval_frame(callback)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        eval_frame.set_eval_frame(prior)
+
+
+def backend_identity(callback: Any, compiler: CompilerFn) -> Any:  # noqa: ANN401
+    """Mark ``callback`` so that Dynamo's cache takes its code for ``compiler``'s.
+
+    The frame evaluator follows ``_torchdynamo_orig_backend`` (extra_state.cpp).
+    """
+    callback._torchdynamo_orig_backend = compiler
+    return callback
+
+
+def run_eagerly_now(*, callees_too: bool) -> ConvertFrameReturn:
+    """Answer of a frame callback: this frame eagerly, this time, and forget it.
+
+    With ``callees_too`` the functions it calls may reuse compiled code but never compile.
+    """
+    inner = FrameAction.RUN_ONLY if callees_too else FrameAction.DEFAULT
+    return ConvertFrameReturn(
+        frame_exec_strategy=FrameExecStrategy(FrameAction.DEFAULT, inner),
+        apply_to_code=False,
+    )
+
+
+def is_library_code(code: types.CodeType) -> bool:
+    """Whether Dynamo never traces this code (torch itself, the standard library …)."""
+    return bool(trace_rules.check(code))
+
+
+def never_trace(*functions: Callable[..., Any]) -> None:
+    """Keep Dynamo out of our own small frames, which run while a callback is installed."""
+    for function in functions:
+        eval_frame.skip_code(function.__code__)
+
+
+def always_trace(code: types.CodeType) -> None:
+    """Have Dynamo look at a frame even where no tensor is among its arguments.
+
+    Its own test (``has_tensor_in_frame``) sees arguments and modules, not a namespace.
+    """
+    eval_frame.always_optimize_code_objects[code] = True
+
+
+def recompile_reasons(frame: Any, compiler: Any) -> tuple[int, list[str]]:  # noqa: ANN401
+    """How many compiled versions a frame has for ``compiler``, and why none of them fits."""
+    entries = eval_frame._debug_get_cache_entry_list(frame.f_code)
+    if not entries:
+        return 0, []
+    reasons = guards.get_and_maybe_log_recompilation_reasons(
+        entries, frame, compiler, skip_logging=True
+    )
+    return len(entries), [str(reason) for reason in reasons]
+
+
+def cached_versions(code: types.CodeType) -> int:
+    """How many compiled versions of ``code`` Dynamo keeps."""
+    return len(eval_frame._debug_get_cache_entry_list(code))
+
+
+def forget_code(code: types.CodeType) -> None:
+    """Drop every compiled version of ``code`` (``torch._C._dynamo.eval_frame.reset_code``)."""
+    torch._C._dynamo.eval_frame.reset_code(code)
+
+
+def forget_everything() -> None:
+    """``torch._dynamo.reset()``: drop all compiled code in this process."""
+    dynamo.reset()
+
+
+def latest_metrics() -> Any:  # noqa: ANN401 - CompilationMetrics
+    """The newest ``CompilationMetrics``, or ``None``."""
+    known = dynamo_utils._compilation_metrics
+    return known[-1] if known else None
+
+
+def current_compile_id() -> str:
+    """Dynamo's id of the frame being compiled, as ``3/0``; empty outside a compile."""
+    found = torch._guards.CompileContext.current_compile_id()
+    return str(found) if found is not None else ""
+
+
+def graph_break_count() -> int:
+    """How many graph breaks this process has met, to take the newer ones with ``graph_breaks``."""
+    return len(dynamo_utils.graph_break_reasons)
+
+
+def graph_breaks(since: int) -> Sequence[Any]:
+    """The ``GraphCompileReason`` of each break after the first ``since``."""
+    return dynamo_utils.graph_break_reasons[since:]
+
+
+def on_bytecode(hook: Callable[[types.CodeType, types.CodeType], None]) -> Any:  # noqa: ANN401
+    """Call ``hook(original, rewritten)`` for each compiled frame; ``remove()`` ends it."""
+    return convert_frame.register_bytecode_hook(hook)
+
+
+def move_cleanup(names: Mapping[str, Any], source: dict[str, Any], target: dict[str, Any]) -> None:
+    """Let Dynamo's end-of-life hooks for ``names`` delete from ``target`` and not ``source``.
+
+    ``torch._dynamo.utils.CleanupManager`` removes a name when its compiled code dies.
+    """
+    for hooks in dynamo_utils.CleanupManager.instance.values.values():
+        for hook in hooks:
+            if hook.scope is source and hook.name in names:
+                hook.scope = target
+
+
+class _Namespace:
+    """Patches that make a cell's globals behave in a trace as a function's locals do."""
+
+    depth = 0
+    load_global = InstructionTranslatorBase._load_global
+    load_global_inline = InliningInstructionTranslator._load_global
+    specialize_int = staticmethod(builder.is_int_specialization_case)
+
+
+def _load_stored_global(self: Any, inst: Any) -> None:  # noqa: ANN401
+    # Upstream asks f_globals first, so a name that the frame itself has just stored and that did
+    # not exist before is "not found in builtins", and every statement that reads it breaks.
+    if inst.argval in self.symbolic_globals:
+        stored = self.output.side_effects[self.symbolic_globals[inst.argval]]
+        self.push(self.output.side_effects.load_global(stored, inst.argval))
+        return
+    _Namespace.load_global(self, inst)
+
+
+def _load_stored_global_inline(self: Any, inst: Any) -> None:  # noqa: ANN401
+    if self.output.global_scope is self.f_globals:
+        _load_stored_global(self, inst)
+    else:
+        _Namespace.load_global_inline(self, inst)
+
+
+def _specialize_int(value: Any, source: Any) -> bool:  # noqa: ANN401
+    # Upstream takes global integers for constants; in a notebook they are the user's variables,
+    # and `step = step + 1` would compile anew at each run of the cell.
+    return type(source) is not GlobalSource and bool(_Namespace.specialize_int(value, source))
+
+
+@contextlib.contextmanager
+def namespace_as_locals() -> Iterator[None]:
+    """Trace names of the namespace as variables: stored ones readable, integers not constants.
+
+    Patches ``InstructionTranslatorBase._load_global`` and ``builder.is_int_specialization_case``
+    for the length of the block, so that a user's own ``torch.compile`` elsewhere is untouched.
+    """
+    _Namespace.depth += 1
+    if _Namespace.depth == 1:
+        InstructionTranslatorBase._load_global = _load_stored_global
+        InliningInstructionTranslator._load_global = _load_stored_global_inline
+        builder.is_int_specialization_case = _specialize_int
+    try:
+        yield
+    finally:
+        _Namespace.depth -= 1
+        if _Namespace.depth == 0:
+            InstructionTranslatorBase._load_global = _Namespace.load_global
+            InliningInstructionTranslator._load_global = _Namespace.load_global_inline
+            builder.is_int_specialization_case = _Namespace.specialize_int
+
+
+@contextlib.contextmanager
+def failures_become_eager(*, fullgraph: bool) -> Iterator[None]:
+    """A frame that cannot be compiled runs eagerly instead of raising torch's own error."""
+    with dynamo.config.patch(suppress_errors=not fullgraph):
+        yield
+
+
+class _Drop(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno < logging.WARNING
+
+
+@contextlib.contextmanager
+def quiet_logs() -> Iterator[None]:
+    """Keep torch's compile warnings off stderr: the report shows what they say.
+
+    ``TORCH_LOGS`` output (below WARNING) still passes.
+    """
+    drop = _Drop()
+    loggers = [logging.getLogger(name) for name in _QUIET_LOGGERS]
+    loggers += [
+        logger
+        for name, logger in list(logging.Logger.manager.loggerDict.items())
+        if name.startswith("torch._") and isinstance(logger, logging.Logger)
+    ]
+    for logger in loggers:
+        logger.addFilter(drop)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(drop)
+
+
+def is_module(target: object) -> bool:
+    """Whether ``target`` is an ``nn.Module``."""
+    return isinstance(target, torch.nn.Module)
+
+
+def optimized_module(module: torch.nn.Module, wrap: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+    """The module with its call wrapped, attributes and ``state_dict`` as torch.compile's.
+
+    ``torch._dynamo.eval_frame.OptimizedModule`` asks its context only to wrap a callable.
+    """
+    return eval_frame.OptimizedModule(module, wrap)  # type: ignore[arg-type]
+
+
+def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, under a frame of its own where Dynamo would skip its frame (torch's code)."""
+    from torch._dynamo.external_utils import wrap_inline
+
+    code = getattr(function, "__code__", None)
+    inner = getattr(function, "__func__", None)
+    code = code or getattr(inner, "__code__", None)
+    if code is None or trace_rules.check(code):
+        wrapped: Callable[..., Any] = wrap_inline(function)
+        return wrapped
+    return function

@@ -1,0 +1,96 @@
+"""A traceback as a plain cell has it: the user's frames, theirs only, each once.
+
+Between the user's frames lie ours, Dynamo's and generated ones, and one function may appear as
+several: the rewritten frame, the functions that resume it after a graph break, and its eager
+replay (``replay``).
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynamo_ext.capture.replay import REPLAY_CODE
+from dynamo_ext.capture.source_lines import original_function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OURS = str(Path(__file__).resolve().parent.parent)
+_TORCH = Path(torch.__file__).resolve().parent
+_MACHINERY = (
+    _OURS,
+    str(_TORCH / "_dynamo"),
+    str(_TORCH / "fx"),
+    str(_TORCH / "_functorch"),
+    "<eval_with_key>",
+)
+
+
+def users_traceback(
+    traceback: types.TracebackType | None, cell_file: str
+) -> types.TracebackType | None:
+    """The part of a traceback from the cell inwards; all of it where the cell is not on it."""
+    entries = list(_entries(traceback))
+    starts = [i for i, tb in enumerate(entries) if tb.tb_frame.f_code.co_filename == cell_file]
+    if not starts:
+        return traceback
+    kept: list[types.TracebackType] = []
+    for entry in entries[starts[0] :]:
+        code = entry.tb_frame.f_code
+        if code is REPLAY_CODE:
+            # The replay that follows stands for the frame whose graph failed.
+            _drop_last_frame(kept)
+        elif not code.co_filename.startswith(_MACHINERY):
+            if kept and _resumes(code, kept[-1].tb_frame.f_code):
+                kept.pop()
+            kept.append(entry)
+    rebuilt: types.TracebackType | None = None
+    for entry in reversed(kept):
+        frame, last = entry.tb_frame, entry.tb_lasti
+        if original_function(frame.f_code.co_name) != frame.f_code.co_name:
+            frame, last = _named_frame(frame), -1
+        rebuilt = types.TracebackType(rebuilt, frame, last, entry.tb_lineno)
+    return rebuilt
+
+
+def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _drop_last_frame(kept: list[types.TracebackType]) -> None:
+    if kept:
+        kept.pop()
+
+
+def _resumes(code: types.CodeType, outer: types.CodeType) -> bool:
+    """Whether ``code`` continues ``outer`` after a graph break."""
+    name = original_function(code.co_name)
+    return (
+        name != code.co_name
+        and code.co_filename == outer.co_filename
+        and name == original_function(outer.co_name)
+    )
+
+
+def _this_frame() -> types.FrameType:
+    return sys._getframe()
+
+
+def _named_frame(frame: types.FrameType) -> types.FrameType:
+    """A frame that shows under the user's function name instead of the resume function's."""
+    code = _this_frame.__code__.replace(
+        co_filename=frame.f_code.co_filename,
+        co_name=original_function(frame.f_code.co_name),
+        co_qualname=original_function(frame.f_code.co_name),
+        co_firstlineno=frame.f_code.co_firstlineno,
+    )
+    namespace: dict[str, Any] = {**frame.f_globals, "sys": sys}
+    named: types.FrameType = types.FunctionType(code, namespace)()
+    return named

@@ -1,0 +1,61 @@
+"""The errors a user can meet, each with what to do about it.
+
+Every message is one sentence that a person can act on. Magics turn these into
+``IPython.core.error.UsageError``, which prints the sentence and stops "Run All" without a
+stack of this package's frames.
+"""
+
+from __future__ import annotations
+
+
+class DynamoExtError(Exception):
+    """Base of every error that this package raises on purpose.
+
+    Parameters
+    ----------
+    message
+        What is wrong, as one sentence.
+    remedy
+        What mends it, as one sentence or a command; empty when there is nothing to do.
+    """
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        self.message = message
+        self.remedy = remedy
+        super().__init__(f"{message} {remedy}".rstrip())
+
+
+class UnknownBackendError(DynamoExtError):
+    """No backend of ours or torch's has the name that was asked for."""
+
+
+class BackendUnavailableError(DynamoExtError):
+    """A backend is known, but its package, version or device is not here."""
+
+
+class OptionError(DynamoExtError):
+    """An option does not exist, or its value cannot be used."""
+
+
+class CellError(DynamoExtError):
+    """A cell cannot be run under Dynamo at all (empty, top-level await)."""
+
+
+class NoReportError(DynamoExtError):
+    """A report was asked for before anything ran."""
+
+
+class RecordFormatError(DynamoExtError):
+    """A saved record has another schema version or is not a record."""
+
+
+class UnsupportedTorchError(DynamoExtError):
+    """This torch lacks a private interface that this package relies on."""
+
+
+class FallbackWarning(UserWarning):
+    """A graph, or a part of it, runs eagerly although a backend was asked for.
+
+    Issued only outside a recorded run (plain ``torch.compile(backend="dx_…")``), where there
+    is no report to show the fallback in.
+    """

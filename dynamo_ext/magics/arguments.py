@@ -1,0 +1,106 @@
+"""What a user said on a ``%%dynamo`` line."""
+
+from __future__ import annotations
+
+import keyword
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.errors import OptionError
+
+if TYPE_CHECKING:
+    import argparse
+
+MODES = ("optimize", "run")
+COMMANDS = ("backends", "report", "reset", "use")
+FLAGS = {
+    "-b": "backend: a name, or a compiler function of yours",
+    "--backend": "backend: a name, or a compiler function of yours",
+    "--dynamic": "symbolic sizes from the start",
+    "--static": "no symbolic sizes",
+    "--fullgraph": "raise on a graph break",
+    "-o": "keep the report under this name",
+    "--output": "keep the report under this name",
+    "--quiet": "run without showing the report",
+    "--strict": "raise where the backend is not available",
+    "--opt": "a backend option, KEY=VALUE",
+}
+
+
+@dataclass(frozen=True)
+class CellArguments:
+    """A parsed ``%%dynamo`` line; ``backend`` is ``None`` where the default is meant."""
+
+    mode: str
+    backend: str | None
+    dynamic: bool | None
+    fullgraph: bool
+    output: str | None
+    quiet: bool
+    strict: bool
+    options: tuple[tuple[str, str], ...]
+
+
+def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
+    """Check what ``argparse`` cannot.
+
+    Raises
+    ------
+    OptionError
+        For ``--dynamic`` with ``--static``, an ``--opt`` that is no ``KEY=VALUE``, and an ``-o``
+        that is no name.
+    """
+    if parsed.dynamic and parsed.static:
+        msg = "--dynamic and --static contradict each other."
+        raise OptionError(msg, "Give one of them, or none for torch's own choice.")
+    output = parsed.output
+    if output is not None and (not output.isidentifier() or keyword.iskeyword(output)):
+        msg = f"-o {output} is not a name that a variable can have."
+        raise OptionError(msg, "Give a Python name, as in -o report.")
+    dynamic = True if parsed.dynamic else False if parsed.static else None
+    return CellArguments(
+        parsed.mode or "optimize",
+        unquoted(parsed.backend) if parsed.backend else None,
+        dynamic,
+        bool(parsed.fullgraph),
+        output,
+        bool(parsed.quiet),
+        bool(parsed.strict),
+        tuple(_pair(text) for text in parsed.opt or ()),
+    )
+
+
+def unquoted(text: str) -> str:
+    """The text without one pair of quotes around it (IPython's splitter keeps them)."""
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    return text
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = unquoted(text).partition("=")
+    if not equals or not key.strip():
+        msg = f"--opt {text} is not KEY=VALUE."
+        raise OptionError(msg, "Write it as in --opt threads=2.")
+    return key.strip(), unquoted(value.strip())
+
+
+def check_output_name(name: str | None, namespace: dict[str, Any], stored: set[str]) -> None:
+    """Refuse an ``-o`` that would overwrite something of the user's.
+
+    Raises
+    ------
+    OptionError
+        Where the cell itself assigns the name, or it holds anything but a report.
+    """
+    from dynamo_ext.records import Report
+
+    if name is None:
+        return
+    if name in stored:
+        msg = f"-o {name}: the cell itself assigns {name}."
+        raise OptionError(msg, "Choose another name for the report.")
+    if name in namespace and not isinstance(namespace[name], Report):
+        kind = type(namespace[name]).__name__
+        msg = f"-o {name} would overwrite your variable {name} (a {kind})."
+        raise OptionError(msg, "Choose another name for the report.")

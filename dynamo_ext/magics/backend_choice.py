@@ -1,0 +1,65 @@
+"""From what a user wrote after ``-b`` to a compiler: a name, or an expression of theirs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.errors import OptionError, UnknownBackendError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamo_ext.backends.base import CompilerFn
+
+
+def choose(
+    text: str, namespace: dict[str, Any], options: Mapping[str, str], *, strict: bool
+) -> CompilerFn:
+    """The compiler for ``-b text``.
+
+    Our names come first, then torch's, then a Python expression in the user's namespace.
+
+    Raises
+    ------
+    UnknownBackendError
+        Where it is neither a name nor an expression that can be evaluated.
+    OptionError
+        Where the expression's value cannot be called, or an option does not fit.
+    BackendUnavailableError
+        With ``strict``.
+    """
+    from dynamo_ext.backends import registry
+
+    try:
+        return registry.compiler(text, options, strict=strict)
+    except UnknownBackendError:
+        if not _is_users_expression(text, namespace):
+            raise
+    value = _evaluate(text, namespace)
+    if isinstance(value, str):
+        return registry.compiler(value, options, strict=strict)
+    if not callable(value):
+        msg = f"-b {text} is a {type(value).__name__}, which cannot be called."
+        remedy = "Give a backend's name or a function (GraphModule, example_inputs) -> callable."
+        raise OptionError(msg, remedy)
+    return registry.compiler(value, options, strict=strict)
+
+
+def _is_users_expression(text: str, namespace: dict[str, Any]) -> bool:
+    if text.isidentifier():
+        return text in namespace
+    try:
+        compile(text, "<backend>", "eval")
+    except SyntaxError:
+        return False
+    return True
+
+
+def _evaluate(text: str, namespace: dict[str, Any]) -> Any:  # noqa: ANN401
+    try:
+        # The user's own expression in the user's own namespace, as the magic promises.
+        return eval(text, namespace)  # noqa: S307
+    except Exception as error:
+        msg = f"-b {text} is no backend's name and raises {type(error).__name__}: {error}."
+        remedy = "%dynamo backends lists the names."
+        raise UnknownBackendError(msg, remedy) from error

@@ -1,0 +1,123 @@
+"""The ``%%dynamo`` and ``%dynamo`` magics: parse, call, hand to the widgets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from dynamo_ext.errors import DynamoExtError
+from dynamo_ext.magics.arguments import COMMANDS, MODES, cell_arguments
+from dynamo_ext.magics.completion import add_completion, remove_completion
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from dynamo_ext.magics.workbench import Workbench
+
+
+@magics_class
+class DynamoMagics(Magics):
+    """The magics of one shell. torch and the backends load when a cell first needs them."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._workbench: Workbench | None = None
+
+    @property
+    def workbench(self) -> Workbench:
+        """The state behind the magics: programs, default backend, last report."""
+        if self._workbench is None:
+            from dynamo_ext.magics.workbench import Workbench
+
+            self._workbench = Workbench(self.shell)
+        return self._workbench
+
+    @magic_arguments("%dynamo")
+    @argument("mode", nargs="?", choices=MODES, help="optimize (default): compile what is new, "
+              "reuse the rest; run: reuse only, never compile")  # fmt: skip
+    @argument("-b", "--backend", help="a backend's name (%%dynamo backends lists them) or a Python "
+              "expression: a function (GraphModule, example_inputs) -> callable")  # fmt: skip
+    @argument("--dynamic", action="store_true", help="symbolic sizes from the start")
+    @argument("--static", action="store_true", help="no symbolic sizes: compile for each shape")
+    @argument("--fullgraph", action="store_true", help="raise on a graph break")
+    @argument("-o", "--output", metavar="NAME", help="keep the report under NAME")
+    @argument("--quiet", action="store_true", help="run without showing the report")
+    @argument("--strict", action="store_true", help="raise where the backend is not available")
+    @argument("--opt", action="append", metavar="KEY=VALUE", help="a backend option; may repeat")
+    @argument("-h", "--help", action="store_true", help="show this help")
+    @no_var_expand
+    @line_cell_magic
+    def dynamo(self, line: str, cell: str | None = None) -> None:
+        """Run a cell through TorchDynamo on the backend of your choice.
+
+        ::
+
+            %%dynamo -b onnxrt
+            y = model(x)            # captured, compiled, run; then a report of what happened
+
+            %%dynamo run            # the same cell text again: reuses, never compiles
+            y = model(x)
+
+        The cell behaves exactly as a plain cell: names, output, errors. What cannot be captured,
+        compiled or trusted runs eagerly, and the report says so.
+
+        Without a cell::
+
+            %dynamo backends        # what can run here, and what is missing where it cannot
+            %dynamo backends NAME   # one backend and its options
+            %dynamo report          # the last report again
+            %dynamo use BACKEND     # the default for later cells
+            %dynamo reset           # forget everything compiled
+        """
+        try:
+            if cell is None:
+                self._command(line)
+            else:
+                self._cell(line, cell)
+        except DynamoExtError as error:
+            raise UsageError(str(error)) from None
+
+    def _cell(self, line: str, cell: str) -> None:
+        parsed = parse_argstring(self.dynamo, line)
+        if parsed.help:
+            print(self.dynamo.__doc__)  # noqa: T201 - a magic's help goes to stdout
+            return
+        self.workbench.run_cell(line, cell, cell_arguments(parsed))
+
+    def _command(self, line: str) -> None:
+        words = line.split()
+        name, rest = (words[0], words[1:]) if words else ("", [])
+        if name in {"-h", "--help"}:
+            print(self.dynamo.__doc__)  # noqa: T201
+            return
+        if name in MODES or (name.startswith("-") and name):
+            msg = f"%dynamo {name} needs a cell: write %%dynamo {line} on the cell's first line."
+            raise UsageError(msg)
+        if name not in COMMANDS:
+            msg = f"%dynamo {name} is not known." if name else "%dynamo needs a command."
+            raise UsageError(f"{msg} There are: {', '.join(COMMANDS)}; and %%dynamo on a cell.")
+        most = {"backends": 1, "use": 1}.get(name, 0)
+        if len(rest) > most or (name == "use" and not rest):
+            usage = {"use": "%dynamo use BACKEND", "backends": "%dynamo backends [NAME]"}
+            raise UsageError(f"Write it as {usage.get(name, f'%dynamo {name}')}.")
+        getattr(self.workbench, f"{name}_command")(*rest)
+
+
+def load(shell: InteractiveShell) -> None:
+    """Add the magics and their completion to a shell."""
+    shell.register_magics(DynamoMagics(shell))
+    add_completion(shell)
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take everything out again, and let go of what was compiled."""
+    manager: Any = shell.magics_manager
+    magics = manager.registry.pop(DynamoMagics.__name__, None)
+    for kind in ("line", "cell"):
+        manager.magics[kind].pop("dynamo", None)
+    remove_completion(shell)
+    if magics is not None and magics._workbench is not None:
+        magics._workbench.close()

@@ -1,0 +1,197 @@
+"""What lies behind the magics in one shell: programs, the default backend, the last report."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+
+from dynamo_ext.backends import registry
+from dynamo_ext.capture import session, torch_private, tracing
+from dynamo_ext.capture.cell import build_program
+from dynamo_ext.capture.cell_run import CellState, run_cell
+from dynamo_ext.capture.hidden_names import HiddenNames
+from dynamo_ext.capture.programs import ProgramCache
+from dynamo_ext.capture.user_traceback import users_traceback
+from dynamo_ext.errors import CellError, UnknownBackendError
+from dynamo_ext.magics.arguments import CellArguments, check_output_name
+from dynamo_ext.magics.backend_choice import choose
+from dynamo_ext.magics.cell_text import CellText, read_cell
+from dynamo_ext.widgets.backends import render_backends
+from dynamo_ext.widgets.report import display_report
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from dynamo_ext.backends.base import CompilerFn
+    from dynamo_ext.capture.tracing import Tracer
+    from dynamo_ext.records import Report
+
+DEFAULT_BACKEND = "inductor"
+
+
+class Workbench:
+    """One shell's state. Made when the first cell needs it, since it loads torch."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._programs = ProgramCache()
+        self._names = HiddenNames(shell.user_ns)
+        self._tracers: dict[tuple[int, bool | None, bool], tuple[CompilerFn, Tracer]] = {}
+        self.default = DEFAULT_BACKEND
+
+    def run_cell(self, line: str, body: str, arguments: CellArguments) -> None:
+        """Run one cell; raise what it raises, and show the report."""
+        if not body.strip():
+            msg = "There is no code in this cell."
+            raise CellError(msg, "Put the code to run under the %%dynamo line.")
+        try:
+            text = read_cell(self._shell, line, body)
+            state = self._find(text)
+        except SyntaxError as error:
+            self._show_syntax_error(error)
+            return
+        check_output_name(arguments.output, self._shell.user_ns, _stored(state))
+        tracer = self._tracer(arguments, state)
+        text.name_for_tracebacks(state.program.filename)
+        result = run_cell(
+            state,
+            self._shell.user_ns,
+            tracer,
+            self._names,
+            mode="run" if arguments.mode == "run" else "optimize",
+            title=f"Cell In[{text.number}]",
+            versions=session.versions(),
+        )
+        session.remember_report(result.report)
+        if arguments.output is not None:
+            self._shell.user_ns[arguments.output] = result.report
+        if not arguments.quiet:
+            display_report(result.report)
+        if result.error is not None:
+            self._render_as_plain(result.error, state.program.filename)
+            raise result.error
+
+    def _find(self, text: CellText) -> CellState:
+        def build() -> Any:  # noqa: ANN401
+            return build_program(
+                text.source,
+                text.register(),
+                self._shell.compile,
+                interactivity=self._shell.ast_node_interactivity,
+                transform=self._shell.transform_ast,
+            )
+
+        return self._programs.find(text.key, text.cell_id, build)
+
+    def _tracer(self, arguments: CellArguments, state: CellState) -> Tracer:
+        options = dict(arguments.options)
+        if arguments.mode == "run" and arguments.backend is None:
+            return tracing.reusing(state.last_compiler or session.last_compiler())
+        compiler = choose(
+            arguments.backend or self.default,
+            self._shell.user_ns,
+            options,
+            strict=arguments.strict,
+        )
+        name = getattr(compiler, "name", arguments.backend or self.default)
+        if arguments.mode == "run":
+            return tracing.reusing(tracing.recorded(compiler, name))
+        key = (id(compiler), arguments.dynamic, arguments.fullgraph)
+        known = self._tracers.get(key)
+        if known is None or known[0] is not compiler:
+            tracer = tracing.optimizing(
+                compiler,
+                name,
+                dynamic=arguments.dynamic,
+                fullgraph=arguments.fullgraph,
+                names=self._names,
+            )
+            known = self._tracers[key] = (compiler, tracer)
+        session.remember_compiler(known[1].compiler)
+        return known[1]
+
+    def _show_syntax_error(self, error: SyntaxError) -> None:
+        """Show it and fail the cell as a plain cell does, with none of our frames around it."""
+        outcome = self._shell.displayhook.exec_result
+        if outcome is None:
+            raise error
+        # showsyntaxerror reads sys.exc_info(), which is this error while we handle it.
+        self._shell.showsyntaxerror()
+        outcome.error_before_exec = error
+
+    def _render_as_plain(self, error: BaseException, filename: str) -> None:
+        seen: set[int] = set()
+        other: BaseException | None = error.__cause__ or error.__context__
+        while other is not None and id(other) not in seen:
+            seen.add(id(other))
+            other.__traceback__ = users_traceback(other.__traceback__, filename)
+            other = other.__cause__ or other.__context__
+        traceback = users_traceback(error.__traceback__, filename)
+        shell = self._shell
+
+        def render() -> list[str]:
+            lines: list[str] = shell.InteractiveTB.structured_traceback(
+                type(error), error, traceback, tb_offset=0
+            )
+            return lines
+
+        error.__traceback__ = traceback
+        if not isinstance(error, (SyntaxError, UsageError)):
+            error._render_traceback_ = render  # type: ignore[attr-defined]
+
+    def backends_command(self, name: str | None = None) -> None:
+        """``%dynamo backends [NAME]``."""
+        from IPython.display import display
+
+        display(render_backends(registry.describe(name)))
+
+    def report_command(self) -> None:
+        """``%dynamo report``."""
+        display_report(self.report())
+
+    def report(self) -> Report:
+        """The last report."""
+        return session.last_report()
+
+    def reset_command(self) -> None:
+        """``%dynamo reset``."""
+        self._programs.clear()
+        self._tracers.clear()
+        torch_private.forget_everything()
+        self.default = DEFAULT_BACKEND
+        print("Everything compiled is forgotten; the default backend is inductor.")  # noqa: T201
+
+    def use_command(self, backend: str) -> None:
+        """``%dynamo use BACKEND``."""
+        compiler = choose(backend, self._shell.user_ns, {}, strict=False)
+        self.default = backend
+        known = [i for i in _described(backend) if not i.availability.available]
+        print(f"%%dynamo cells now use {getattr(compiler, 'name', backend)}.")  # noqa: T201
+        for info in known:
+            lack = info.availability
+            print(f"It is not available: {lack.reason} {lack.remedy}".rstrip())  # noqa: T201
+
+    def close(self) -> None:
+        """Let go of everything compiled for this shell's cells."""
+        self._programs.clear()
+        self._tracers.clear()
+
+
+def _described(backend: str) -> list[Any]:
+    try:
+        return list(registry.describe(backend))
+    except UnknownBackendError:
+        return []
+
+
+def _stored(state: CellState) -> set[str]:
+    names: set[str] = set()
+    for segment in state.program.segments:
+        for node in ast.walk(segment.tree):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                names.add(node.id)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                names.add(node.name)
+    return names
