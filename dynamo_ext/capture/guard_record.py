@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from dynamo_ext.capture.source_lines import from_summaries, users_line
 from dynamo_ext.records import Guard, Recompile, SourceLine
 
@@ -12,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")
-_TENSOR = re.compile(
-    r"check_tensor\((?P<source>.+?), (?P<cls>[\w.]+), DispatchKeySet\((?P<keys>.*?)\), "
-    r"torch\.(?P<dtype>\w+), device=(?P<device>\w+), requires_grad=(?P<grad>\w+), "
-    r"size=\[(?P<size>.*?)\], stride=\[(?P<stride>.*?)\]\)"
-)
+_BUILTIN = re.compile(r"^G\['__builtins_dict\w*'\]\['(?P<name>[^']+)'\]")
+_IMPORTED = re.compile(r"^__import_(?P<name>\w+)")
+_TYPE = re.compile(r"type=<class '(?P<name>[^']+)'>")
+_TRUTH = re.compile(r" == (?P<value>True|False)$")
 _EXPECTED = re.compile(r"expected (?P<expected>.+?),? actual (?P<actual>.+?)(?=$|\s{2,}|\.$)")
 _QUOTED = re.compile(r"tensor '(?P<source>.+?)'(?= |$)")
 _COMPARED = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+?)$")
+_BARE = re.compile(r"^(?P<name>[^\W\d]\w*)(?=$|[.\[])")
 _LENGTH = re.compile(r"^len\((?P<source>[LG]\[.+?)\) == (?P<expected>\d+)$")
 _PREFIX = re.compile(r"^\s*-?\s*\[?\d+/\d+\]?:\s*")
 _COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
@@ -28,7 +30,9 @@ _QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
 
 def readable_source(source: str) -> str:
     """``L['self']._modules['fc'].weight`` as ``self.fc.weight``; ``G['x']`` as ``x``."""
-    text = _ROOT.sub(lambda m: m["name"], source)
+    text = _BUILTIN.sub(lambda m: m["name"], source)
+    text = _ROOT.sub(lambda m: m["name"], text)
+    text = _IMPORTED.sub(lambda m: m["name"].replace("_dot_", "."), text)
     text = re.sub(r"\.?_modules\['([^']+)'\]", r".\1", text)
     text = re.sub(r"\._(?:parameters|buffers)\['([^']+)'\]", r".\1", text)
     return re.sub(r"\.__dict__\['([^']+)'\]", r".\1", text)
@@ -38,32 +42,48 @@ def root_variable(source: str) -> str:
     """The user's name that a source starts at; torch's own state is ``torch``."""
     found = _ROOT.match(source)
     if not found:
-        return "torch"
+        # torch names a local tensor bare: tensor 'x' size mismatch.
+        bare = _BARE.match(source)
+        return bare["name"] if bare else "torch"
     name = found["name"]
     return "torch" if name.startswith(("__import_torch", "__builtins_dict")) else name
 
 
-def guard_records(frame: str, guards: Any, cell_file: str | None) -> tuple[Guard, ...]:  # noqa: ANN401
-    """Dynamo's guards (``torch._guards.Guard``) as records, in Dynamo's own order."""
-    return tuple(_record(frame, guard, cell_file) for guard in sorted(guards))
+def guard_records(
+    frame: str,
+    guards: Any,  # noqa: ANN401 - an iterable of torch._guards.Guard
+    cell_file: str | None,
+    shapes: Mapping[str, tuple[str, ...]],
+) -> tuple[Guard, ...]:
+    """Dynamo's guards as records, in Dynamo's own order.
+
+    ``shapes`` gives the captured sizes of the graph's inputs by source, symbolic ones as text.
+    """
+    return tuple(_record(frame, guard, cell_file, shapes) for guard in sorted(guards))
 
 
-def _record(frame: str, guard: Any, cell_file: str | None) -> Guard:  # noqa: ANN401
+def _record(
+    frame: str,
+    guard: Any,  # noqa: ANN401
+    cell_file: str | None,
+    shapes: Mapping[str, tuple[str, ...]],
+) -> Guard:
     source = guard.name or ""
     kinds = guard.guard_types or [guard.create_fn_name()]
     kind = next((k for k in kinds if k not in _QUIET_KINDS), kinds[0])
     code = tuple(guard.code_list or ())
-    stack = from_summaries(guard.user_stack or (), cell_file)
-    words = in_words(kind, readable_source(source), code)
-    return Guard(frame, root_variable(source), source, kind, words, code, users_line(stack))
+    line = users_line(from_summaries(guard.user_stack or (), cell_file))
+    subject = readable_source(source)
+    value = guard.obj_weakref() if guard.obj_weakref is not None else None
+    if kind == "TENSOR_MATCH" and isinstance(value, torch.Tensor):
+        words = tensor_words(subject, value, shapes.get(source))
+    else:
+        words = in_words(kind, subject, code)
+    return Guard(frame, root_variable(source), source, kind, words, code, line)
 
 
 def in_words(kind: str, subject: str, code: tuple[str, ...]) -> str:
     """The condition as a sentence; torch's own text where no sentence is known for it."""
-    tensor = _TENSOR.search(" ".join(code))
-    if tensor:
-        return _tensor_words(subject, tensor)
-    said = _SENTENCES.get(kind)
     first = _COMMENT.sub("", code[0]) if code else ""
     compared = _COMPARED.match(first)
     if kind in {"EQUALS_MATCH", "CONSTANT_MATCH"} and compared:
@@ -71,18 +91,27 @@ def in_words(kind: str, subject: str, code: tuple[str, ...]) -> str:
     length = _LENGTH.match(first)
     if length:
         return f"`{subject}` must keep its length of {length['expected']}"
+    kept = _TYPE.search(first)
+    if kind == "TYPE_MATCH" and kept:
+        return f"`{subject}` must stay of type {kept['name'].removeprefix('builtins.')}"
+    truth = _TRUTH.search(first)
+    if kind == "BOOL_MATCH" and truth:
+        return f"`{subject}` must stay {truth['value']}"
+    said = _SENTENCES.get(kind)
     if said:
         return said.format(subject=subject or "torch")
     return f"`{subject}`: {first}" if first else f"`{subject}` must pass {kind}"
 
 
-def _tensor_words(subject: str, found: re.Match[str]) -> str:
-    sizes = [s.strip() for s in found["size"].split(",") if s.strip()]
-    fixed = [s if s != "None" else "any" for s in sizes]
-    shape = f"({fixed[0]},)" if len(fixed) == 1 else f"({', '.join(fixed)})"
-    device = "the CPU" if found["device"] == "None" else f"CUDA device {found['device']}"
-    grad = ", requiring grad" if found["grad"] == "True" else ""
-    return f"`{subject}` must stay a {found['dtype']} tensor on {device} of shape {shape}{grad}"
+def tensor_words(subject: str, value: torch.Tensor, sizes: tuple[str, ...] | None) -> str:
+    """What a tensor guard holds fast; sizes that are symbolic in the graph may change."""
+    known = sizes if sizes is not None else tuple(str(size) for size in value.shape)
+    shown = ["any" if not size.isdigit() else size for size in known]
+    shape = f"({shown[0]},)" if len(shown) == 1 else f"({', '.join(shown)})"
+    device = "the CPU" if value.device.type == "cpu" else str(value.device)
+    dtype = str(value.dtype).removeprefix("torch.")
+    grad = ", requiring grad" if value.requires_grad else ""
+    return f"`{subject}` must stay a {dtype} tensor on {device} of shape {shape}{grad}"
 
 
 _SENTENCES = {

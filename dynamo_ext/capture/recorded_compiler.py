@@ -55,6 +55,7 @@ class RecordedCompiler:
             journal.Journal(f"graph-{id(graph):x}"),
         )
         frame.graphs.append(weakref.ref(entry))
+        frame.input_shapes.update(torch_private.input_shapes(graph))
         started = time.perf_counter()
         with journal.active(entry.journal):
             compiled = self.compiler(graph, inputs)

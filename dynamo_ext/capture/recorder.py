@@ -44,6 +44,7 @@ class FrameEntry:
     breaks: list[GraphBreak] = field(default_factory=list)
     fallbacks: list[Fallback] = field(default_factory=list)
     graphs: list[weakref.ref[GraphEntry]] = field(default_factory=list)
+    input_shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     rewritten: weakref.ref[types.CodeType] | None = None
     bytecode: tuple[str, str] | None = None
 
@@ -260,7 +261,8 @@ def note_guards(guards: Any) -> None:  # noqa: ANN401 - torch._guards.GuardsSet
     entry, run = frame_being_compiled(), _active
     if entry is not None:
         frame = torch_private.current_compile_id()
-        entry.guards = guard_records(frame, guards, run.cell_file if run else None)
+        cell_file = run.cell_file if run else None
+        entry.guards = guard_records(frame, guards, cell_file, entry.input_shapes)
 
 
 def note_guard_failure(failure: Any) -> None:  # noqa: ANN401 - torch._dynamo.types.GuardFail

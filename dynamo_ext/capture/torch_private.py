@@ -326,3 +326,14 @@ def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
         wrapped: Callable[..., Any] = wrap_inline(function)
         return wrapped
     return function
+
+
+def input_shapes(graph: torch.fx.GraphModule) -> dict[str, tuple[str, ...]]:
+    """The captured sizes of a graph's tensor inputs by Dynamo's source (``L['x']``)."""
+    shapes = {}
+    for node in graph.graph.find_nodes(op="placeholder"):
+        source = getattr(node.meta.get("grapharg"), "source", None)
+        value = node.meta.get("example_value")
+        if source is not None and isinstance(value, torch.Tensor):
+            shapes[source.name] = tuple(str(size) for size in value.shape)
+    return shapes

@@ -53,7 +53,8 @@ def users_traceback(
     for entry in reversed(kept):
         frame, last = entry.tb_frame, entry.tb_lasti
         if original_function(frame.f_code.co_name) != frame.f_code.co_name:
-            frame, last = _named_frame(frame), -1
+            frame = _named_frame(frame)
+            last = frame.f_lasti
         rebuilt = types.TracebackType(rebuilt, frame, last, entry.tb_lineno)
     return rebuilt
 

@@ -25,6 +25,7 @@ class CellText:
     raw: str
     number: int
     cell_id: str | None
+    interactivity: str
     key: Hashable
 
     def register(self) -> str:
@@ -54,10 +55,14 @@ def read_cell(shell: InteractiveShell, line: str, body: str) -> CellText:
         source = header + shell.transform_cell(body)
     else:
         source = shell.transform_cell(header + body)
-    interactivity = shell.ast_node_interactivity
+    # The display hook looks for a closing `;` in the history, where this cell is one magic call.
+    silent = shell.displayhook.semicolon_at_end_of_expression(source)
+    interactivity = "none" if silent else shell.ast_node_interactivity
     flags = getattr(shell.compile, "flags", 0)
     key = (body, len(above), flags, interactivity)
-    return CellText(shell, source, header + body, _number(shell), _cell_id(shell), key)
+    return CellText(
+        shell, source, header + body, _number(shell), _cell_id(shell), interactivity, key
+    )
 
 
 def _lines_above(shell: InteractiveShell, body: str) -> list[str]:

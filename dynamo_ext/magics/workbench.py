@@ -79,7 +79,7 @@ class Workbench:
                 text.source,
                 text.register(),
                 self._shell.compile,
-                interactivity=self._shell.ast_node_interactivity,
+                interactivity=text.interactivity,
                 transform=self._shell.transform_ast,
             )
 
