@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import types
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +30,7 @@ SEGMENT_NAME = "<module>"
 Interactivity = Literal["all", "last", "last_expr", "none", "last_expr_or_assign"]
 
 _FUNCTION = "__dynamo_ext_segment__"
+_CLASS_ARGUMENTS = 3
 _FRAME_READERS = frozenset(
     {"locals", "vars", "dir", "exec", "eval", "globals", "get_ipython", "breakpoint", "super"}
 )
@@ -48,18 +51,29 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 class Segment:
     """A stretch of a cell with one way to run it.
 
-    ``code`` is a function's code (``traced``), a module's code, or ``None`` where Python itself
-    refuses the statement: compiling it again at its turn raises what a plain cell raises.
-    ``displays`` says that the function's value goes to the display hook.
+    ``plain`` is the stretch as IPython runs it, statement by statement. ``traced`` is the same as
+    the code of one function, for Dynamo; ``None`` where only module code will do. ``displays``
+    says that the function's value goes to the display hook.
     """
 
-    code: types.CodeType | None
-    traced: bool
+    plain: tuple[PlainStatement, ...]
+    traced: types.CodeType | None
     displays: bool
     first_line: int
     last_line: int
+
+
+@dataclass(frozen=True)
+class PlainStatement:
+    """One statement of module code.
+
+    ``code`` is ``None`` where Python itself refuses it: compiling it again at its turn raises what
+    a plain cell raises, after what stands above it has run.
+    """
+
     tree: ast.AST = field(repr=False)
-    mode: str = "exec"
+    mode: str
+    code: types.CodeType | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +87,7 @@ class CellProgram:
     @property
     def codes(self) -> tuple[types.CodeType, ...]:
         """The code objects that Dynamo may hold compiled versions of."""
-        return tuple(s.code for s in self.segments if s.traced and s.code is not None)
+        return tuple(s.traced for s in self.segments if s.traced is not None)
 
 
 def build_program(
@@ -172,24 +186,23 @@ def _assigned_name(node: ast.stmt) -> str | None:
 def _divide(
     nodes: Sequence[tuple[ast.stmt, bool]], filename: str, compiler: Compiler
 ) -> Iterator[Segment]:
-    pending: list[ast.stmt] = []
+    pending: list[PlainStatement] = []
 
-    def flush(shown: ast.Expr | None = None) -> Iterator[Segment]:
+    def flush(shown: PlainStatement | None = None) -> Iterator[Segment]:
         if pending or shown is not None:
-            yield _traced_segment(pending, shown, filename, compiler)
+            yield _traced_segment(tuple(pending), shown, filename, compiler)
             pending.clear()
 
     for whole, shown in nodes:
         for node in _split_annotation(whole):
-            if not _traceable(node, filename, compiler) or (
-                shown and not isinstance(node, ast.Expr)
-            ):
+            statement = _plain_statement(node, filename, compiler, shown=shown)
+            if not _traceable(node, statement, filename, compiler):
                 yield from flush()
-                yield _module_segment(node, filename, compiler, shown=shown)
-            elif shown and isinstance(node, ast.Expr):
-                yield from flush(node)
+                yield Segment((statement,), None, displays=False, **_lines([node]))
+            elif shown:
+                yield from flush(statement)
             else:
-                pending.append(node)
+                pending.append(statement)
     yield from flush()
 
 
@@ -202,7 +215,23 @@ def _split_annotation(node: ast.stmt) -> list[ast.stmt]:
     return [node]
 
 
-def _traceable(node: ast.stmt, filename: str, compiler: Compiler) -> bool:
+def _plain_statement(
+    node: ast.stmt, filename: str, compiler: Compiler, *, shown: bool
+) -> PlainStatement:
+    tree: ast.AST = ast.Interactive([node]) if shown else ast.Module([node], [])
+    mode = "single" if shown else "exec"
+    try:
+        return PlainStatement(tree, mode, compiler(tree, filename, mode))
+    except SyntaxError:
+        return PlainStatement(tree, mode, None)
+
+
+def _traceable(
+    node: ast.stmt, statement: PlainStatement, filename: str, compiler: Compiler
+) -> bool:
+    # `return` and `yield` are legal in a function and not in a cell.
+    if statement.code is None or (statement.mode == "single" and not isinstance(node, ast.Expr)):
+        return False
     if isinstance(node, _DEFINITIONS) or type(node).__name__ == "TypeAlias":
         return False
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -210,38 +239,40 @@ def _traceable(node: ast.stmt, filename: str, compiler: Compiler) -> bool:
     for child in _own_scope(node):
         if isinstance(child, ast.Name) and child.id in _FRAME_READERS:
             return False
-        if isinstance(child, (ast.ClassDef, ast.Import, ast.ImportFrom)):
+        if isinstance(child, (ast.ClassDef, ast.Import, ast.ImportFrom)) or _makes_class(child):
             return False
     try:
-        # Module first: `return` and `yield` are legal in a function and not in a cell.
-        compiler(ast.Module([node], []), filename, "exec")
-        _function_code([node], None, filename, compiler)
+        with warnings.catch_warnings():
+            # Said once already, for the statement as module code.
+            warnings.simplefilter("ignore", SyntaxWarning)
+            _function_code([node], None, _stored_names(statement.code), filename, compiler)
     except SyntaxError:
         return False
     return True
 
 
-def _module_segment(
-    node: ast.stmt, filename: str, compiler: Compiler, *, shown: bool
-) -> Segment:
-    tree: ast.AST = ast.Interactive([node]) if shown else ast.Module([node], [])
-    mode = "single" if shown else "exec"
-    try:
-        code = compiler(tree, filename, mode)
-    except SyntaxError:
-        code = None
-    return Segment(
-        code, traced=False, displays=False, tree=tree, mode=mode, **_lines([node])
+def _makes_class(node: ast.AST) -> bool:
+    """``type(name, bases, namespace)``, which would give the class the tracer's module."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (
+        node.func.id == "type" and len(node.args) == _CLASS_ARGUMENTS
     )
 
 
 def _traced_segment(
-    nodes: Sequence[ast.stmt], shown: ast.Expr | None, filename: str, compiler: Compiler
+    plain: tuple[PlainStatement, ...],
+    shown: PlainStatement | None,
+    filename: str,
+    compiler: Compiler,
 ) -> Segment:
-    code = _function_code(nodes, shown, filename, compiler)
-    both = [*nodes, *([shown] if shown is not None else [])]
-    tree = ast.Module(list(both), [])
-    return Segment(code, traced=True, displays=shown is not None, tree=tree, **_lines(both))
+    both = (*plain, *((shown,) if shown is not None else ()))
+    nodes = [s.tree.body[0] for s in plain]  # type: ignore[attr-defined]
+    last = shown.tree.body[0] if shown is not None else None  # type: ignore[attr-defined]
+    stored: set[str] = set().union(*(_stored_names(s.code) for s in both if s.code is not None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        code = _function_code(nodes, last, stored, filename, compiler)
+    lines = _lines([*nodes, *([last] if last is not None else [])])
+    return Segment(both, code, displays=shown is not None, **lines)
 
 
 def _lines(nodes: Sequence[ast.stmt]) -> dict[str, int]:
@@ -251,12 +282,15 @@ def _lines(nodes: Sequence[ast.stmt]) -> dict[str, int]:
 
 
 def _function_code(
-    nodes: Sequence[ast.stmt], shown: ast.Expr | None, filename: str, compiler: Compiler
+    nodes: Sequence[ast.stmt],
+    shown: ast.Expr | None,
+    stored: set[str],
+    filename: str,
+    compiler: Compiler,
 ) -> types.CodeType:
     body: list[ast.stmt] = list(nodes)
     if shown is not None:
         body.append(ast.copy_location(ast.Return(shown.value), shown))
-    stored = _stored_names([*nodes, *([shown] if shown is not None else [])], filename, compiler)
     if stored:
         body.insert(0, ast.copy_location(ast.Global(sorted(stored)), body[0]))
     arguments = ast.arguments([], [], None, [], [], None, [])
@@ -271,14 +305,11 @@ def _function_code(
         for const in outer.co_consts
         if isinstance(const, types.CodeType) and const.co_name == _FUNCTION
     )
-    return _as_module_code(inner, top=True)
+    return _as_module_code(inner)
 
 
-def _stored_names(
-    nodes: Sequence[ast.stmt], filename: str, compiler: Compiler
-) -> set[str]:
-    """Names that the statements bind or delete at module level, read off Python's own code."""
-    code = compiler(ast.Module(list(nodes), []), filename, "exec")
+def _stored_names(code: types.CodeType) -> set[str]:
+    """Names that a statement binds or deletes at module level, read off Python's own code."""
     names = {
         i.argval
         for i in dis.get_instructions(code)
@@ -293,19 +324,19 @@ def _stored_names(
     return names
 
 
-def _as_module_code(code: types.CodeType, *, top: bool) -> types.CodeType:
+def _as_module_code(code: types.CodeType, depth: int = 0) -> types.CodeType:
     """Rename, so that tracebacks and ``repr`` read as those of module code."""
     prefix = f"{_FUNCTION}.<locals>."
     consts = tuple(
-        _as_module_code(c, top=False) if isinstance(c, types.CodeType) else c
+        _as_module_code(c, depth + 1)
+        if isinstance(c, types.CodeType)
+        else c.removeprefix(prefix)
+        if isinstance(c, str)
+        else c
         for c in code.co_consts
     )
-    # A comprehension in a function is `f.<locals>.<listcomp>`, in a module `<listcomp>`.
-    qualname = code.co_qualname.removeprefix(prefix)
-    if top:
+    if depth == 0:
         return code.replace(co_name=SEGMENT_NAME, co_qualname=SEGMENT_NAME, co_consts=consts)
-    consts = tuple(
-        c.removeprefix(prefix) if isinstance(c, str) and c.startswith(prefix) else c
-        for c in consts
-    )
-    return code.replace(co_qualname=qualname, co_consts=consts)
+    flags = code.co_flags & ~inspect.CO_NESTED if depth == 1 else code.co_flags
+    qualname = code.co_qualname.removeprefix(prefix)
+    return code.replace(co_qualname=qualname, co_consts=consts, co_flags=flags)

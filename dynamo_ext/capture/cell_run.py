@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.capture import torch_private
+from dynamo_ext.capture.reach import reaches_tensors
 from dynamo_ext.capture.recorder import FrameEntry, Run, recording
 from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.records import CodeBlock, Mode, Report
 
 if TYPE_CHECKING:
-    from dynamo_ext.capture.cell import CellProgram, Segment
+    from dynamo_ext.capture.cell import CellProgram, PlainStatement, Segment
     from dynamo_ext.capture.hidden_names import HiddenNames
     from dynamo_ext.capture.recorded_compiler import RecordedCompiler
     from dynamo_ext.capture.tracing import Tracer
@@ -101,21 +102,25 @@ def _run_segment(
     tracer: Tracer,
     names: HiddenNames,
 ) -> None:
-    if not segment.traced:
-        code = segment.code
-        if code is None:
-            # Python refuses this statement; a plain cell meets that only when its turn comes.
-            code = compile(segment.tree, filename, segment.mode)  # type: ignore[call-overload]
-        exec(code, namespace)  # noqa: S102 - running the user's cell is what this is for
+    code = segment.traced
+    if code is None or not reaches_tensors(code, namespace):
+        for statement in segment.plain:
+            _run_plain(statement, filename, namespace)
         return
-    if segment.code is None:
-        return
-    torch_private.always_trace(segment.code)
-    function = types.FunctionType(segment.code, namespace)
+    torch_private.always_trace(code)
+    function = types.FunctionType(code, namespace)
     with names.present():
         value = torch_private.call_under(tracer.callback, function)
     if segment.displays:
         sys.displayhook(value)
+
+
+def _run_plain(statement: PlainStatement, filename: str, namespace: dict[str, Any]) -> None:
+    code = statement.code
+    if code is None:
+        # Python refuses this statement; a plain cell meets that only when its turn comes.
+        code = compile(statement.tree, filename, statement.mode)  # type: ignore[call-overload]
+    exec(code, namespace)  # noqa: S102 - running the user's cell is what this is for
 
 
 def _keep_standing(standing: dict[tuple[str, str, int], FrameEntry], run: Run) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import types
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -270,9 +272,24 @@ def namespace_as_locals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def failures_become_eager(*, fullgraph: bool) -> Iterator[None]:
-    """A frame that cannot be compiled runs eagerly instead of raising torch's own error."""
-    with dynamo.config.patch(suppress_errors=not fullgraph):
+    """A frame that cannot be compiled runs eagerly instead of raising torch's own error.
+
+    NumPy is left to NumPy: traced, its calls become torch's, with other random numbers, aliasing
+    and warnings than the cell has by itself.
+    """
+    with dynamo.config.patch(suppress_errors=not fullgraph, trace_numpy=False):
         yield
+
+
+_TORCH = str(Path(torch.__file__).parent)
+
+
+def _show_others(show: Callable[..., None]) -> Callable[..., None]:
+    def show_unless_torch(message: Any, category: Any, filename: str, *rest: Any, **more: Any) -> None:  # noqa: ANN401
+        if not str(filename).startswith(_TORCH):
+            show(message, category, filename, *rest, **more)
+
+    return show_unless_torch
 
 
 class _Drop(logging.Filter):
@@ -282,7 +299,7 @@ class _Drop(logging.Filter):
 
 @contextlib.contextmanager
 def quiet_logs() -> Iterator[None]:
-    """Keep torch's compile warnings off stderr: the report shows what they say.
+    """Keep torch's warnings about compiling off stderr: the report shows what they say.
 
     ``TORCH_LOGS`` output (below WARNING) still passes.
     """
@@ -295,9 +312,11 @@ def quiet_logs() -> Iterator[None]:
     ]
     for logger in loggers:
         logger.addFilter(drop)
+    shown, warnings.showwarning = warnings.showwarning, _show_others(warnings.showwarning)
     try:
         yield
     finally:
+        warnings.showwarning = shown
         for logger in loggers:
             logger.removeFilter(drop)
 

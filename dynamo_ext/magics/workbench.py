@@ -188,10 +188,10 @@ def _described(backend: str) -> list[Any]:
 
 def _stored(state: CellState) -> set[str]:
     names: set[str] = set()
-    for segment in state.program.segments:
-        for node in ast.walk(segment.tree):
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                names.add(node.id)
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                names.add(node.name)
+    trees = (statement.tree for s in state.program.segments for statement in s.plain)
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
     return names

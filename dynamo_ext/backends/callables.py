@@ -1,0 +1,70 @@
+"""Backends that are somebody else's function: a user's callable, or one registered with torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import torch_private
+from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.records import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+_VERIFY = OptionSpec("verify", True, "compare the first call of each graph with eager")  # noqa: FBT003
+
+
+class CallableBackend:
+    """A user's ``(graph, example_inputs) -> callable``, with eager behind it."""
+
+    extra = ""
+    whole_graph = True
+    options: Sequence[OptionSpec] = (_VERIFY,)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+        self.summary = f"The function {self.name}"
+
+    def probe(self) -> Availability:
+        """A callable is there because it was passed."""
+        return Availability(available=True)
+
+    def supports(self, node: Node) -> Support:  # noqa: ARG002
+        """Whatever the function takes."""
+        return Support(supported=True)
+
+    def lower(
+        self,
+        graph: GraphModule,
+        example_inputs: Sequence[torch.Tensor],
+        options: Options,  # noqa: ARG002
+    ) -> CompiledFn:
+        """Call the function."""
+        compiled: CompiledFn = self.function(graph, list(example_inputs))
+        return compiled
+
+
+class TorchBackend(CallableBackend):
+    """A name in torch's registry, looked up when it is first used."""
+
+    def __init__(self, name: str, availability: Callable[[], Availability], summary: str) -> None:
+        self.name = name
+        self.summary = summary
+        self._availability = availability
+
+    def probe(self) -> Availability:
+        """What is known of torch's backend of this name."""
+        return self._availability()
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Look the function up and call it."""
+        self.function = torch_private.torch_backend(self.name)
+        return super().lower(graph, example_inputs, options)

@@ -1,0 +1,113 @@
+"""Parameters and buffers as constants of an engine, and the watch that keeps them honest.
+
+A frozen weight can change behind an engine's back: an optimizer step (``_version``), a new
+``.data`` (``data_ptr``), another instance of the module that shares the compiled graph
+(identity). ``Watch.fresh`` looks at all three before each call, in C loops. What it cannot see
+is an in-place change *through* ``.data`` or ``.detach().numpy()``, which torch itself does not
+count as a change; ``freeze=false`` is for code that does that.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+_version = operator.attrgetter("_version")
+
+
+def watchable(tensor: torch.Tensor) -> bool:
+    """Whether torch counts changes of this tensor: not so for those born in inference mode."""
+    return not tensor.is_inference()
+
+
+class Watch:
+    """Knows whether the weights that were frozen are still the weights.
+
+    Parameters
+    ----------
+    weights
+        Positions in a call's arguments to the tensors that were frozen from there.
+    """
+
+    def __init__(self, weights: Mapping[int, torch.Tensor]) -> None:
+        import torch
+
+        self._pointer = torch.Tensor.data_ptr
+        positions = tuple(weights)
+        self._weights = tuple(weights.values())
+        # One position makes itemgetter return a bare item, so it is asked for twice.
+        self._pick = operator.itemgetter(*positions, positions[0])
+        self._weights += (self._weights[0],)
+        self._versions = list(map(_version, self._weights))
+        self._pointers = list(map(self._pointer, self._weights))
+        # An alias of each storage: its address cannot be handed to another tensor meanwhile.
+        self._alive = [weight.detach() for weight in self._weights]
+
+    def fresh(self, args: Sequence[Any]) -> bool:
+        """Whether the call's arguments hold the frozen weights, unchanged."""
+        current = self._pick(args)
+        return (
+            False not in map(operator.is_, current, self._weights)
+            and list(map(_version, current)) == self._versions
+            and list(map(self._pointer, current)) == self._pointers
+        )
+
+
+def frozen(
+    graph: GraphModule, weights: Mapping[int, torch.Tensor], unused: Collection[int] = ()
+) -> GraphModule:
+    """A copy of ``graph`` in which some placeholders are constants, and some are gone.
+
+    Parameters
+    ----------
+    graph
+        A partition; left as it is.
+    weights
+        Positions of placeholders to the tensors that take their place.
+    unused
+        Positions of placeholders without users, which the copy does without.
+
+    Returns
+    -------
+    GraphModule
+        Its remaining placeholders keep their order; constants are ``get_attr`` nodes whose
+        ``meta["val"]`` is that of the placeholder.
+    """
+    import torch
+
+    result = duplicate(graph)
+    placeholders = [node for node in result.graph.nodes if node.op == "placeholder"]
+    for position in unused:
+        result.graph.erase_node(placeholders[position])
+    for count, (position, weight) in enumerate(weights.items()):
+        node = placeholders[position]
+        name = f"frozen_{count}"
+        constant = weight.detach()
+        result.register_buffer(name, constant)
+        with torch.no_grad(), result.graph.inserting_before(node):
+            value = result.graph.get_attr(name)
+        value.meta = dict(node.meta)
+        node.replace_all_uses_with(value)
+        result.graph.erase_node(node)
+    result.recompile()
+    return result
+
+
+def duplicate(graph: GraphModule) -> GraphModule:
+    """A graph module of its own, tensors shared and every ``meta`` copied one level deep."""
+    from torch.fx import Graph, GraphModule
+
+    nodes: dict[Any, Any] = {}
+    new = Graph()
+    output = new.graph_copy(graph.graph, nodes)
+    new.output(output)
+    for old, made in nodes.items():
+        made.meta = copy.copy(old.meta)
+    return GraphModule(graph, new)

@@ -1,0 +1,73 @@
+"""``inductor``: PyTorch's own compiler, with its failures turned into recorded fallbacks."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from dynamo_ext.backends import torch_private
+from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.records import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+class InductorBackend:
+    """Takes the captured graph whole."""
+
+    name = "inductor"
+    summary = "PyTorch's own compiler: C++ on the CPU, Triton on GPUs"
+    extra = ""
+    whole_graph = True
+    options: Sequence[OptionSpec] = (
+        OptionSpec("mode", "default", "what torch.compile calls mode", _MODES),
+        OptionSpec("verify", True, "compare the first call of each graph with eager"),  # noqa: FBT003
+    )
+
+    def probe(self) -> Availability:
+        """On a CPU it needs a C++ compiler, on a GPU Triton."""
+        import importlib.util
+
+        import torch
+
+        cuda = torch.cuda.is_available()
+        if cuda and importlib.util.find_spec("triton") is None:
+            reason = "Inductor needs Triton for GPUs, and it is not installed."
+            return Availability(
+                False, torch.__version__, "cuda:0", reason, "pip install triton"  # noqa: FBT003
+            )
+        if not cuda and not _cpp_compiler():
+            reason = "Inductor needs a C++ compiler, and none was found."
+            remedy = "Install g++ or clang, or point CXX at one."
+            return Availability(False, torch.__version__, "cpu", reason, remedy)  # noqa: FBT003
+        device = "cuda:0" if cuda else "cpu"
+        return Availability(available=True, version=torch.__version__, device=device)
+
+    def supports(self, node: Node) -> Support:  # noqa: ARG002
+        """Everything: what it cannot compile, it calls."""
+        return Support(supported=True)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Compile with inductor under ``options["mode"]``."""
+        mode = str(options.get("mode", "default"))
+        return torch_private.inductor_compile(graph, example_inputs, mode)
+
+
+def _cpp_compiler() -> bool:
+    import os
+
+    names = (os.environ.get("CXX", ""), "g++", "clang++", "c++", "cl")
+    return any(name and shutil.which(name.split()[0]) for name in names)
+
+
+BACKEND = InductorBackend()

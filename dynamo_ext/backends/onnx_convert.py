@@ -1,0 +1,201 @@
+"""From a partition of core ATen to an ``onnx_ir`` model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import torch_private
+from dynamo_ext.backends.freeze import duplicate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch.fx import GraphModule, Node
+
+
+def _dtypes() -> frozenset[Any]:
+    """Dtypes that cross between torch and ONNX Runtime by DLPack."""
+    import torch
+
+    return frozenset(
+        {
+            torch.float32,
+            torch.float64,
+            torch.float16,
+            torch.bfloat16,
+            torch.int64,
+            torch.int32,
+            torch.int16,
+            torch.int8,
+            torch.uint8,
+            torch.bool,
+        }
+    )
+
+
+_CUT_UP = (
+    # torch.onnx's own conversion gives the running variance without Bessel's correction.
+    "_native_batch_norm_legit_functional.default",
+    "_native_batch_norm_legit.no_stats",
+    # Operators, most of them of backward graphs, that torch.onnx does not know.
+    "native_batch_norm_backward.default",
+    "native_layer_norm_backward.default",
+    "native_group_norm_backward.default",
+    "_softmax_backward_data.default",
+    "_log_softmax_backward_data.default",
+    "gelu_backward.default",
+    "threshold_backward.default",
+    "embedding_dense_backward.default",
+    "nll_loss_backward.default",
+    "squeeze.dims",
+    "var_mean.correction",
+)
+
+
+def decompositions(
+    table: dict[Any, Callable[..., Any]], *, training: bool
+) -> dict[Any, Callable[..., Any]]:
+    """The table without operators that the exporter knows whole, and with some that it should not.
+
+    Parameters
+    ----------
+    table
+        Core ATen's decompositions.
+    training
+        Whether forward and backward graphs are to come; inference keeps batch norm whole.
+    """
+    registered = torch_private.onnx_registry().functions
+    kept = {op: cut for op, cut in table.items() if _name(op) not in registered}
+    del training
+    return kept | torch_private.decompositions_of(_CUT_UP)
+
+
+def _name(op: Any) -> str:
+    name = getattr(op, "name", None)
+    return str(name()) if callable(name) else str(op)
+
+
+def signature(node: Node) -> Any:
+    """Equal for nodes that convert alike: operator, dtypes, ranks and literal arguments."""
+    return _describe(node.target), _describe(node.args), _describe(dict(node.kwargs))
+
+
+def _describe(value: Any) -> Any:
+    import torch
+    from torch.fx import Node
+
+    if isinstance(value, Node):
+        return ("node", _describe(value.meta.get("val")))
+    if isinstance(value, torch.Tensor):
+        sizes = tuple(min(s, 2) if isinstance(s, int) else -1 for s in value.shape)
+        return (str(value.dtype), sizes, str(value.device))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_describe, value))
+    if isinstance(value, dict):
+        return tuple((key, _describe(item)) for key, item in value.items())
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return type(value).__name__
+    return repr(value)
+
+
+def objection(node: Node) -> str:
+    """Why a node cannot be converted, as far as that shows without trying."""
+    import torch
+
+    known = _dtypes()
+    for value in (node.meta.get("val"), *(a.meta.get("val") for a in node.all_input_nodes)):
+        for tensor in value if isinstance(value, (tuple, list)) else (value,):
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            if tensor.layout is not torch.strided or tensor.is_quantized:
+                return "ONNX Runtime takes dense tensors only."
+            if tensor.dtype not in known:
+                return f"ONNX Runtime takes no {str(tensor.dtype).removeprefix('torch.')} tensors."
+    function, message = torch_private.onnx_function(node)
+    if function is None:
+        return f"torch.onnx has no conversion for it: {message}."
+    return ""
+
+
+def single(node: Node) -> Any:
+    """A model of one node alone, its inputs as the model's."""
+    from torch.fx import Graph, GraphModule
+
+    graph = Graph()
+    inputs: dict[Any, Any] = {}
+    for source in node.all_input_nodes:
+        inputs[source] = graph.placeholder(source.name)
+        inputs[source].meta = dict(source.meta)
+    made = graph.node_copy(node, lambda source: inputs[source])
+    made.meta = {"val": node.meta.get("val")}
+    values = node.meta.get("val")
+    if isinstance(values, (tuple, list)):
+        import operator
+
+        outputs = []
+        for index, value in enumerate(values):
+            if value is None:
+                continue
+            item = graph.call_function(operator.getitem, (made, index))
+            item.meta = {"val": value}
+            outputs.append(item)
+        graph.output(tuple(outputs))
+    else:
+        graph.output((made,))
+    return translate(GraphModule({}, graph), fold=False)
+
+
+def translate(graph: GraphModule, *, fold: bool = True) -> Any:
+    """An ``onnx_ir.Model`` whose inputs and outputs are the graph's, in order.
+
+    Parameters
+    ----------
+    graph
+        Core ATen; constants are ``get_attr`` nodes. Left as it is.
+    fold
+        Fold constants and drop dead nodes, as ``torch.onnx.export`` does.
+
+    Raises
+    ------
+    Exception
+        Whatever torch.onnx raises on an operator that it cannot convert.
+    """
+    graph = duplicate(graph)
+    constants = {n: getattr(graph, n.target) for n in graph.graph.nodes if n.op == "get_attr"}
+    for node in constants:
+        # Types are worked out on fakes, among which a real tensor would be a stranger.
+        setattr(graph, node.target, node.meta["val"])
+    torch_private.onnx_promote_types(graph)
+    for node in graph.graph.nodes:
+        if node in constants:
+            node.meta["val"] = constants[node].contiguous()
+        # Provenance is formatted into each ONNX node, which costs more than the conversion.
+        node.meta.setdefault("nn_module_stack", {})
+    model = torch_private.onnx_translate(graph)
+    _separate_outputs(model)
+    _name_all(model)
+    if fold:
+        torch_private.onnx_optimize(model)
+    return model
+
+
+def _separate_outputs(model: Any) -> None:
+    """Give each output a value of its own: ATen may return an input, or one value twice."""
+    import onnx_ir
+
+    taken = set(map(id, model.graph.inputs)) | set(map(id, model.graph.initializers.values()))
+    for position, value in enumerate(list(model.graph.outputs)):
+        if id(value) in taken:
+            copy = onnx_ir.node("Identity", [value])
+            model.graph.append(copy)
+            made = copy.outputs[0]
+            made.dtype, made.shape = value.dtype, value.shape
+            model.graph.outputs[position] = value = made
+        taken.add(id(value))
+
+
+def _name_all(model: Any) -> None:
+    for position, value in enumerate(model.graph.inputs):
+        value.name = f"in_{position}"
+    for position, value in enumerate(model.graph.outputs):
+        value.name = f"out_{position}"

@@ -1,0 +1,202 @@
+"""ONNX Runtime sessions that work on torch's memory."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_LARGE = 1024
+"""Bytes from which a constant is lent to the session instead of copied into the model."""
+
+_LEVELS = {
+    "none": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+
+
+@functools.cache
+def has_cuda() -> bool:
+    """Whether both torch and this build of ONNX Runtime know CUDA."""
+    import onnxruntime
+    import torch
+
+    built = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+    return built and torch.cuda.is_available()
+
+
+def complaint(error: BaseException) -> str:
+    """ONNX Runtime's or the exporter's message in one line, without its codes and file names."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    lines = str(cause).strip().splitlines() or [type(cause).__name__]
+    text = lines[0].partition(" : ")[2] or lines[0]
+    return text.rpartition("Exception: ")[2][:300] or text[:300]
+
+
+def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: bool = False) -> Any:
+    """An ``InferenceSession`` of an ``onnx_ir`` model; large constants are lent, not copied.
+
+    Parameters
+    ----------
+    model
+        It is changed: its large constants become external.
+    options
+        ``threads`` and ``optimization``.
+    trial
+        Only to see whether every operator has a kernel: one thread, no rewriting.
+    cuda
+        Ask for the CUDA provider first.
+
+    Raises
+    ------
+    RuntimeError
+        When the CUDA provider was asked for and did not load.
+    onnxruntime.capi.onnxruntime_pybind11_state.Fail
+        And its siblings, when the model does not load.
+    """
+    import onnxruntime
+    import torch
+
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 4
+    level = "none" if trial else str(options.get("optimization", "all"))
+    settings.graph_optimization_level = getattr(
+        onnxruntime.GraphOptimizationLevel, _LEVELS[level]
+    )
+    threads = int(options.get("threads", 0)) or torch.get_num_threads()
+    settings.intra_op_num_threads = 1 if trial else threads
+    settings.inter_op_num_threads = 1
+    # Between calls torch needs the cores: its own threads would wait for ours to stop spinning.
+    settings.add_session_config_entry("session.force_spinning_stop", "1")
+    _lend(model, settings)
+    import onnx_ir
+
+    providers: list[Any] = ["CPUExecutionProvider"]
+    if cuda:
+        stream = str(torch.cuda.current_stream().cuda_stream)
+        providers.insert(0, ("CUDAExecutionProvider", {"user_compute_stream": stream}))
+    proto = onnx_ir.to_proto(model).SerializeToString()
+    session = onnxruntime.InferenceSession(proto, settings, providers=providers)
+    if cuda and "CUDAExecutionProvider" not in session.get_providers():
+        message = "ONNX Runtime's CUDA provider did not load"
+        raise RuntimeError(message)
+    return session
+
+
+def _lend(model: Any, settings: Any) -> None:
+    import onnx_ir
+    import onnxruntime
+
+    names, values = [], []
+    for name, value in model.graph.initializers.items():
+        constant = value.const_value
+        if constant is None or constant.nbytes < _LARGE:
+            continue
+        raw = getattr(constant, "raw", None)
+        lent = _ort_value(raw) if hasattr(raw, "data_ptr") else _from_array(constant)
+        if lent is None:
+            continue
+        names.append(name)
+        values.append(onnxruntime.OrtValue(lent))
+        value.const_value = onnx_ir.ExternalTensor(
+            "torch", 0, constant.nbytes, constant.dtype, shape=constant.shape, name=name
+        )
+    if names:
+        settings.add_external_initializers(names, values)
+
+
+def _from_array(constant: Any) -> Any:
+    """A constant that folding made, by way of torch where numpy has its dtype."""
+    import torch
+
+    array = constant.numpy()
+    if array.dtype.kind not in "fiub" or array.dtype.name in ("bfloat16", "uint16", "uint32"):
+        return None
+    return _ort_value(torch.from_numpy(array.copy()))
+
+
+def to_ort(tensor: Any, boolean: bool) -> Any:  # noqa: FBT001 - as in ONNX Runtime's own
+    """An OrtValue on a row-major tensor's memory, which it keeps alive.
+
+    Booleans go as ``uint8`` with ``boolean`` set, for DLPack to ONNX Runtime has none.
+    """
+    from onnxruntime.capi import onnxruntime_pybind11_state as ort
+    from torch.utils.dlpack import to_dlpack
+
+    return ort.OrtValue.from_dlpack(to_dlpack(tensor), boolean)
+
+
+def _ort_value(tensor: Any) -> Any:
+    return _taker(tensor)(tensor)
+
+
+class Session:
+    """A partition in ONNX Runtime: ``run(*inputs)`` gives a list of tensors.
+
+    Inputs are lent by DLPack: nothing is copied, unless an input is not row-major. Outputs are
+    allocated by ONNX Runtime and handed over by DLPack: they belong to the caller.
+
+    Parameters
+    ----------
+    model
+        From ``onnx_convert.translate``.
+    examples
+        Fake or real inputs: their kinds (tensor or size) are those of every call.
+    options
+        ``threads`` and ``optimization``.
+    """
+
+    def __init__(self, model: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
+        import onnx_ir
+        import torch
+        from torch.utils.dlpack import from_dlpack
+
+        tensors = [value for value in examples if isinstance(value, torch.Tensor)]
+        cuda = any(tensor.is_cuda for tensor in tensors)
+        self._inputs = [value.name for value in model.graph.inputs]
+        self._outputs = [value.name for value in model.graph.outputs]
+        self._booleans = [
+            position
+            for position, value in enumerate(model.graph.outputs)
+            if value.dtype == onnx_ir.DataType.BOOL
+        ]
+        self._takes = list(map(_taker, examples))
+        self._session = load(model, options, cuda=cuda)
+        self._run = self._session._sess.run_with_ort_values  # noqa: SLF001 - the public one wraps
+        self._receive: Callable[[Any], Any] = from_dlpack
+
+    def run(self, *inputs: Any) -> list[Any]:
+        """Run the session on torch's memory."""
+        feeds = {
+            name: take(value)
+            for name, take, value in zip(self._inputs, self._takes, inputs, strict=True)
+        }
+        receive = self._receive
+        results = [receive(v.to_dlpack()) for v in self._run(feeds, self._outputs, None)]
+        for position in self._booleans:
+            results[position] = results[position].bool()
+        return results
+
+
+def _taker(example: Any) -> Callable[[Any], Any]:
+    """How an input of this kind becomes an OrtValue."""
+    import torch
+
+    lend = to_ort
+    if not isinstance(example, torch.Tensor):
+        return lambda number: lend(torch.tensor(number), False)  # noqa: FBT003
+    if example.dtype is torch.bool:
+        return lambda t: lend(t.detach().contiguous().view(torch.uint8), True)  # noqa: FBT003
+
+    def take(tensor: Any) -> Any:
+        if tensor.requires_grad:
+            tensor = tensor.detach()
+        return lend(tensor if tensor.is_contiguous() else tensor.contiguous(), False)  # noqa: FBT003
+
+    return take

@@ -1,0 +1,97 @@
+"""``onnxrt``: ONNX Runtime on partitions of the functional ATen graph.
+
+Operators become ONNX through torch.onnx's own table; sessions read and write torch's memory by
+DLPack, so nothing is copied on the way in or out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import onnx_convert, onnx_session, torch_private
+from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.records import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+_PACKAGES = ("onnxruntime", "onnxscript", "onnx_ir")
+_INSTALL = 'pip install "dynamo-ext[onnxrt]"'
+
+
+class OnnxRuntimeBackend:
+    """Partitions in ONNX Runtime, on the CPU or on CUDA where its provider loads."""
+
+    name = "onnxrt"
+    summary = "ONNX Runtime, through torch.onnx's operator table"
+    extra = "onnxrt"
+    whole_graph = False
+    dynamic_shapes = True
+    options: Sequence[OptionSpec] = (
+        OptionSpec("freeze", True, "make weights constants under no_grad"),  # noqa: FBT003
+        OptionSpec("verify", True, "compare the first call of each engine with eager"),  # noqa: FBT003
+        OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has"),
+        OptionSpec("threads", 0, "ONNX Runtime's threads; 0 means as many as torch uses"),
+        OptionSpec(
+            "optimization",
+            "all",
+            "how far ONNX Runtime rewrites the graph",
+            ("none", "basic", "extended", "all"),
+        ),
+    )
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Support] = {}
+
+    def probe(self) -> Availability:
+        """Which packages are missing, or the version and the device."""
+        missing = [p for p in _PACKAGES if importlib.util.find_spec(p) is None]
+        if missing:
+            reason = f"{' and '.join(missing)} cannot be imported."
+            return Availability(available=False, reason=reason, remedy=_INSTALL)
+        import onnxruntime
+
+        device = "cuda:0" if onnx_session.has_cuda() else "cpu"
+        return Availability(available=True, version=onnxruntime.__version__, device=device)
+
+    def decompositions(
+        self, table: dict[Any, Callable[..., Any]], *, training: bool
+    ) -> dict[Any, Callable[..., Any]]:
+        """Keep whole what the exporter knows whole; cut up more where it knows the pieces."""
+        return onnx_convert.decompositions(table, training=training)
+
+    def supports(self, node: Node) -> Support:
+        """Convert the one operation and load it: the surest answer, kept for its likes."""
+        key = onnx_convert.signature(node)
+        if key not in self._known:
+            self._known[key] = self._try(node)
+        return self._known[key]
+
+    def _try(self, node: Node) -> Support:
+        refused = onnx_convert.objection(node)
+        if refused:
+            return Support(supported=False, reason=refused)
+        try:
+            with torch_private.outside_modes(), torch_private.quiet_exporter():
+                model = onnx_convert.single(node)
+                onnx_session.load(model, {}, trial=True)
+        except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
+            return Support(supported=False, reason=onnx_session.complaint(error))
+        return Support(supported=True)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Translate, fold, load; see ``onnx_session.Session`` for the call."""
+        with torch_private.quiet_exporter():
+            model = onnx_convert.translate(graph)
+        return onnx_session.Session(model, example_inputs, options).run
+
+
+BACKEND = OnnxRuntimeBackend()

@@ -1,0 +1,88 @@
+"""Options of a backend: from the text of ``--opt KEY=VALUE`` to values of the right type."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dynamo_ext.records import OptionSpec
+
+_TRUE = frozenset({"true", "1", "yes", "on"})
+_FALSE = frozenset({"false", "0", "no", "off"})
+
+
+def resolve(
+    backend: str, specs: Sequence[OptionSpec], given: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """All options of a backend: defaults, with what was given converted to their types.
+
+    Parameters
+    ----------
+    backend
+        The backend's name, for messages.
+    specs
+        The options it has.
+    given
+        Names to values; values may be text.
+
+    Returns
+    -------
+    dict
+        One entry for each spec.
+
+    Raises
+    ------
+    OptionError
+        For a name that is no option, or a value that does not fit; it names those that do.
+    """
+    known = {spec.name: spec for spec in specs}
+    values: dict[str, Any] = {spec.name: spec.default for spec in specs}
+    for name, value in (given or {}).items():
+        if name not in known:
+            raise OptionError(*_unknown(backend, name, list(known)))
+        values[name] = _convert(backend, known[name], value)
+    return values
+
+
+def _unknown(backend: str, name: str, known: list[str]) -> tuple[str, str]:
+    if not known:
+        return f"{backend} has no option {name!r}.", "It takes no options at all."
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    return f"{backend} has no option {name!r}.", f"{hint}It has: {', '.join(known)}."
+
+
+def _convert(backend: str, spec: OptionSpec, value: Any) -> Any:
+    kind = type(spec.default)
+    try:
+        converted = _parse(kind, value)
+    except (TypeError, ValueError) as error:
+        message = f"{backend}'s option {spec.name!r} cannot be {value!r}."
+        wanted = "true or false" if kind is bool else f"a value of type {kind.__name__}"
+        raise OptionError(message, f"Give it {wanted}, such as {spec.default!r}.") from error
+    if spec.choices and str(converted) not in spec.choices:
+        message = f"{backend}'s option {spec.name!r} cannot be {value!r}."
+        raise OptionError(message, f"Choose from: {', '.join(spec.choices)}.")
+    return converted
+
+
+def _parse(kind: type, value: Any) -> Any:
+    if kind is bool:
+        if isinstance(value, bool):
+            return value
+        text = str(value).strip().lower()
+        if text in _TRUE:
+            return True
+        if text in _FALSE:
+            return False
+        raise ValueError(text)
+    if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+        raise TypeError(value)
+    if kind is str and not isinstance(value, str):
+        raise TypeError(value)
+    return kind(value.strip() if isinstance(value, str) else value)

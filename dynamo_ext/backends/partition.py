@@ -1,0 +1,244 @@
+"""Which parts of a normalised graph an engine takes, and why the rest stays in eager."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import torch_private
+from dynamo_ext.backends.base import Support
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from torch.fx import GraphModule, Node
+
+Judge = "Callable[[Node], Support]"
+
+
+@dataclass(frozen=True)
+class Split:
+    """A graph cut up: engine parts are ``call_module`` nodes named in ``parts``.
+
+    ``eager`` maps each computing node that no engine takes to the reason; ``order`` names all
+    computing nodes of the graph before it was cut.
+    """
+
+    graph: GraphModule
+    parts: tuple[str, ...]
+    eager: dict[str, tuple[str, str]]
+    targets: dict[str, tuple[str, ...]]
+
+
+def computes(node: Node) -> bool:
+    """Whether a node counts as an operation: a call that is neither indexing nor size arithmetic."""
+    return (
+        node.op.startswith("call_")
+        and node.target is not operator.getitem
+        and not _is_number(node.meta.get("val"))
+    )
+
+
+def operation_name(node: Node) -> str:
+    """An operator as a person writes it: ``aten.addmm.default``."""
+    return str(node.target) if not callable(node.target) or _is_overload(node) else _python(node)
+
+
+def _python(node: Node) -> str:
+    return str(getattr(node.target, "__name__", node.target))
+
+
+def _is_overload(node: Node) -> bool:
+    from torch._ops import OpOverload
+
+    return isinstance(node.target, OpOverload)
+
+
+def _is_number(value: object) -> bool:
+    import torch
+
+    kinds = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+    return isinstance(value, kinds)
+
+
+def common_objection(node: Node) -> str:
+    """Why no engine at all may take a node; empty where one may."""
+    import torch
+
+    if not _is_overload(node):
+        return "It is no ATen operator."
+    target: Any = node.target
+    if target._schema.is_mutable:
+        return "It changes its input in place."
+    if torch.Tag.nondeterministic_seeded in target.tags and not _without_dropout(node):
+        return "It draws random numbers, which stay with torch's generator."
+    values = [node.meta.get("val"), *(arg.meta.get("val") for arg in node.all_input_nodes)]
+    if torch.Tag.data_dependent_output in target.tags or torch_private.has_unbacked(values):
+        return "The shape of its result depends on the data."
+    if any(user.op == "output" for user in node.users) and _overlaps(node.meta.get("val")):
+        return "Its result, which the graph returns, shares memory between elements."
+    return ""
+
+
+def _without_dropout(node: Node) -> bool:
+    """Whether an operator that could drop elements at random (attention) drops none here."""
+    target: Any = node.target
+    for position, argument in enumerate(target._schema.arguments):
+        if argument.name == "dropout_p":
+            given = node.args[position] if position < len(node.args) else argument.default_value
+            return node.kwargs.get("dropout_p", given) in (0, None)
+    return False
+
+
+def _overlaps(value: object) -> bool:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return False
+    return any(
+        isinstance(stride, int) and stride == 0 and not (isinstance(size, int) and size <= 1)
+        for size, stride in zip(value.shape, value.stride(), strict=True)
+    )
+
+
+def judge(graph: GraphModule, supports: Callable[[Node], Support]) -> dict[Node, Support]:
+    """An answer for each call node of the graph; indexing goes with what it indexes."""
+    answers: dict[Node, Support] = {}
+    for node in graph.graph.nodes:
+        if not node.op.startswith("call_"):
+            continue
+        if node.target is operator.getitem:
+            source = node.args[0]
+            answers[node] = answers.get(source, Support(False, "It indexes an input."))
+        elif _is_number(node.meta.get("val")):
+            answers[node] = Support(False, "It computes a size.")
+        else:
+            objection = common_objection(node)
+            answers[node] = Support(False, objection) if objection else supports(node)
+    return answers
+
+
+def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) -> Split:
+    """Cut a graph into maximal convex engine parts and eager operations in between.
+
+    Parameters
+    ----------
+    graph
+        A normalised graph; it is changed.
+    answers
+        What ``judge`` said.
+    smallest
+        Parts with fewer operations stay in eager, unless one part is the whole graph.
+
+    Returns
+    -------
+    Split
+        ``parts`` is empty where no engine takes anything.
+    """
+    eager = {
+        node.name: (operation_name(node), answer.reason)
+        for node, answer in answers.items()
+        if not answer and computes(node)
+    }
+    names = {node.name: operation_name(node) for node in answers}
+    groups = _propose(graph, answers, whole=not eager)
+    kept = []
+    for group in groups:
+        operations = [node for node in group if computes(node)]
+        lonely = len(groups) == 1 and not eager
+        if operations and (lonely or len(operations) >= smallest):
+            kept.append(group)
+            continue
+        reason = f"Only {len(operations)} operations in a row; the least is {smallest}."
+        eager.update((node.name, (names[node.name], reason)) for node in operations)
+    parts = tuple(f"part_{i}" for i in range(len(kept)))
+    counted = [tuple(names[n.name] for n in _ordered(graph, g) if computes(n)) for g in kept]
+    if kept:
+        _fuse(graph, kept)
+    return Split(graph, parts, eager, dict(zip(parts, counted, strict=True)))
+
+
+def _ordered(graph: GraphModule, group: Mapping[Node, Any]) -> list[Node]:
+    return [node for node in graph.graph.nodes if node in group]
+
+
+def _propose(
+    graph: GraphModule, answers: Mapping[Node, Support], *, whole: bool
+) -> list[dict[Node, int | None]]:
+    taken = [node for node, answer in answers.items() if answer]
+    if not taken:
+        return []
+    numbers = any(not answers[n] and not computes(n) for n in answers)
+    if whole and not numbers:
+        # Nothing can come between: the partitioner's reachability sets would be for nothing.
+        return [dict.fromkeys(taken)]
+    groups = _partition(graph, answers, None)
+    if _keeps_random_order(graph, groups):
+        return groups
+    return _partition(graph, answers, _segments(graph))
+
+
+def _partition(
+    graph: GraphModule, answers: Mapping[Node, Support], segments: Mapping[Node, int] | None
+) -> list[dict[Node, int | None]]:
+    from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+    from torch.fx.passes.operator_support import OperatorSupportBase
+
+    wanted: int | None = None
+
+    class Answers(OperatorSupportBase):
+        def is_node_supported(self, submodules: Mapping[str, Any], node: Node) -> bool:  # noqa: ARG002
+            inside = wanted is None or (segments or {}).get(node) == wanted
+            return inside and bool(answers.get(node))
+
+    groups: list[dict[Node, int | None]] = []
+    for wanted in sorted(set(segments.values())) if segments else [None]:  # noqa: B007
+        partitioner = CapabilityBasedPartitioner(
+            graph, Answers(), allows_single_node_partition=True
+        )
+        groups += [partition.nodes for partition in partitioner.propose_partitions()]
+    return groups
+
+
+def _random(node: Node) -> bool:
+    import torch
+
+    tags = getattr(node.target, "tags", ())
+    schema = getattr(node.target, "_schema", None)
+    mutable = schema is not None and schema.is_mutable
+    drawn = torch.Tag.nondeterministic_seeded in tags and not _without_dropout(node)
+    return node.op.startswith("call_") and (drawn or mutable or schema is None)
+
+
+def _segments(graph: GraphModule) -> dict[Node, int]:
+    """Stretches between random or mutating operations, which no part may then reach across."""
+    segment, result = 0, {}
+    for node in graph.graph.nodes:
+        if _random(node) and node.target is not operator.getitem:
+            segment += 1
+        result[node] = segment
+    return result
+
+
+def _keeps_random_order(graph: GraphModule, groups: list[dict[Node, int | None]]) -> bool:
+    """Whether cutting leaves random and mutating operations in the order that they were in."""
+    watched = [n.name for n in graph.graph.nodes if _random(n) and n.target is not operator.getitem]
+    if len(watched) < 2:  # noqa: PLR2004 - one has no order
+        return True
+    from torch.fx import Graph, GraphModule
+
+    nodes: dict[Node, Node] = {}
+    trial = Graph()
+    trial.output(trial.graph_copy(graph.graph, nodes))
+    module = GraphModule(graph, trial)
+    renamed = {made.name: old.name for old, made in nodes.items()}
+    _fuse(module, [{nodes[n]: None for n in group} for group in groups])
+    after = [renamed.get(node.name) for node in module.graph.nodes]
+    return [name for name in after if name in set(watched)] == watched
+
+
+def _fuse(graph: GraphModule, groups: list[dict[Node, int | None]]) -> None:
+    from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
+
+    fuse_by_partitions(graph, groups, prefix="part_", always_return_tuple=True)

@@ -1,0 +1,177 @@
+"""Names to backends: ours, torch's, other packages' entry points, and any callable.
+
+Importing this imports neither torch nor any engine.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from dynamo_ext.backends.compilers import Compiler, UnavailableCompiler
+from dynamo_ext.backends.options import resolve
+from dynamo_ext.errors import BackendUnavailableError, UnknownBackendError
+from dynamo_ext.records import Availability, BackendInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dynamo_ext.backends.base import Backend
+
+_OURS: dict[str, str] = {
+    "eager": "dynamo_ext.backends.eager:BACKEND",
+    "inductor": "dynamo_ext.backends.inductor:BACKEND",
+    "onnxrt": "dynamo_ext.backends.onnxrt:BACKEND",
+}
+
+_compilers: dict[tuple[Any, ...], Compiler] = {}
+# Keyed by the identity of a user's callable, which its compiler keeps alive: an identity is not
+# reused while Dynamo holds the compiler, and an edited cell's old function goes with its code.
+_wrapped: WeakValueDictionary[tuple[Any, ...], Compiler] = WeakValueDictionary()
+
+
+def _load(name: str) -> Backend:
+    module, _, attribute = _OURS[name].partition(":")
+    backend: Backend = getattr(importlib.import_module(module), attribute)
+    return backend
+
+
+def _foreign_names() -> list[str]:
+    from dynamo_ext.backends import foreign, torch_private
+
+    listed = set(torch_private.torch_backends()) | set(foreign.entry_points())
+    return sorted(n for n in listed if n not in _OURS and not n.startswith("dx_"))
+
+
+def names() -> list[str]:
+    """Every name that ``compiler`` takes: ours in their own order, then torch's and others'."""
+    return [*_OURS, *_foreign_names()]
+
+
+def get(name: str) -> Backend:
+    """The backend of a name, ours before torch's.
+
+    Raises
+    ------
+    UnknownBackendError
+        With the nearest names there are.
+    """
+    if name in _OURS:
+        return _load(name)
+    if name.startswith("dx_") and name[3:] in _OURS:
+        return _load(name[3:])
+    if name in _foreign_names():
+        from dynamo_ext.backends import foreign
+        from dynamo_ext.backends.callables import TorchBackend
+
+        return TorchBackend(name, lambda: foreign.availability(name), foreign.summary(name))
+    known = names()
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(known)}."
+    message = f"There is no backend {name!r}."
+    raise UnknownBackendError(message, hint)
+
+
+def probe(backend: Backend) -> Availability:
+    """A backend's own answer; an exception while it looks is an answer too."""
+    try:
+        return backend.probe()
+    except Exception as error:  # noqa: BLE001 - a broken engine must not break the list
+        reason = f"Looking for it failed: {type(error).__name__}: {error}"
+        return Availability(available=False, reason=reason, remedy="Reinstall its package.")
+
+
+def describe(name: str | None = None) -> list[BackendInfo]:
+    """Rows for ``%dynamo backends``: every backend, or one.
+
+    Parameters
+    ----------
+    name
+        A backend's name; ``None`` for all: ours first, then torch's and other packages'.
+
+    Raises
+    ------
+    UnknownBackendError
+        When no backend has the name.
+    """
+    from dynamo_ext.backends import foreign
+
+    rows = []
+    outside = foreign.entry_points()
+    for each in names() if name is None else [name]:
+        backend = get(each)
+        origin = "dynamo_ext"
+        if backend.name not in _OURS:
+            origin = "entry point" if each in outside else "torch"
+        rows.append(
+            BackendInfo(
+                backend.name, origin, backend.summary, probe(backend), tuple(backend.options)
+            )
+        )
+    return rows
+
+
+def compiler(
+    backend: str | Callable[..., Any],
+    options: Mapping[str, Any] | None = None,
+    *,
+    strict: bool = False,
+) -> Compiler:
+    """The object that Dynamo takes as its backend.
+
+    Parameters
+    ----------
+    backend
+        A name from ``names()``, or a callable ``(graph, example_inputs) -> callable``.
+    options
+        The backend's options; text is converted to their types.
+    strict
+        Raise where the backend cannot run here; otherwise everything runs eagerly and the
+        journal says why.
+
+    Returns
+    -------
+    Compiler
+        The identical object for the same request: Dynamo goes by identity.
+
+    Raises
+    ------
+    UnknownBackendError
+        When no backend has the name.
+    OptionError
+        For a name or value that is no option of it.
+    BackendUnavailableError
+        Under ``strict``.
+    """
+    if isinstance(backend, Compiler):
+        return backend
+    if not isinstance(backend, str):
+        return _wrap(backend, options)
+    found = get(backend)
+    settled = resolve(found.name, found.options, options)
+    availability = probe(found)
+    if strict and not availability.available:
+        message = f"{found.name} is not available: {availability.reason}"
+        raise BackendUnavailableError(message, availability.remedy)
+    key = (found.name, tuple(sorted(settled.items())), availability)
+    if key not in _compilers:
+        _compilers[key] = (
+            Compiler(found, settled)
+            if availability.available
+            else UnavailableCompiler(found, settled, availability)
+        )
+    return _compilers[key]
+
+
+def _wrap(function: Callable[..., Any], options: Mapping[str, Any] | None) -> Compiler:
+    from dynamo_ext.backends.callables import CallableBackend
+
+    made = CallableBackend(function)
+    settled = resolve(made.name, made.options, options)
+    key = (id(function), tuple(sorted(settled.items())))
+    known = _wrapped.get(key)
+    if known is None:
+        known = _wrapped[key] = Compiler(made, settled)
+    return known

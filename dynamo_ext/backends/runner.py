@@ -1,0 +1,284 @@
+"""One partition at run time: its engines, the check of each, and eager whenever they fail."""
+
+from __future__ import annotations
+
+import operator
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import torch_private, verify
+from dynamo_ext.backends.freeze import Watch, frozen
+from dynamo_ext.backends.layout import expected_orders, in_layout, order_of
+from dynamo_ext.backends.specialise import shape_key, specialised
+from dynamo_ext.records import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+    from dynamo_ext.backends.base import Backend, CompiledFn
+    from dynamo_ext.backends.journal import Journal
+
+RUN_FAILURES = 3
+"""Failed calls after which a partition stays in eager."""
+
+MOST_SHAPES = 16
+"""Engines of fixed shapes that one partition may build; more shapes run eagerly."""
+
+
+@dataclass
+class _Engine:
+    """A lowered form of the partition; trusted once its first results agreed with eager's."""
+
+    run: CompiledFn
+    orders: dict[int, tuple[int, ...]]
+    trusted: bool = False
+
+
+@dataclass
+class Setting:
+    """What the runners of one graph share."""
+
+    backend: Backend
+    options: Mapping[str, Any]
+    journal: Journal
+
+
+class Runner:
+    """A partition as a callable: ``call(args)`` takes a sequence and gives the outputs.
+
+    Parameters
+    ----------
+    name
+        The partition's name in records.
+    graph
+        The partition: placeholders in, a tuple of computed tensors out. It is also what runs
+        whenever an engine cannot.
+    setting
+        Backend, options and journal.
+    targets
+        The operators in it, for the record.
+    weights
+        Positions of placeholders to real parameters and buffers that may become constants.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        name: str,
+        graph: GraphModule,
+        setting: Setting,
+        *,
+        targets: tuple[str, ...],
+        weights: Mapping[int, torch.Tensor],
+    ) -> None:
+        import torch
+
+        self.name = name
+        self._graph = graph
+        self._eager: Callable[..., Sequence[Any]] = graph.forward
+        self._setting = setting
+        self._targets = targets
+        symbolic = any(torch_private.is_symbolic(n.meta.get("val")) for n in graph.graph.nodes)
+        self._per_shape = symbolic and not getattr(setting.backend, "dynamic_shapes", False)
+        placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
+        # Engines see no input that nothing reads, nor sizes where each shape has its engine.
+        self._unused = {
+            position
+            for position, node in enumerate(placeholders)
+            if not node.users
+            or (self._per_shape and not isinstance(node.meta.get("val"), torch.Tensor))
+        }
+        self._weights = {i: weight for i, weight in weights.items() if i not in self._unused}
+        with torch_private.outside_modes():
+            self._watch = Watch(self._weights) if self._weights else None
+        used = [i for i in range(len(placeholders)) if i not in self._unused]
+        self._pick_thawed = _picker(used, len(placeholders))
+        self._pick = _picker([i for i in used if i not in self._weights], len(placeholders))
+        self._engines: dict[tuple[Any, ...], _Engine | None] = {}
+        self._hot: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+        self._hot_thawed: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+        self._failures = 0
+        self._dead = ""
+        self._built = 0
+        self._seconds = 0.0
+
+    def prepare(self) -> bool:
+        """Lower now, at compile time, where shapes are known; false where that failed."""
+        if not self._per_shape:
+            self._engine(self._watch is not None, ())
+        self._record()
+        return not self._dead
+
+    def call(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Run the partition: in an engine where one is trusted, and eagerly where it fails."""
+        watch = self._watch
+        hot = self._hot if watch is None or watch.fresh(args) else self._hot_thawed
+        if hot is not None:
+            try:
+                return hot(args)
+            except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
+                return self._failed(error, args)
+        return self._cold(args)
+
+    def _cold(self, args: Sequence[Any]) -> Sequence[Any]:
+        if self._dead:
+            return self._eager(*args)
+        freeze = self._watch is not None and self._watch.fresh(args)
+        with torch_private.outside_modes():
+            key = shape_key(args) if self._per_shape else ()
+            engine = self._engine(freeze, key, args)
+            if engine is None:
+                return self._eager(*args)
+            pick = self._pick if freeze else self._pick_thawed
+            try:
+                outputs = in_layout(engine.run(*(pick(args) if pick else args)), engine.orders)
+            except Exception as error:  # noqa: BLE001
+                return self._failed(error, args)
+            if engine.trusted:
+                return outputs
+            if self._setting.options.get("verify", True):
+                expected = self._eager(*args)
+                wrong = verify.disagreement(outputs, expected)
+                if wrong:
+                    self._die("verify", message=wrong)
+                    return expected
+                for position, (got, want) in enumerate(zip(outputs, expected, strict=True)):
+                    if order_of(got) != order_of(want):
+                        engine.orders[position] = order_of(want)
+                outputs = in_layout(outputs, engine.orders)
+            self._trust(engine, freeze=freeze)
+            return outputs
+
+    def _trust(self, engine: _Engine, *, freeze: bool) -> None:
+        engine.trusted = True
+        if self._per_shape:
+            return
+        run, orders = engine.run, engine.orders
+        pick = self._pick if freeze else self._pick_thawed
+        if orders:
+            hot = _ordered_call(run, pick, orders)
+        elif pick is not None:
+            hot = _picked_call(run, pick)
+        else:
+            hot = _plain_call(run)
+        if freeze or self._watch is None:
+            self._hot = hot
+        if not freeze:
+            self._hot_thawed = hot
+
+    def _engine(
+        self, freeze: bool, key: tuple[Any, ...], args: Sequence[Any] = ()
+    ) -> _Engine | None:
+        known = (freeze, *key)
+        if known in self._engines:
+            return self._engines[known]
+        if self._per_shape and len(self._engines) >= MOST_SHAPES:
+            message = f"{MOST_SHAPES} shapes have engines of their own; more run eagerly."
+            remedy = "Pad the inputs to fewer shapes."
+            self._note("run", message=message, remedy=remedy)
+            return None
+        self._engines[known] = None
+        start = time.perf_counter()
+        try:
+            engine = self._lower(freeze, args)
+        except Exception as error:  # noqa: BLE001 - lowering may raise anything
+            self._die("lower", error=error)
+            return None
+        self._seconds += time.perf_counter() - start
+        self._built += 1
+        self._engines[known] = engine
+        self._record()
+        return engine
+
+    def _lower(self, freeze: bool, args: Sequence[Any]) -> _Engine:
+        graph = specialised(self._graph, args) if self._per_shape else self._graph
+        with torch_private.outside_modes():
+            graph = frozen(graph, self._weights if freeze else {}, self._unused)
+        examples = [n.meta.get("val") for n in graph.graph.nodes if n.op == "placeholder"]
+        orders = expected_orders(graph)
+        setting = self._setting
+        with torch_private.outside_modes():
+            run = setting.backend.lower(graph, examples, setting.options)
+        return _Engine(run, orders)
+
+    def _failed(self, error: Exception, args: Sequence[Any]) -> Sequence[Any]:
+        # Eager first: where it raises too, the fault is the user's, and theirs to see.
+        outputs = self._eager(*args)
+        self._failures += 1
+        if self._failures >= RUN_FAILURES:
+            self._die("run", error=error)
+        else:
+            self._note("run", error=error)
+        return outputs
+
+    def _die(self, stage: Any, *, error: Exception | None = None, message: str = "") -> None:
+        self._dead = message or f"{type(error).__name__}: {error}"
+        self._hot = self._hot_thawed = self._watch = None
+        self._engines.clear()
+        self._weights.clear()
+        self._note(stage, error=error, message=message)
+        self._record()
+
+    def _note(
+        self, stage: Any, *, error: Exception | None = None, message: str = "", remedy: str = ""
+    ) -> None:
+        self._setting.journal.add_fallback(
+            stage,
+            "partition",
+            partition=self.name,
+            operator=str(getattr(error, "operator", "")),
+            error=error,
+            message=message,
+            remedy=remedy,
+        )
+
+    def _record(self) -> None:
+        self._setting.journal.add_partition(
+            Partition(
+                name=self.name,
+                engine="eager" if self._dead else self._setting.backend.name,
+                operations=len(self._targets),
+                targets=self._targets,
+                reason=self._dead,
+                frozen=len(self._weights),
+                lower_seconds=self._seconds,
+                engines_built=self._built,
+            )
+        )
+
+
+def _picker(
+    positions: Sequence[int], total: int
+) -> Callable[[Sequence[Any]], tuple[Any, ...]] | None:
+    """What takes some of a call's arguments; ``None`` where it would take them all."""
+    if len(positions) == total:
+        return None
+    if len(positions) > 1:
+        return operator.itemgetter(*positions)
+    if positions:
+        only = positions[0]
+        return lambda args: (args[only],)
+    return lambda args: ()  # noqa: ARG005
+
+
+def _plain_call(run: CompiledFn) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    return lambda args: run(*args)
+
+
+def _picked_call(
+    run: CompiledFn, pick: Callable[[Sequence[Any]], tuple[Any, ...]]
+) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    return lambda args: run(*pick(args))
+
+
+def _ordered_call(
+    run: CompiledFn,
+    pick: Callable[[Sequence[Any]], tuple[Any, ...]] | None,
+    orders: dict[int, tuple[int, ...]],
+) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    if pick is None:
+        return lambda args: in_layout(run(*args), orders)
+    return lambda args: in_layout(run(*pick(args)), orders)

@@ -1,0 +1,103 @@
+"""Whether an engine's first results agree with eager's.
+
+Tolerances follow the dtype. A reduction may sum in another order, so an element may also be off
+by a small part of the *largest* element: cancellation leaves errors of that size.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+
+class Tolerance(NamedTuple):
+    """``|engine - eager| <= floor + relative * |eager| + scale * max|eager|``, by element."""
+
+    relative: float
+    scale: float
+    floor: float
+
+
+_EXACT = Tolerance(0.0, 0.0, 0.0)
+_TOLERANCES = {
+    "float64": Tolerance(1e-6, 1e-7, 1e-10),
+    "complex128": Tolerance(1e-6, 1e-7, 1e-10),
+    "float32": Tolerance(1e-3, 1e-4, 1e-5),
+    "complex64": Tolerance(1e-3, 1e-4, 1e-5),
+    "float16": Tolerance(1e-2, 5e-3, 1e-3),
+    "bfloat16": Tolerance(3e-2, 3e-2, 1e-2),
+}
+
+
+def tolerance(dtype: torch.dtype) -> Tolerance:
+    """The tolerance for a dtype; integers and booleans must be equal."""
+    return _TOLERANCES.get(str(dtype).removeprefix("torch."), _EXACT)
+
+
+def disagreement(found: Sequence[Any], expected: Sequence[Any]) -> str:
+    """What is wrong with an engine's outputs, as one sentence; empty where nothing is.
+
+    Parameters
+    ----------
+    found, expected
+        The engine's and eager's outputs, in order: tensors of any shape, numbers or ``None``.
+
+    Returns
+    -------
+    str
+        Names the output, and what differs: number, kind, dtype, device, shape, NaN or values.
+    """
+    if len(found) != len(expected):
+        return f"{len(found)} outputs came where {len(expected)} were expected."
+    for position, (got, want) in enumerate(zip(found, expected, strict=True)):
+        wrong = _differs(got, want)
+        if wrong:
+            return f"Output {position}: {wrong}"
+    return ""
+
+
+def _differs(got: Any, want: Any) -> str:
+    import torch
+
+    if not isinstance(want, torch.Tensor):
+        return "" if got == want else f"{got!r} where eager gives {want!r}."
+    if not isinstance(got, torch.Tensor):
+        return f"a {type(got).__name__} where eager gives a tensor."
+    for fact in ("dtype", "device", "shape"):
+        mine, theirs = getattr(got, fact), getattr(want, fact)
+        if mine != theirs:
+            mine, theirs = (tuple(v) if fact == "shape" else v for v in (mine, theirs))
+            return f"{fact} {mine} where eager gives {theirs}."
+    return _values_differ(got.detach(), want.detach()) if want.numel() else ""
+
+
+def _values_differ(got: torch.Tensor, want: torch.Tensor) -> str:
+    import torch
+
+    with torch.no_grad():
+        if torch.equal(got, want):
+            return ""
+        allowed = tolerance(want.dtype)
+        if allowed is _EXACT:
+            count = int((got != want).sum())
+            return f"{count} of {want.numel()} values differ from eager's."
+        wide = torch.complex128 if want.is_complex() else torch.float64
+        mine, theirs = got.to(wide), want.to(wide)
+        strange = ~torch.isfinite(theirs)
+        size = theirs.abs()
+        largest = torch.where(strange, 0.0, size).max()
+        limit = allowed.floor + allowed.relative * size + allowed.scale * largest
+        error = (mine - theirs).abs()
+        same = (mine == theirs) | (mine.isnan() & theirs.isnan())
+        bad = ~same & (strange | ~(error <= limit))
+        count = int(bad.sum())
+        if not count:
+            return ""
+        if bool((mine.isnan() & ~theirs.isnan()).any()):
+            return f"NaN in {int(mine.isnan().sum())} of {want.numel()} values, not so in eager."
+        worst = float(torch.where(strange, 0.0, error).max())
+        return f"{count} of {want.numel()} values are off, by up to {worst:.3g}."

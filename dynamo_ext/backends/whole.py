@@ -1,0 +1,149 @@
+"""Backends that take a captured graph whole: torch's own, and any callable of the user's.
+
+Such a graph is not functional: it may change its inputs and draw random numbers. So the check
+of its first call runs eager on copies, and only counts where no random number was drawn; and a
+failed call is run again eagerly only if it had changed nothing yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import torch_private, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from torch.fx import GraphModule
+
+    from dynamo_ext.backends.base import Backend
+    from dynamo_ext.backends.journal import Journal
+
+RUN_FAILURES = 3
+"""Failed calls after which a graph stays in eager."""
+
+
+def compile_graph(
+    graph: GraphModule,
+    example_inputs: Sequence[Any],
+    backend: Backend,
+    options: Mapping[str, Any],
+    journal: Journal,
+) -> Callable[..., Any]:
+    """Hand a graph to a backend as it is; an exception there means eager.
+
+    Parameters and result are those of ``pipeline.compile_graph``. A backend that returns the
+    graph's own ``forward`` gets no wrapper, so ``eager`` costs nothing.
+    """
+    try:
+        run = backend.lower(graph, example_inputs, options)
+        if not callable(run):
+            message = f"The backend returned {type(run).__name__}, which cannot be called."
+            journal.add_fallback("lower", "graph", message=message)
+            return graph.forward
+    except torch_private.restarts():
+        raise
+    except Exception as error:  # noqa: BLE001 - anything at all means eager
+        journal.add_fallback("lower", "graph", error=error)
+        return graph.forward
+    if run == graph.forward or run is graph:
+        return graph.forward
+    return _Whole(graph, run, journal, check=bool(options.get("verify", False))).call
+
+
+class _Whole:
+    """A compiled whole graph at run time."""
+
+    def __init__(
+        self, graph: GraphModule, run: Callable[..., Any], journal: Journal, *, check: bool
+    ) -> None:
+        self._eager = graph.forward
+        self._run = run
+        self._journal = journal
+        self._check = check
+        self._failures = 0
+        self._mutates = _may_mutate(graph)
+
+    def call(self, *args: Any) -> Any:
+        expected = _reference(self._eager, args) if self._check else None
+        before = _versions(args) if self._mutates else None
+        try:
+            outputs = self._run(*args)
+        except Exception as error:
+            if before is not None and _versions(args) != before:
+                # Half of its changes are made: running it again would make them twice.
+                raise
+            return self._failed(error, args)
+        if self._check:
+            self._check = False
+            wrong = verify.disagreement(_flat(outputs), expected) if expected is not None else ""
+            if wrong:
+                self._run = self._eager
+                self._journal.add_fallback("verify", "graph", message=wrong)
+                if before is None or _versions(args) == before:
+                    return self._eager(*args)
+        return outputs
+
+    def _failed(self, error: Exception, args: Sequence[Any]) -> Any:
+        # Eager first: where it raises too, the fault is the user's, and theirs to see.
+        outputs = self._eager(*args)
+        self._failures += 1
+        if self._failures >= RUN_FAILURES:
+            self._run = self._eager
+            self._check = False
+        self._journal.add_fallback("run", "graph", error=error)
+        return outputs
+
+
+def _flat(outputs: Any) -> Sequence[Any]:
+    return outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+
+
+def _versions(args: Sequence[Any]) -> list[int]:
+    import torch
+
+    return [a._version for a in args if isinstance(a, torch.Tensor) and not a.is_inference()]  # noqa: SLF001
+
+
+def _may_mutate(graph: GraphModule) -> bool:
+    """Whether a graph as captured may change an input: by name, so at times needlessly true."""
+    for node in graph.graph.nodes:
+        name = str(getattr(node.target, "__name__", node.target))
+        if node.op == "call_method" and name.endswith("_") and not name.endswith("__"):
+            return True
+        if node.op != "call_function":
+            continue
+        inplace = name.endswith("_") or name.startswith("i") or "setitem" in name
+        if inplace or "out" in node.kwargs or "norm" in name or node.kwargs.get("inplace"):
+            return True
+        schema = getattr(node.target, "_schema", None)
+        if schema is not None and schema.is_mutable:
+            return True
+    return False
+
+
+def _reference(eager: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
+    """Eager's outputs on copies of the inputs; ``None`` where they are no yardstick.
+
+    They are none where random numbers were drawn (a compiler may draw them otherwise), where
+    eager raises, or where inputs share memory, which copies would not.
+    """
+    import torch
+
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    if not all(map(torch_private.is_plain_tensor, tensors)):
+        return None
+    storages = {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel()}
+    if len(storages) != sum(bool(tensor.numel()) for tensor in tensors):
+        return None
+    devices = sorted({t.device.index or 0 for t in tensors if t.is_cuda})
+    copies = [a.detach().clone() if isinstance(a, torch.Tensor) else a for a in args]
+    with torch_private.outside_modes(), torch.random.fork_rng(devices), torch.no_grad():
+        states = [torch.get_rng_state(), *map(torch.cuda.get_rng_state, devices)]
+        try:
+            outputs = _flat(eager(*copies))
+        except Exception:  # noqa: BLE001 - no yardstick then
+            return None
+        after = [torch.get_rng_state(), *map(torch.cuda.get_rng_state, devices)]
+        drew = any(not torch.equal(a, b) for a, b in zip(states, after, strict=True))
+    return None if drew else outputs

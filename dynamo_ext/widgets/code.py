@@ -1,0 +1,201 @@
+"""The user's lines, each with the graph it ran in, and a mark at each break.
+
+The label in the gutter carries the meaning and the tint repeats it. A line gets a label only where
+the record has an operation of it; the others are Python that Dynamo evaluated while tracing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import breaks, markup, plain
+from dynamo_ext.widgets.markup import EMPTY, Html, element
+from dynamo_ext.widgets.placement import EAGER, place_graph
+from dynamo_ext.widgets.style import hue
+from dynamo_ext.widgets.wording import clip, place, printable, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dynamo_ext.records import CodeBlock, Report, SourceLine
+
+TITLE = "Code"
+NOTHING = "No source was recorded for this run."
+_OUTSIDE = 40  # lines of other files worth listing; a deep model has hundreds
+
+
+@dataclass
+class _Mark:
+    """What is known of one line: the graphs of its operations, and whether some ran eagerly."""
+
+    graphs: list[str] = field(default_factory=list)
+    eager: bool = False
+    broken: str = ""
+
+    @property
+    def label(self) -> str:
+        words = [*self.graphs, *([EAGER] if self.eager else [])]
+        return " ".join([*words, *([breaks.MARK] if self.broken else [])])
+
+
+def html(report: Report) -> Html:
+    """Render the cell with its gutter, the lines outside it, and the table of breaks."""
+    marks = _marks(report)
+    tints = {
+        graph.id: "dx-eager" if place_graph(report, graph).label == EAGER else hue(index)
+        for index, graph in enumerate(report.graphs)
+    }
+    parts: list[object] = []
+    if report.cell:
+        rows = [
+            _row(number, line, marks.get(("", number), _Mark()), tints)
+            for number, line in _numbered(report.cell)
+        ]
+        body = element("tbody", *rows)
+        grid = element("table", body, class_="dx-code", aria_label="Code, by graph")
+        parts += [_key(report, tints), element("div", grid, class_="dx-wide")]
+    outside = _outside(report)
+    if outside:
+        parts.append(element("h4", "Lines outside the cell" if report.cell else "Lines"))
+        cells = [
+            [place(line), marks[_where(line)].label, markup.code(line.code.strip()), line.function]
+            for line in outside[:_OUTSIDE]
+        ]
+        parts.append(
+            markup.table("Lines outside the cell", ["Line", "Ran in", "Code", "Function"], cells)
+        )
+        if len(outside) > _OUTSIDE:
+            rest = f"{len(outside) - _OUTSIDE:,} more lines are in the graphs' tables."
+            parts.append(element("p", rest, class_="dx-quiet"))
+    if found := breaks.html(report):
+        parts += [element("h4", "Graph breaks"), found]
+    return element("div", *parts) if parts else EMPTY
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal."""
+    marks = _marks(report)
+    parts = []
+    if report.cell:
+        rows = [(n, line, marks.get(("", n), _Mark())) for n, line in _numbered(report.cell)]
+        gutter = max((len(mark.label) for _, _, mark in rows), default=0)
+        digits = max((len(str(n)) for n, _, _ in rows), default=0)
+        parts += [
+            _key_text(report),
+            "\n".join(
+                f"{n:>{digits}} {mark.label:<{gutter}} │ {clip(printable(line), 80)}".rstrip()
+                for n, line, mark in rows
+            ),
+        ]
+    outside = [] if report.cell else _outside(report)
+    if outside:
+        cells = [[place(x), marks[_where(x)].label, x.code.strip()] for x in outside[:_OUTSIDE]]
+        parts.append(plain.table(["Line", "Ran in", "Code"], cells))
+    parts.append(breaks.text(report))
+    return "\n\n".join(filter(None, parts))
+
+
+def _numbered(cell: CodeBlock) -> list[tuple[int, str]]:
+    lines = cell.source.rstrip("\n").expandtabs(4).split("\n")
+    return list(enumerate(lines, cell.first_line))
+
+
+def _where(line: SourceLine) -> tuple[str, int]:
+    return ("" if line.in_cell else line.file), line.line
+
+
+def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
+    """Gather what is known of each line, by file (empty for the cell) and number."""
+    marks: dict[tuple[str, int], _Mark] = {}
+    for graph in report.graphs:
+        placement = place_graph(report, graph)
+        for op in graph.operations:
+            if op.line is None or not op.opcode.startswith("call_"):
+                continue
+            mark = marks.setdefault(_where(op.line), _Mark())
+            if graph.id not in mark.graphs:
+                mark.graphs.append(graph.id)
+            mark.eager = mark.eager or placement.engine_of(op) == EAGER
+    for each in report.breaks:
+        if each.line:
+            mark = marks.setdefault(_where(each.line), _Mark())
+            mark.eager, mark.broken = True, sentence(each.reason)
+    if not report.graphs and report.cell:
+        for number, line in _numbered(report.cell):
+            if line.strip() and not re.match(r"\s*#", line):
+                marks.setdefault(("", number), _Mark()).eager = True
+    return marks
+
+
+def _outside(report: Report) -> list[SourceLine]:
+    """List the distinct lines of other files that gave operations or breaks, in order of file."""
+    found: dict[tuple[str, int], SourceLine] = {}
+    for line in _all_lines(report):
+        if not line.in_cell:
+            found.setdefault(_where(line), line)
+    return [found[key] for key in sorted(found)]
+
+
+def _all_lines(report: Report) -> Iterator[SourceLine]:
+    for graph in report.graphs:
+        for op in graph.operations:
+            if op.line and op.opcode.startswith("call_"):
+                yield op.line
+    for each in report.breaks:
+        if each.line:
+            yield each.line
+
+
+def _row(number: int, line: str, mark: _Mark, tints: dict[str, str]) -> Html:
+    """One line; a break adds its reason under it."""
+    tint = "dx-eager" if mark.eager else tints[mark.graphs[0]] if mark.graphs else None
+    body = line.lstrip(" ")
+    # No-break spaces: an indent must survive where white-space cannot be set.
+    indent = "\N{NO-BREAK SPACE}" * (len(line) - len(body))
+    cells = [
+        element("td", number, style="text-align:right"),
+        element("td", mark.label, style="text-align:left"),
+        element("td", element("code", indent, body) if body else "", style="text-align:left"),
+    ]
+    row = element("tr", *cells, class_=tint)
+    if not mark.broken:
+        return row
+    reason = f"{indent}{breaks.MARK} {clip(mark.broken, 160)}"
+    note = [
+        element("td"),
+        element("td"),
+        element("td", element("em", reason), style="text-align:left", class_="dx-note"),
+    ]
+    return markup.join([row, element("tr", *note, class_="dx-eager")])
+
+
+def _key(report: Report, tints: dict[str, str]) -> Html:
+    """Say what each label means."""
+    parts = [
+        element(
+            "span",
+            f"{graph.id}: {place_graph(report, graph).label}",
+            class_=f"dx-key {tints[graph.id]}",
+        )
+        for graph in report.graphs[:12]
+    ]
+    if len(report.graphs) > len(parts):
+        parts.append(element("span", f"and {len(report.graphs) - len(parts):,} more graphs. "))
+    if report.breaks or not report.graphs:
+        parts.append(element("span", "eager: ordinary Python", class_="dx-key dx-eager"))
+    if report.breaks:
+        parts.append(element("span", f"{breaks.MARK} graph break"))
+    # The tints tell the entries apart; where they are gone, the dots do.
+    return element("p", markup.join(parts, element("span", " · ", class_="dx-gap")))
+
+
+def _key_text(report: Report) -> str:
+    """Say what each label means, for a terminal; empty where none needs it."""
+    words = [f"{graph.id} {place_graph(report, graph).label}" for graph in report.graphs[:12]]
+    if len(report.graphs) > len(words):
+        words.append(f"and {len(report.graphs) - len(words):,} more graphs")
+    if report.breaks:
+        words.append(f"{breaks.MARK} graph break")
+    return plain.paragraph(" · ".join(words)) if words else ""

@@ -1,0 +1,86 @@
+"""Everything that gave way to eager, why, and what mends it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets.markup import EMPTY, Html, code, element, unbroken
+from dynamo_ext.widgets.wording import clip, count, is_command, place, printable, sentence
+
+if TYPE_CHECKING:
+    from dynamo_ext.records import Fallback, Report
+
+TITLE = "Fallbacks"
+NOTHING = "No fallback: nothing that was handed to the backend gave way to eager."
+_BRIEF = 280
+_LINES = 4
+_LONGEST = 20_000
+
+_STAGES = {
+    "capture": "Dynamo could not capture it",
+    "unavailable": "the backend is not available here",
+    "unsupported": "the engine does not support it",
+    "lower": "the engine could not be built",
+    "verify": "the result differed from eager",
+    "run": "the engine failed while running",
+}
+
+
+def html(report: Report) -> Html:
+    """One row a fallback, the backend's absence first."""
+    if not report.fallbacks:
+        return EMPTY
+    rows = [
+        [
+            markup.join([element("b", each.stage), markup.BREAK, _STAGES[each.stage]]),
+            markup.join(
+                filter(None, [_subject(each), code(each.operator), unbroken(place(each.line))]),
+                ", ",
+            ),
+            _message(each),
+            code(each.remedy) if is_command(each.remedy) else sentence(each.remedy),
+            f"{each.count:,}",
+        ]
+        for each in _ordered(report)
+    ]
+    headers = ["Stage", "What ran eagerly", "Exception and message", "Remedy", "Times"]
+    return markup.table("Fallbacks to eager", headers, rows, numeric={4})
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal."""
+    parts = []
+    for each in _ordered(report):
+        what = " ".join(filter(None, [_subject(each), each.operator, place(each.line)]))
+        times = f" ({count(each.count, 'time')})" if each.count > 1 else ""
+        lines = [plain.paragraph(f"{what}: {_STAGES[each.stage]}{times}.", "  ", f"{each.stage}  ")]
+        message = clip(each.message.removeprefix(f"{each.exception}: "), _BRIEF)
+        said = ": ".join(filter(None, [each.exception, message]))
+        if said:
+            lines.append(plain.paragraph(said, "    "))
+        if each.remedy:
+            remedy = each.remedy if is_command(each.remedy) else sentence(each.remedy)
+            lines.append(plain.paragraph(remedy, "      ", "    → "))
+        parts.append("\n".join(lines))
+    return "\n".join(parts)
+
+
+def _ordered(report: Report) -> list[Fallback]:
+    return sorted(report.fallbacks, key=lambda each: each.stage != "unavailable")
+
+
+def _subject(each: Fallback) -> str:
+    return f"{each.scope} {each.subject}".strip()
+
+
+def _message(each: Fallback) -> Html:
+    """Render the exception and its message; a long one folds under its beginning."""
+    message = printable(each.message).strip()
+    if each.exception:
+        message = message.removeprefix(f"{each.exception}: ")
+    name = markup.join([element("b", each.exception), " "]) if each.exception else EMPTY
+    if len(message) <= _BRIEF and message.count("\n") < _LINES:
+        return markup.join([name, markup.lines(message)])
+    brief = clip(" ".join(message.split()), _BRIEF // 2)
+    return markup.details(markup.join([name, brief]), element("pre", clip(message, _LONGEST)))

@@ -1,0 +1,172 @@
+"""The graphs: where each ran, its operations as a table, and its source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets.drawing import colours, is_parameter, result
+from dynamo_ext.widgets.markup import EMPTY, Html, code, element, unbroken
+from dynamo_ext.widgets.placement import Placement, partition_engine, place_graph
+from dynamo_ext.widgets.wording import clip, count, place, seconds, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamo_ext.records import Graph, Operation, Report
+
+TITLE = "Graphs"
+NOTHING = "No graph was captured."
+
+# A notebook keeps its output in its file: what is over these stays in the widget and the record.
+_STATIC_ROWS, _STATIC_LINES, _TEXT_ROWS, _TEXT_GRAPHS = 200, 120, 24, 8
+_ARGUMENTS = 160
+
+
+def html(report: Report) -> Html:
+    """Render the list of graphs, then each one folded."""
+    if not report.graphs:
+        return EMPTY
+    return element("div", overview(report), *(_folded(report, graph) for graph in report.graphs))
+
+
+def text(report: Report) -> str:
+    """Render the list of graphs, and the first operations of the first ones."""
+    if not report.graphs:
+        return ""
+    headers, rows = _overview(report)
+    parts = [plain.table(headers, rows, numeric={3, 4, 5, 6})]
+    for graph in report.graphs[:_TEXT_GRAPHS]:
+        lasting = [op for op in graph.operations if not is_parameter(op)]
+        shown = lasting[:_TEXT_ROWS]
+        folded = len(graph.operations) - len(lasting)
+        cells = [
+            [op.opcode, op.name, op.target, clip(_arguments(op), 60), result(op)] for op in shown
+        ]
+        table = plain.table(["opcode", "name", "target", "args", "result"], cells)
+        parts.append(f"{graph.id}: {describe(report, graph)}\n\n{table}")
+        left = [f"{len(lasting) - len(shown):,} more operations"] if lasting[_TEXT_ROWS:] else []
+        left += [f"{count(folded, 'parameter')} not listed"] if folded else []
+        if left:
+            parts.append(f"… {', '.join(left)}")
+    if len(report.graphs) > _TEXT_GRAPHS:
+        parts.append(f"… {len(report.graphs) - _TEXT_GRAPHS:,} more graphs")
+    return "\n\n".join(parts)
+
+
+def overview(report: Report) -> Html:
+    """One row a graph: where it ran, how often, how long."""
+    headers, rows = _overview(report)
+    return markup.table("Graphs", headers, rows, numeric={3, 4, 5, 6})
+
+
+def describe(report: Report, graph: Graph) -> str:
+    """Describe a graph in one line: what ran it, its size and how it ended."""
+    placement = place_graph(report, graph)
+    size = count(graph.operation_count, "operation")
+    ended = ""
+    if graph.ended_by is not None and 0 <= graph.ended_by < len(report.breaks):
+        ended = f", ended by a break: {clip(sentence(report.breaks[graph.ended_by].reason), 120)}"
+    return f"{size} in {placement.label}{ended}"
+
+
+def partitions(report: Report, graph: Graph) -> Html:
+    """Render the parts that engines took, as a bar and a table; empty for a graph taken whole."""
+    if not graph.partitions:
+        return EMPTY
+    engines = [partition_engine(report, graph, part) for part in graph.partitions]
+    tints = colours(place_graph(report, graph).shares)
+    shares = [
+        element(
+            "span",
+            f"{engine} {part.operations}",
+            class_=f"dx-share {tints[engine]}",
+            style=f"flex:{max(part.operations, 1)}",
+            title=f"{part.name}: {count(part.operations, 'operation')} in {engine}",
+        )
+        for part, engine in zip(graph.partitions, engines, strict=True)
+    ]
+    rows = [
+        [
+            part.name,
+            engine,
+            f"{part.operations:,}",
+            f"{part.frozen:,}",
+            seconds(part.lower_seconds),
+            clip(", ".join(dict.fromkeys(part.targets)), 200),
+            sentence(part.reason),
+        ]
+        for part, engine in zip(graph.partitions, engines, strict=True)
+    ]
+    headers = ["Partition", "Engine", "Operations", "Frozen", "Lowering", "Operators", "Why eager"]
+    if not any(part.reason for part in graph.partitions):
+        headers, rows = headers[:-1], [row[:-1] for row in rows]
+    table = markup.table(f"Partitions of {graph.id}", headers, rows, numeric={2, 3, 4})
+    if len(shares) == 1:
+        return table
+    bar = element("div", markup.join(shares, " "), class_="dx-bar", aria_hidden="true")
+    return element("div", bar, table)
+
+
+def operations_table(graph: Graph, operations: Sequence[Operation]) -> Html:
+    """Render the FX table of some of a graph's operations."""
+    rows = [
+        [
+            op.opcode,
+            code(op.name),
+            code(op.target),
+            code(clip(op.args, _ARGUMENTS)),
+            code(clip(op.kwargs, _ARGUMENTS) if op.kwargs not in {"{}", "()"} else ""),
+            code(result(op)),
+            unbroken(place(op.line)),
+        ]
+        for op in operations
+    ]
+    headers = ["Opcode", "Name", "Target", "Args", "Kwargs", "Result", "Line"]
+    return markup.table(f"Operations of {graph.id}", headers, rows, class_="dx-fx")
+
+
+def source(graph: Graph, limit: int | None = None) -> Html:
+    """Render the graph's Python source, cut to ``limit`` lines."""
+    lines = graph.source.strip("\n").split("\n")
+    cut = lines if limit is None else lines[:limit]
+    rest = len(lines) - len(cut)
+    note = element("p", f"{rest:,} more lines.", class_="dx-quiet") if rest else EMPTY
+    return markup.join([element("pre", "\n".join(cut), tabindex="0"), note])
+
+
+def _overview(report: Report) -> tuple[list[str], list[list[str]]]:
+    names = {frame.id: frame.name for frame in report.frames}
+    rows = []
+    for graph in report.graphs:
+        placement: Placement = place_graph(report, graph)
+        rows.append(
+            [
+                graph.id,
+                f"{names[graph.frame]} ({graph.frame})" if names.get(graph.frame) else graph.frame,
+                placement.label,
+                f"{graph.operation_count:,}",
+                f"{graph.calls:,}",
+                seconds(graph.compile_seconds) if graph.compiled_now else "reused",
+                seconds(graph.run_seconds),
+            ]
+        )
+    return ["Graph", "Function", "Ran in", "Operations", "Calls", "Compile", "Run"], rows
+
+
+def _arguments(op: Operation) -> str:
+    keywords = op.kwargs if op.kwargs not in {"{}", "()"} else ""
+    return f"{op.args} {keywords}".strip()
+
+
+def _folded(report: Report, graph: Graph) -> Html:
+    shown = graph.operations[:_STATIC_ROWS]
+    rest = len(graph.operations) - len(shown)
+    more = f"{rest:,} more operations are in the record's graphs." if rest else ""
+    parts: list[object] = [partitions(report, graph), operations_table(graph, shown)]
+    if more:
+        parts.append(element("p", more, class_="dx-quiet"))
+    if graph.source.strip():
+        parts.append(markup.details("Source", source(graph, _STATIC_LINES)))
+    title = markup.join([element("b", graph.id), f": {describe(report, graph)}"])
+    return markup.details(title, *parts)

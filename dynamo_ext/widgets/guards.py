@@ -1,0 +1,120 @@
+"""Guards in words, by variable; those that failed come first, with expected and actual."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
+from dynamo_ext.widgets.wording import clip, count, place, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamo_ext.records import Guard, Recompile, Report
+
+TITLE = "Guards"
+NOTHING = "No guard was recorded: nothing was compiled or reused in this run."
+_OTHER = "other conditions"
+_FEW = 4  # variables with at most this many guards share one table
+_ROWS = 200
+_TEXT_ROWS = 6
+
+
+def html(report: Report) -> Html:
+    """Failures as a table, then every variable with its guards."""
+    parts: list[object] = []
+    if report.recompiles:
+        parts += [element("h4", "Guards that failed"), _failures(report)]
+    groups = _groups(report)
+    if groups and report.recompiles:
+        parts.append(element("h4", "All guards"))
+    few = {name: guards for name, guards in groups.items() if len(guards) <= _FEW}
+    if few:
+        parts.append(_table("Guards by variable", few, named=True))
+    parts += [_group(name, guards) for name, guards in groups.items() if name not in few]
+    return element("div", *parts) if parts else EMPTY
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal, the first guards of each variable only."""
+    parts = []
+    if report.recompiles:
+        lines = ["Guards that failed:"]
+        for each in report.recompiles:
+            lead = f"  {each.variable or each.guard or each.function}: "
+            words = f"expected {each.expected}, got {each.actual}; {_then(each)}."
+            lines.append(plain.paragraph(words, "    ", lead))
+            if each.guard:
+                lines.append(plain.paragraph(clip(each.guard, 160), "      "))
+        parts.append("\n".join(lines))
+    for name, guards in _groups(report).items():
+        lines = [f"{name}: {count(len(guards), 'guard')}"]
+        lines += [plain.paragraph(g.words, "    ", "  · ") for g in list(guards)[:_TEXT_ROWS]]
+        if len(guards) > _TEXT_ROWS:
+            lines.append(f"  … {len(guards) - _TEXT_ROWS:,} more")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _failures(report: Report) -> Html:
+    rows = [
+        [
+            element("b", each.variable or "—"),
+            clip(each.expected, 200),
+            clip(each.actual, 200),
+            f"{each.count:,}",
+            _then(each),
+            " · ".join(filter(None, [each.function, place(each.line)])),
+            code(clip(each.guard, 200)),
+        ]
+        for each in report.recompiles
+    ]
+    headers = ["Variable", "Expected", "Actual", "Times", "Then", "Where", "Guard"]
+    return markup.table("Guards that failed", headers, rows, numeric={3})
+
+
+def _then(each: Recompile) -> str:
+    """Say what the failure led to."""
+    return "ran eagerly, as run never compiles" if each.prevented else "compiled again"
+
+
+def _groups(report: Report) -> dict[str, Mapping[Guard, list[str]]]:
+    """Distinct guards by variable, each with its frames; variables that failed come first."""
+    groups: dict[str, dict[tuple[str, str], tuple[Guard, list[str]]]] = {}
+    for guard in report.guards:
+        same = groups.setdefault(guard.variable or _OTHER, {})
+        _, frames = same.setdefault((guard.source, guard.words), (guard, []))
+        if guard.frame not in frames:
+            frames.append(guard.frame)
+    failed = {each.variable for each in report.recompiles}
+    # Guards on torch's own settings are many and alike in every report: they come after the user's.
+    names = sorted(groups, key=lambda name: (name in {_OTHER, "torch"}, name not in failed))
+    return {name: dict(groups[name].values()) for name in names}
+
+
+def _group(name: str, guards: Mapping[Guard, list[str]]) -> Html:
+    """Fold the many guards of one variable."""
+    shown = dict(list(guards.items())[:_ROWS])
+    title = markup.join([element("b", name), f": {count(len(guards), 'guard')}"])
+    parts: list[object] = [_table(f"Guards on {name}", {name: shown}, named=False)]
+    if len(guards) > len(shown):
+        parts.append(element("p", f"{len(guards) - len(shown):,} more guards.", class_="dx-quiet"))
+    return markup.details(title, *parts)
+
+
+def _table(label: str, groups: Mapping[str, Mapping[Guard, list[str]]], *, named: bool) -> Html:
+    """Render guards as rows; ``named`` puts each variable's name before its first one."""
+    rows = []
+    for name, guards in groups.items():
+        for index, (guard, frames) in enumerate(guards.items()):
+            row: list[object] = [
+                prose(sentence(guard.words)),
+                code(clip(guard.source, 120)),
+                element("span", guard.kind, title="\n".join(guard.code)),
+                ", ".join(frames),
+                unbroken(place(guard.line)),
+            ]
+            rows.append([element("b", "" if index else name), *row] if named else row)
+    headers = ["Condition", "On", "Kind", "Frame", "Line"]
+    return markup.table(label, ["Variable", *headers] if named else headers, rows)

@@ -1,0 +1,152 @@
+"""The widget's panes, each built when its tab is first opened."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import bytecode, code, fallbacks, graph, guards, markup, summary, timing
+from dynamo_ext.widgets.drawing import MOST, colours, matches, select, svg
+from dynamo_ext.widgets.markup import EMPTY, Html, element
+from dynamo_ext.widgets.placement import place_graph
+from dynamo_ext.widgets.wording import clip, count
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from ipywidgets import Widget
+
+    from dynamo_ext.records import Report
+
+TITLES = (
+    summary.TITLE,
+    code.TITLE,
+    graph.TITLE,
+    guards.TITLE,
+    fallbacks.TITLE,
+    bytecode.TITLE,
+    timing.TITLE,
+)
+_VIEWS = ("Drawing", "Table", "Source")
+
+
+def ipywidgets() -> ModuleType:
+    """Import ipywidgets on first use: a session that never shows a widget does not pay for it."""
+    return importlib.import_module("ipywidgets")
+
+
+def framed(body: Html) -> Html:
+    """``body`` under the class that the style sheet keys on."""
+    return element("div", body, class_="dx")
+
+
+def build(title: str, report: Report) -> Widget:
+    """Build the widget of the pane with this title."""
+    if title == graph.TITLE and report.graphs:
+        return GraphPane(report).widget
+    bodies = {
+        summary.TITLE: lambda: summary.html(report),
+        code.TITLE: lambda: code.html(report) or _nothing(code.NOTHING),
+        graph.TITLE: lambda: _nothing(graph.NOTHING),
+        guards.TITLE: lambda: guards.html(report) or _nothing(guards.NOTHING),
+        fallbacks.TITLE: lambda: fallbacks.html(report) or _nothing(fallbacks.NOTHING),
+        bytecode.TITLE: lambda: bytecode.html(report, None) or _nothing(bytecode.NOTHING),
+        timing.TITLE: lambda: timing.html(report),
+    }
+    return ipywidgets().HTML(framed(bodies[title]()))
+
+
+class GraphPane:
+    """The list of graphs and one of them: drawing, table or source, with a search.
+
+    Parameters
+    ----------
+    report
+        A report with one graph or more.
+    """
+
+    def __init__(self, report: Report) -> None:
+        widgets = ipywidgets()
+        self._report = report
+        close = {"description_width": "initial"}
+        wide = widgets.Layout(width="auto", max_width="560px")
+        self.choice = widgets.Dropdown(
+            options=[
+                (clip(f"{each.id} · {graph.describe(report, each)}", 70), index)
+                for index, each in enumerate(report.graphs)
+            ],
+            description="Graph",
+            style=close,
+            layout=wide,
+        )
+        self.view = widgets.ToggleButtons(
+            options=_VIEWS,
+            tooltips=["Boxes and edges", "FX table", "Python source of the graph"],
+            style={"button_width": "80px"},
+        )
+        self.find = widgets.Text(
+            description="Find",
+            style=close,
+            placeholder="operator, name, shape; then Enter",
+            continuous_update=False,
+            layout=widgets.Layout(width="300px"),
+        )
+        self.parameters = widgets.Checkbox(
+            description="Show parameters", indent=False, layout=widgets.Layout(width="150px")
+        )
+        self.body = widgets.HTML()
+        for control in (self.choice, self.view, self.find, self.parameters):
+            control.observe(self._draw, "value")
+        row = widgets.Layout(flex_flow="row wrap", grid_gap="4px 12px", align_items="center")
+        controls = widgets.HBox([self.view, self.find, self.parameters], layout=row)
+        top = [widgets.HTML(framed(graph.overview(report)))]
+        if len(report.graphs) > 1:
+            top.append(self.choice)
+        self.widget = widgets.VBox([*top, controls, self.body])
+        self._draw()
+
+    def _draw(self, _change: object = None) -> None:
+        """Show what the controls ask for."""
+        chosen = self._report.graphs[self.choice.value]
+        head = graph.partitions(self._report, chosen)
+        body = graph.source(chosen) if self.view.value == "Source" else self._operations()
+        self.body.value = framed(markup.join([head, body]))
+
+    def _operations(self) -> Html:
+        chosen, find = self._report.graphs[self.choice.value], self.find.value
+        shown = select(chosen, find, parameters=self.parameters.value)
+        hits = {op.name for op in shown if matches(op, find)} if find.strip() else set()
+        said = self._said(len(shown), len(hits))
+        if self.view.value == "Table":
+            return markup.join([said, graph.operations_table(chosen, shown[:MOST])])
+        placement = place_graph(self._report, chosen)
+        drawn = svg(chosen, placement, shown, hits)
+        if not drawn:
+            return said
+        label = f"Drawing of graph {chosen.id}, scrolls"
+        canvas = element(
+            "div", drawn, class_="dx-canvas", tabindex="0", role="region", aria_label=label
+        )
+        tints = colours(placement.shares)
+        key = [
+            element("span", engine, class_=f"dx-key {tints[engine]}") for engine in placement.shares
+        ]
+        if any(op.opcode.startswith("call_") and not placement.engine_of(op) for op in shown):
+            key.append(element("span", "no tint: the record does not tell. ", class_="dx-quiet"))
+        return markup.join([element("p", markup.join(key), said), canvas])
+
+    def _said(self, shown: int, hits: int) -> Html:
+        """How much of the graph is shown."""
+        total = len(self._report.graphs[self.choice.value].operations)
+        words: list[str] = []
+        if self.find.value.strip():
+            words.append(f"{count(hits, 'match', 'matches')}, with neighbours")
+        if shown > MOST:
+            words.append(f"the first {MOST:,} of {shown:,} nodes: use Find for the others")
+        elif shown < total and not words:
+            words.append(f"{count(total - shown, 'parameter')} folded")
+        return element("span", "; ".join(words), class_="dx-quiet") if words else EMPTY
+
+
+def _nothing(words: str) -> Html:
+    return element("p", words, class_="dx-quiet")

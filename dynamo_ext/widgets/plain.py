@@ -1,0 +1,83 @@
+"""Text for a terminal: tables and paragraphs that fit its width."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets.wording import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+WIDTH = 96
+_GAP = "  "
+_NARROWEST = 8
+
+
+def paragraph(text: str, indent: str = "", first: str | None = None) -> str:
+    """``text`` wrapped to the width; ``first`` replaces the indent of the first line."""
+    return textwrap.fill(
+        " ".join(printable(text).split()),
+        WIDTH,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+
+
+def heading(title: str) -> str:
+    """Underline a title."""
+    return f"{title}\n{'─' * len(title)}"
+
+
+def table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numeric: Collection[int] = (),
+    width: int = WIDTH,
+) -> str:
+    """Aligned columns under their headers; the widest give way and wrap until all fit."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = _fit([list(headers), *cells], width)
+    shown = [_row(list(headers), widths, numeric), _GAP.join("─" * each for each in widths)]
+    shown += [_row(row, widths, numeric) for row in cells]
+    return "\n".join(shown)
+
+
+def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Column widths: what the cells need, less what the widest must give up."""
+    columns = zip(*rows, strict=True)
+    widths = [
+        max(1, *(len(part) for cell in column for part in cell.split("\n"))) for column in columns
+    ]
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    while excess > 0 and max(widths) > _NARROWEST:
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        widths[widest] -= 1
+        excess -= 1
+    return widths
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], numeric: Collection[int]) -> str:
+    """One row, over as many lines as its tallest cell wraps to."""
+    wrapped = [
+        [
+            part
+            for line in cell.split("\n")
+            for part in textwrap.wrap(line, width, break_on_hyphens=False) or [""]
+        ]
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    height = max(len(parts) for parts in wrapped)
+    lines = []
+    for level in range(height):
+        line = [
+            (parts[level] if level < len(parts) else "").rjust(width)
+            if index in numeric
+            else (parts[level] if level < len(parts) else "").ljust(width)
+            for index, (parts, width) in enumerate(zip(wrapped, widths, strict=True))
+        ]
+        lines.append(_GAP.join(line).rstrip())
+    return "\n".join(lines)

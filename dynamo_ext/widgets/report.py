@@ -1,0 +1,145 @@
+"""A report in a notebook: the widget, the static form under it, and which of them is shown."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.widgets import fallbacks, graph, guards, panes, static
+from dynamo_ext.widgets.markup import element
+from dynamo_ext.widgets.style import STYLE
+
+if TYPE_CHECKING:
+    from ipywidgets import Widget
+
+    from dynamo_ext.records import Report
+
+_VIEW = "application/vnd.jupyter.widget-view+json"
+
+# ipywidgets keeps every widget alive until it is closed, so a cell that is run a hundred times
+# would keep a hundred views. The oldest are closed, and their static form, which is always in
+# the notebook, shows in their place.
+_MOST_LIVE = 24
+_live: deque[ReportView] = deque()
+_lock = threading.RLock()
+
+
+class ReportView:
+    """The interactive view of a report: one tab a part, built when it is opened.
+
+    Parameters
+    ----------
+    report
+        What to show.
+
+    Attributes
+    ----------
+    widget
+        The ipywidgets container, to be displayed or put into a layout.
+    tabs
+        Its tabs, in the order of ``dynamo_ext.widgets.panes.TITLES``.
+    """
+
+    def __init__(self, report: Report) -> None:
+        widgets = panes.ipywidgets()
+        self._report = report
+        self._built: set[int] = set()
+        found = {
+            graph.TITLE: len(report.graphs),
+            guards.TITLE: len(report.guards),
+            fallbacks.TITLE: len(report.fallbacks),
+        }
+        # What a front end shows that has the saved state of the view but no kernel.
+        waiting = "<p>This part is drawn by the kernel: run the cell again to see it.</p>"
+        self.tabs = widgets.Tab(
+            children=[widgets.VBox([widgets.HTML(waiting)]) for _ in panes.TITLES],
+            titles=[
+                f"{name} ({found[name]:,})" if name in found else name for name in panes.TITLES
+            ],
+            selected_index=0,
+        )
+        lead = element("div", static.title(report), class_="dx-quiet")
+        head = widgets.HTML(STYLE + panes.framed(lead))
+        self.widget = widgets.VBox([head, self.tabs])
+        self.widget.add_class("dx-live")
+        self.tabs.observe(self._select, "selected_index")
+        self._build(0)
+
+    def close(self) -> None:
+        """Close every widget of the view; a notebook then shows its static form."""
+        with _lock:
+            _close(self.widget)
+
+    def _repr_mimebundle_(self, **_kwargs: object) -> dict[str, Any]:
+        return _view(self)
+
+    def _select(self, change: dict[str, Any]) -> None:
+        if change["new"] is not None:
+            self._build(change["new"])
+
+    def _build(self, index: int) -> None:
+        """Build a pane the first time that its tab is opened."""
+        # Callbacks may come on another thread while a cell runs.
+        with _lock:
+            if index in self._built:
+                return
+            self._built.add(index)
+            waiting = self.tabs.children[index].children
+            self.tabs.children[index].children = (panes.build(panes.TITLES[index], self._report),)
+            for widget in waiting:
+                widget.close()
+
+
+def report_mimebundle(report: Report) -> dict[str, str]:
+    """Make the static forms of a report, by mime type: ``text/html`` and ``text/plain``."""
+    return {"text/html": str(static.html(report)), "text/plain": static.text(report)}
+
+
+def display_report(report: Report, *, widget: bool = True) -> None:
+    """Show a report wherever this runs.
+
+    In a notebook this emits two outputs, the static form and then the widget alone; a style rule
+    hides the static form while the widget lives, and the widget's error once it does not. In a
+    terminal it prints the text.
+
+    Parameters
+    ----------
+    report
+        What to show.
+    widget
+        Whether to show the widget where there is one.
+    """
+    from IPython.core.getipython import get_ipython
+    from IPython.display import display
+
+    shell = get_ipython()
+    if shell is None or getattr(shell, "kernel", None) is None:
+        print(static.text(report))  # noqa: T201 (the terminal is where this goes)
+        return
+    display(report_mimebundle(report), raw=True)  # type: ignore[no-untyped-call]
+    if widget and importlib.util.find_spec("ipywidgets"):
+        view = ReportView(report)
+        _keep(view)
+        display(_view(view), raw=True)  # type: ignore[no-untyped-call]
+
+
+def _view(view: ReportView) -> dict[str, Any]:
+    """Refer to the widget alone: with text beside it, some front ends would show both."""
+    reference = {"version_major": 2, "version_minor": 0, "model_id": view.widget.model_id}
+    return {_VIEW: reference}
+
+
+def _keep(view: ReportView) -> None:
+    with _lock:
+        _live.append(view)
+        while len(_live) > _MOST_LIVE:
+            _live.popleft().close()
+
+
+def _close(widget: Widget) -> None:
+    """Close a widget after those it holds; a container's own close leaves them open."""
+    for child in getattr(widget, "children", ()):
+        _close(child)
+    widget.close()

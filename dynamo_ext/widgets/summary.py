@@ -1,0 +1,230 @@
+"""What happened, in one sentence to act on, and the counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets.markup import Html, element, prose
+from dynamo_ext.widgets.placement import EAGER, place_graph
+from dynamo_ext.widgets.wording import (
+    clip,
+    count,
+    is_command,
+    listing,
+    place,
+    printable,
+    seconds,
+    sentence,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dynamo_ext.records import Fallback, Report
+
+TITLE = "Summary"
+_LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Operations of the graphs that were called, and how many of them the backend ran."""
+
+    total: int
+    in_engine: int
+    graphs: int
+
+    @property
+    def words(self) -> str:
+        """``all 14 operations`` or ``12 of 14 operations``."""
+        if self.total == self.in_engine:
+            return f"all {count(self.total, 'operation')}" if self.total > 1 else "its 1 operation"
+        return f"{self.in_engine:,} of {count(self.total, 'operation')}"
+
+
+def coverage(report: Report) -> Coverage:
+    """Count what ran where over the graphs that were called in this run."""
+    called = [place_graph(report, graph) for graph in report.graphs if graph.calls]
+    return Coverage(sum(p.total for p in called), sum(p.in_engine for p in called), len(called))
+
+
+def status(report: Report) -> tuple[str, str]:
+    """Judge the run: ``good``, ``part`` or ``bad``, and the sign and word for it."""
+    covered = coverage(report)
+    eager_frames = any(frame.outcome in {"eager", "failed"} for frame in report.frames)
+    gave_way = bool(report.fallbacks) or eager_frames or any(r.prevented for r in report.recompiles)
+    verdicts = [
+        (_unavailable(report) is not None, "bad", "✗ backend unavailable"),
+        (bool(report.error), "bad", "✗ stopped by an error"),
+        (report.interrupted, "part", "◐ interrupted"),
+        (not report.graphs, "bad", "✗ no graph"),
+        (not covered.graphs, "bad", "✗ nothing ran compiled"),
+        (report.backend == EAGER and not gave_way, "good", "✓ captured"),
+        (not covered.in_engine, "bad", "✗ all eager"),
+        (gave_way or covered.in_engine < covered.total, "part", "◐ partly eager"),
+        (bool(report.breaks), "good", "✓ compiled, with breaks"),
+    ]
+    met = ((grade, words) for holds, grade, words in verdicts if holds)
+    return next(met, ("good", "✓ compiled"))
+
+
+def headline(report: Report) -> str:
+    """Say what happened and what to do about it."""
+    parts = [_what_happened(report), *_what_to_do(report)]
+    return " ".join(part for part in parts if part)
+
+
+def html(report: Report) -> Html:
+    """Render the verdict, the sentence and a table of counts."""
+    grade, word = status(report)
+    counts = list(_counts(report))
+    parts: list[object] = []
+    if gone := _unavailable(report):
+        parts.append(
+            element("div", element("strong", "✗ "), prose(_gone(report, gone)), class_="dx-banner")
+        )
+    else:
+        parts.append(
+            element(
+                "p",
+                element("strong", word, class_=f"dx-status dx-{grade}"),
+                " ",
+                prose(headline(report)),
+                class_="dx-headline",
+            )
+        )
+    parts.append(
+        markup.table(
+            "Counts", [name for name, _ in counts], [[n for _, n in counts]], class_="dx-counts"
+        )
+    )
+    return element("div", *parts)
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal."""
+    if gone := _unavailable(report):
+        lead = plain.paragraph(_gone(report, gone), "  ", "✗ ")
+    else:
+        lead = plain.paragraph(f"{status(report)[1]}: {headline(report)}")
+    counts = list(_counts(report))
+    return f"{lead}\n\n" + plain.table([n for n, _ in counts], [[n for _, n in counts]])
+
+
+def _unavailable(report: Report) -> Fallback | None:
+    return next((f for f in report.fallbacks if f.stage == "unavailable"), None)
+
+
+def _gone(report: Report, fallback: Fallback) -> str:
+    """Write the banner over a run whose backend is not here."""
+    ran = count(len(report.graphs), "captured graph") if report.graphs else "the code"
+    covered = coverage(report)
+    lead = f"{report.backend} is not available here, so {ran} ran eagerly."
+    if covered.in_engine:
+        lead = f"A backend is not available here: only {covered.words} ran compiled."
+    message = clip(sentence(fallback.message), _LONGEST)
+    return " ".join(filter(None, [lead, message, _remedy(fallback)]))
+
+
+def _what_happened(report: Report) -> str:
+    covered, backend = coverage(report), report.backend
+    graphs = count(covered.graphs, "graph")
+    ended = ""
+    if report.error:
+        ended = f"The code raised {clip(sentence(report.error), _LONGEST)} "
+    elif report.interrupted:
+        ended = f"Interrupted after {seconds(report.seconds)}; what was recorded is kept. "
+    if not report.graphs:
+        return ended + _nothing(report)
+    if not covered.graphs:
+        compiled = count(len(report.graphs), "graph")
+        return f"{ended}{compiled} captured, and none was called in this run."
+    if backend == EAGER:
+        ops = count(covered.total, "operation")
+        return f"{ended}{graphs} of {ops} captured; the eager backend runs them as they are."
+    if not covered.in_engine:
+        return (
+            f"{ended}Nothing ran in {backend}: {graphs} of {count(covered.total, 'operation')} "
+            "ran eagerly."
+        )
+    left = covered.total - covered.in_engine
+    rest = f"; {left:,} ran eagerly" if left else ""
+    where = " where it ran" if any(r.prevented for r in report.recompiles) else ""
+    return f"{ended}{backend} ran {covered.words} in {graphs}{where}{rest}."
+
+
+def _nothing(report: Report) -> str:
+    """Why there is no graph."""
+    if report.mode == "run" and not report.error:
+        return (
+            "Nothing was captured: run only reuses compiled code, and none fits this code and "
+            "these inputs. Run it once under optimize first."
+        )
+    reasons = [f.reason for f in report.frames if f.reason]
+    why = sentence(clip(reasons[0], _LONGEST)) if reasons else ""
+    if not why and not report.error and not report.interrupted:
+        why = "Only tensor operations become graphs; check that the code has some."
+    return f"Nothing was captured: all of it ran as ordinary Python. {why}".rstrip()
+
+
+def _what_to_do(report: Report) -> Iterator[str]:
+    """Choose the most useful step of those that the record suggests."""
+    if report.fallbacks:
+        by_count = sorted(report.fallbacks, key=lambda f: -f.count)
+        first = next((f for f in by_count if f.remedy), by_count[0])
+        others = len(by_count) - 1
+        also = f" ({others:,} more under Fallbacks)" if others else ""
+        yield sentence(f"{_cause(first)}{also}")
+        yield _remedy(first)
+        return
+    if report.breaks:
+        first_break = report.breaks[0]
+        where = f" at {place(first_break.line)}" if first_break.line else ""
+        number = count(len(report.breaks), "graph break")
+        hint = first_break.hints[0] if first_break.hints else ""
+        yield f"{number}, the first{where}: {clip(sentence(first_break.reason), 160)}"
+        yield clip(sentence(hint), 240)
+        return
+    if report.recompiles:
+        total = sum(r.count for r in report.recompiles)
+        names = sorted({r.variable for r in report.recompiles if r.variable})
+        of = f" as {listing([*names[:3]])} changed" if names else ""
+        if any(r.prevented for r in report.recompiles):
+            yield f"{count(total, 'call')} fitted no compiled code{of} and ran eagerly."
+        else:
+            yield f"{count(total, 'recompile')}{of}; see Guards for what was expected."
+
+
+def _cause(fallback: Fallback) -> str:
+    """Say what gave way and why, in a clause."""
+    what = fallback.operator or f"{fallback.scope.capitalize()} {fallback.subject}"
+    verb = {"verify": "was wrong", "run": "failed", "lower": "was not built"}
+    said = (fallback.message.strip() or fallback.exception).split("\n")[0]
+    why = clip(printable(said), 160).rstrip(". ")
+    lead = f"{what} {verb.get(fallback.stage, 'stayed in eager')}"
+    return f"{lead}: {why}" if why else lead
+
+
+def _remedy(fallback: Fallback) -> str:
+    """Write the remedy as a sentence; a command stays as it is typed."""
+    remedy = clip(" ".join(fallback.remedy.split()), _LONGEST)
+    if is_command(remedy):
+        return f"Install it with: {remedy}"
+    return sentence(remedy)
+
+
+def _counts(report: Report) -> Iterator[tuple[str, str]]:
+    covered = coverage(report)
+    yield "Graphs", f"{len(report.graphs):,}"
+    yield "Operations", f"{sum(g.operation_count for g in report.graphs):,}"
+    if report.backend != EAGER and covered.total:
+        yield f"In {clip(report.backend, 20)}", f"{covered.in_engine:,} of {covered.total:,}"
+    yield "Breaks", f"{len(report.breaks):,}"
+    guards = len(report.guards) or sum(f.guards for f in report.frames)
+    yield "Guards", f"{guards:,}"
+    yield "Recompiles", f"{sum(r.count for r in report.recompiles if not r.prevented):,}"
+    yield "Fallbacks", f"{len(report.fallbacks):,}"
+    yield "Compile", seconds(report.compile_seconds)
+    yield "Run", seconds(max(report.seconds - report.compile_seconds, 0.0))

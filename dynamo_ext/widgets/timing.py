@@ -1,0 +1,105 @@
+"""Where the time went: compiling, running graphs, and the Python around them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets.markup import Html, element
+from dynamo_ext.widgets.placement import place_graph
+from dynamo_ext.widgets.wording import clip, seconds
+
+if TYPE_CHECKING:
+    from dynamo_ext.records import Report
+
+TITLE = "Timing"
+NOTHING = ""
+_FRAMES = 60
+_BAR = 24
+_REASON = 200
+
+
+def html(report: Report) -> Html:
+    """Render the parts of the run, then graphs and functions."""
+    headers, rows = _parts(report)
+    drawn = [[*cells, element("span", bar, class_="dx-meter")] for *cells, bar in rows]
+    parts: list[object] = [markup.table("Parts of the run", headers, drawn, numeric={1, 2})]
+    headers, rows = _graphs(report)
+    if rows:
+        parts += [
+            element("h4", "Graphs"),
+            markup.table("Time by graph", headers, rows, numeric={2, 3, 4, 5}),
+        ]
+    headers, rows = _frames(report)
+    if rows:
+        parts += [element("h4", "Functions Dynamo looked at")]
+        parts += [markup.table("Time by function", headers, rows, numeric={2, 3})]
+    if report.versions:
+        parts.append(element("p", _versions(report), class_="dx-quiet"))
+    return element("div", *parts)
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal."""
+    headers, rows = _parts(report)
+    parts = [plain.table(headers, rows, numeric={1, 2})]
+    headers, rows = _graphs(report)
+    if rows:
+        parts.append(plain.table(headers, rows, numeric={2, 3, 4, 5}))
+    headers, rows = _frames(report)
+    if rows:
+        parts.append(plain.table(headers, rows, numeric={2, 3}))
+    if report.versions:
+        parts.append(plain.paragraph(_versions(report)))
+    return "\n\n".join(parts)
+
+
+def _versions(report: Report) -> str:
+    return " · ".join(f"{name} {version}" for name, version in report.versions)
+
+
+def _parts(report: Report) -> tuple[list[str], list[list[str]]]:
+    """Shares of the wall time. A graph's time can hold another's, so a share is capped at all."""
+    graphs = min(sum(g.run_seconds for g in report.graphs), report.seconds)
+    compiling = min(report.compile_seconds, report.seconds)
+    rest = max(report.seconds - graphs - compiling, 0.0)
+    spent = [("Compiling", compiling), ("Running graphs", graphs), ("Everything else", rest)]
+    rows = [_share(name, value, report.seconds) for name, value in spent]
+    return ["Part", "Time", "Share", ""], [*rows, ["Whole run", seconds(report.seconds), "", ""]]
+
+
+def _share(name: str, value: float, whole: float) -> list[str]:
+    share = value / whole if whole > 0 else 0.0
+    return [name, seconds(value), f"{share:.0%}", "█" * round(share * _BAR)]
+
+
+def _graphs(report: Report) -> tuple[list[str], list[list[str]]]:
+    rows = [
+        [
+            graph.id,
+            place_graph(report, graph).label,
+            seconds(graph.compile_seconds) if graph.compiled_now else "reused",
+            f"{graph.calls:,}",
+            seconds(graph.run_seconds),
+            seconds(graph.run_seconds / graph.calls) if graph.calls else "",
+        ]
+        for graph in report.graphs
+    ]
+    return ["Graph", "Ran in", "Compile", "Calls", "Run", "A call"], rows
+
+
+def _frames(report: Report) -> tuple[list[str], list[list[str]]]:
+    rows = [
+        [
+            f"{frame.name} ({frame.id})" if frame.id else frame.name,
+            frame.outcome,
+            seconds(frame.compile_seconds) if frame.compile_seconds else "",
+            f"{frame.guards:,}",
+            ", ".join(frame.graphs),
+            clip(" ".join(frame.reason.split()), _REASON),
+        ]
+        for frame in report.frames[:_FRAMES]
+    ]
+    if len(report.frames) > _FRAMES:
+        rows.append([f"… {len(report.frames) - _FRAMES:,} more", "", "", "", "", ""])
+    return ["Function", "Outcome", "Compile", "Guards", "Graphs", "Why"], rows

@@ -1,0 +1,298 @@
+"""Records made by hand, one of each kind of run, and a reader of html."""
+
+from __future__ import annotations
+
+import dataclasses
+from html.parser import HTMLParser
+
+import pytest
+
+from dynamo_ext.records import (
+    Bytecode,
+    CodeBlock,
+    Fallback,
+    Frame,
+    Graph,
+    GraphBreak,
+    Guard,
+    Operation,
+    Partition,
+    Recompile,
+    Report,
+    SourceLine,
+)
+
+CELL = """\
+x = torch.randn(8, 16)
+for block in blocks:
+    x = block(x).relu()
+print("<b>&", x.shape)
+order = torch.sort(x, dim=-1)
+y = order.values @ w
+
+# the last line is a comment"""
+
+RUDE = "<b>&\"'</b><script>alert(1)</script>"
+
+
+def at(number: int) -> SourceLine:
+    """A line of the cell."""
+    return SourceLine("ipy.py", number, "cell", CELL.split("\n")[number - 2], in_cell=True)
+
+
+def call(name: str, target: str, args: str, number: int, shape: tuple[str, ...] = ("8", "16")):
+    return Operation("call_function", name, target, args, "{}", "torch.float32", shape, at(number))
+
+
+BREAK = GraphBreak(
+    "gb0059",
+    "Call to print",
+    "Dynamo does not trace print() of a tensor's shape",
+    ("Move the print out of the compiled code.", "Set reorderable_logging_functions."),
+    "https://meta-pytorch.org/compile-graph-break-site/gb/gb0059.html",
+    at(5),
+    (SourceLine("/home/me/train.py", 12, "step"),),
+)
+
+G0 = Graph(
+    id="g0",
+    frame="0/0",
+    backend="onnxrt",
+    operations=(
+        Operation("placeholder", "l_x_", "L_x_", "()", "{}", "torch.float32", ("8", "16")),
+        Operation(
+            "placeholder", "l_self_parameters_weight_", "W", "()", "{}", "torch.float32", ("16",)
+        ),
+        call("linear", "torch._C._nn.linear", "(l_x_, l_self_parameters_weight_, None)", 4),
+        call("relu", "torch.relu", "(linear,)", 4),
+        Operation("output", "output", "output", "((relu,),)", "{}"),
+    ),
+    source="def forward(self, L_x_):\n    return (torch.relu(L_x_),)",
+    compile_seconds=0.42,
+    compiled_now=True,
+    calls=3,
+    run_seconds=0.00071,
+    partitions=(
+        Partition("p0", "onnxrt", 2, ("aten.addmm.default", "aten.relu.default"), "", 1, 0.2, 1),
+    ),
+    normalised=2,
+    ended_by=0,
+)
+
+G1 = Graph(
+    id="g1",
+    frame="1/0",
+    backend="onnxrt",
+    operations=(
+        Operation("placeholder", "x", "x", "()", "{}", "torch.float32", ("8", "s0")),
+        call("sort", "torch.sort", "(x,)", 6),
+        call("getitem", "operator.getitem", "(sort, 0)", 6),
+        call("matmul", "operator.matmul", "(getitem, w)", 7),
+        Operation("output", "output", "output", "((matmul,),)", "{}"),
+    ),
+    source="def forward(self, x): ...",
+    compile_seconds=0.61,
+    compiled_now=True,
+    calls=1,
+    run_seconds=0.0004,
+    partitions=(
+        Partition("p0", "eager", 1, ("aten.sort.default",), "onnxrt has no stable sort", 0, 0, 0),
+        Partition("p1", "onnxrt", 2, ("aten.view.default", "aten.mm.default"), "", 0, 0.31, 2),
+    ),
+    normalised=3,
+)
+
+GUARDS = (
+    *tuple(
+        Guard(
+            "0/0",
+            "model",
+            f"model.layers[{index}].weight",
+            "TENSOR_MATCH",
+            f"model.layers[{index}].weight is a float32 tensor of 16 × 16 on cpu",
+            (f"check_tensor(L['model'].layers[{index}].weight)",),
+            at(4),
+        )
+        for index in range(36)
+    ),
+    Guard("0/0", "x", "x", "TENSOR_MATCH", "x is a float32 tensor of 8 × 16", ("x",), at(4)),
+    Guard("1/0", "x", "x", "TENSOR_MATCH", "x is a float32 tensor of 8 × 16", ("x",), at(6)),
+    Guard("0/0", "", "grad_mode", "GRAD_MODE", "gradients are on", ("grad",), None),
+    Guard("0/0", RUDE, RUDE, "EQUALS_MATCH", f"{RUDE} equals 3", (RUDE,), None),
+)
+
+MIXED = Report(
+    mode="optimize",
+    backend="onnxrt",
+    title="cell 4",
+    cell=CodeBlock("cell", "ipy.py", 2, CELL),
+    seconds=1.6,
+    compile_seconds=1.03,
+    frames=(
+        Frame("0/0", "cell", "ipy.py", 2, "compiled", ("g0",), 38, 0.42, "", in_cell=True),
+        Frame("1/0", "resume_in_cell", "ipy.py", 5, "compiled", ("g1",), 2, 0.61, "", in_cell=True),
+        Frame("2", "helper", "/lib/h.py", 9, "skipped", reason="no tensor operation in it"),
+    ),
+    graphs=(G0, G1),
+    breaks=(BREAK,),
+    guards=GUARDS,
+    recompiles=(
+        Recompile("0/0", "cell", "x.size()[0] == 8", "x", "size 8", "size 12", at(4), count=2),
+    ),
+    fallbacks=(
+        Fallback(
+            "unsupported",
+            "partition",
+            "g1:p0",
+            "aten.sort.default",
+            "",
+            "onnxrt has no stable sort",
+            "Sort outside of the cell.",
+            1,
+            at(6),
+        ),
+    ),
+    bytecode=(
+        Bytecode(
+            "0/0", "  3 LOAD_FAST  0 (x)\n" * 40, "  3 LOAD_GLOBAL  0 (__compiled_fn_1)\n" * 9
+        ),
+    ),
+    versions=(("torch", "2.13.0"), ("onnxruntime", "1.30")),
+)
+
+_WHOLE = dataclasses.replace(G0, partitions=(), ended_by=None)
+CLEAN = dataclasses.replace(
+    MIXED, graphs=(_WHOLE,), breaks=(), recompiles=(), fallbacks=(), guards=GUARDS[36:38]
+)
+UNAVAILABLE = dataclasses.replace(
+    CLEAN,
+    backend="tvm",
+    graphs=(dataclasses.replace(_WHOLE, backend="tvm"),),
+    fallbacks=(
+        Fallback(
+            "unavailable",
+            "graph",
+            "g0",
+            "",
+            "BackendUnavailableError",
+            "tvm is not installed",
+            "pip install apache-tvm",
+        ),
+    ),
+)
+LONG_ERROR = "RuntimeError: lowering failed\n" + "\n".join(f"  at node_{n} <i>" for n in range(400))
+LOWER = dataclasses.replace(
+    CLEAN,
+    fallbacks=(Fallback("lower", "graph", "g0", "", "RuntimeError", LONG_ERROR, "", 1),),
+)
+NOTHING = Report("optimize", "inductor", "cell 7", CodeBlock("c", "ipy.py", 2, CELL), 0.002, 0.0)
+RUN = dataclasses.replace(
+    CLEAN,
+    mode="run",
+    recompiles=(Recompile("0/0", "cell", "g", "x", "size 8", "size 12", prevented=True, count=4),),
+)
+INTERRUPTED = dataclasses.replace(CLEAN, interrupted=True)
+ERROR = dataclasses.replace(CLEAN, error=f"ValueError: {RUDE}")
+RUDE_REPORT = dataclasses.replace(
+    MIXED,
+    title=RUDE,
+    backend=RUDE,
+    error=RUDE,
+    cell=CodeBlock(RUDE, RUDE, 2, RUDE),
+    breaks=(dataclasses.replace(BREAK, reason=RUDE, hints=(RUDE,), link="javascript:alert(1)"),),
+    bytecode=(Bytecode(RUDE, RUDE, RUDE),),
+    fallbacks=(Fallback("run", "graph", RUDE, RUDE, RUDE, RUDE * 30, RUDE, 2),),
+    versions=((RUDE, RUDE),),
+)
+
+
+def wide_graph(size: int) -> Graph:
+    """A graph of ``size`` nodes: residual blocks, with a weight for every third."""
+    operations = [Operation("placeholder", "x", "x", "()", "{}", "torch.float32", ("8", "16"))]
+    while len(operations) < size - 1:
+        index, last = len(operations), operations[-1].name
+        args = f"({last}, add_{index - 3})" if index > 6 and index % 3 == 0 else f"({last},)"
+        name = f"add_{index}" if index % 3 == 0 else f"op_{index}"
+        operations.append(call(name, "torch.ops.aten.add.Tensor", args, 4))
+    operations.append(Operation("output", "output", "output", f"(({operations[-1].name},),)", "{}"))
+    return dataclasses.replace(G0, operations=tuple(operations), partitions=(), ended_by=None)
+
+
+BIG = dataclasses.replace(CLEAN, graphs=(wide_graph(1500),))
+
+REPORTS = {
+    "mixed": MIXED,
+    "clean": CLEAN,
+    "unavailable": UNAVAILABLE,
+    "lower": LOWER,
+    "nothing": NOTHING,
+    "run": RUN,
+    "interrupted": INTERRUPTED,
+    "error": ERROR,
+    "rude": RUDE_REPORT,
+    "big": BIG,
+}
+
+
+class Page(HTMLParser):
+    """Html as a browser's parser meets it: its text, tags and ids; raises on wrong nesting."""
+
+    VOID = frozenset({"br"})
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(source)
+        self.close()
+        assert not self.open, f"never closed: {self.open}"
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    @property
+    def ids(self) -> list[str]:
+        return [value for _, attributes in self.tags if (value := attributes.get("id"))]
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> with nothing open"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.words.append(data)
+
+
+@pytest.fixture(params=REPORTS)
+def report(request) -> Report:
+    """Each kind of report in turn."""
+    return REPORTS[request.param]
+
+
+@pytest.fixture
+def reports() -> dict[str, Report]:
+    """Every kind of report by name."""
+    return REPORTS
+
+
+@pytest.fixture
+def page() -> type[Page]:
+    return Page
+
+
+@pytest.fixture
+def rude() -> str:
+    """User text that is markup."""
+    return RUDE
+
+
+@pytest.fixture
+def graph_of():
+    return wide_graph

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import dataclasses
+
+from dynamo_ext.records import CodeBlock, SourceLine
+from dynamo_ext.widgets import breaks, code
+
+
+def labels(report) -> dict[int, str]:
+    rows = [line for line in code.text(report).split("\n") if "│" in line]
+    gutters = [row.split("│")[0].split(maxsplit=1) for row in rows]
+    return {int(g[0]): g[1].strip() if len(g) > 1 else "" for g in gutters}
+
+
+def test_every_line_has_its_number_and_where_it_ran(reports):
+    assert labels(reports["mixed"]) == {
+        2: "",
+        3: "",
+        4: "g0",
+        5: "eager ✂",
+        6: "g1 eager",
+        7: "g1",
+        8: "",
+        9: "",
+    }
+
+
+def test_with_no_graph_every_statement_is_eager(reports):
+    found = labels(reports["nothing"])
+    assert found[2] == found[7] == "eager"
+    assert found[8] == found[9] == "", "an empty line and a comment ran nowhere"
+
+
+def test_html_shows_code_labels_key_and_break(reports, page):
+    read = page(code.html(reports["mixed"]))
+    for words in ("g0: onnxrt", "g1: onnxrt + eager", "eager ✂", "✂ Call to print.", "gb0059"):
+        assert words in read.text
+    assert 'print("<b>&", x.shape)' in read.text
+
+
+def test_indents_survive_without_a_style_sheet(reports):
+    assert "<code>\xa0\xa0\xa0\xa0x = block(x).relu()</code>" in code.html(reports["mixed"])
+
+
+def test_a_break_link_is_followed_only_to_the_web(reports):
+    assert "javascript:" not in code.html(reports["rude"])
+    assert 'href="https://meta-pytorch.org' in code.html(reports["mixed"])
+
+
+def test_lines_of_other_files_are_listed(reports, page):
+    mixed = reports["mixed"]
+    line = SourceLine("/lib/model.py", 31, "forward", "return self.w @ x")
+    operations = tuple(dataclasses.replace(op, line=line) for op in mixed.graphs[0].operations)
+    graph = dataclasses.replace(mixed.graphs[0], operations=operations)
+    report = dataclasses.replace(mixed, graphs=(graph, mixed.graphs[1]))
+    assert "model.py:31 g0 return self.w @ x forward" in page(code.html(report)).text
+    assert "model.py:31" in code.text(dataclasses.replace(report, cell=None))
+
+
+def test_a_run_without_source_and_breaks_has_no_code(reports):
+    nothing = dataclasses.replace(reports["nothing"], cell=None)
+    assert code.html(nothing) == ""
+    assert code.text(nothing) == ""
+    empty = dataclasses.replace(nothing, cell=CodeBlock("c", "c.py", 1, ""))
+    assert code.html(empty)
+
+
+def test_breaks_give_reason_hints_and_stack(reports, page):
+    read = page(breaks.html(reports["mixed"])).text
+    assert "Call to print. Dynamo does not trace print() of a tensor's shape." in read
+    assert "Called from train.py:12 in step" in read
+    assert "→ Move the print out of the compiled code." in breaks.text(reports["mixed"])
+    assert breaks.html(reports["clean"]) == breaks.text(reports["clean"]) == ""

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+
+from dynamo_ext.records import Operation
+from dynamo_ext.widgets import drawing, graph
+from dynamo_ext.widgets.layout import BOX_WIDTH, arrange
+from dynamo_ext.widgets.placement import place_graph
+
+
+def test_overview_and_table_show_what_ran_where(reports, page):
+    read = page(graph.html(reports["mixed"])).text
+    assert "g1 resume_in_cell (1/0) onnxrt + eager 3 1 610 ms 400 µs" in read
+    assert "call_function linear torch._C._nn.linear" in read
+    assert "p0 eager 1 0 0 s aten.sort.default onnxrt has no stable sort." in read
+    assert "ended by a break: Call to print." in read
+
+
+def test_a_reused_graph_is_not_said_to_have_compiled(reports):
+    clean = reports["clean"]
+    reused = dataclasses.replace(clean.graphs[0], compiled_now=False)
+    assert "reused" in graph.text(dataclasses.replace(clean, graphs=(reused,)))
+
+
+def test_static_html_keeps_a_big_graph_out_of_the_notebook(reports):
+    html = graph.html(reports["big"])
+    assert len(html) < 200_000
+    assert "1,300 more operations" in html
+    assert "<svg" not in html
+
+
+def test_inputs_are_read_from_args_and_kwargs():
+    ops = [
+        Operation("placeholder", "x", "x", "()", "{}"),
+        Operation("placeholder", "dim", "dim", "()", "{}"),
+        Operation("call_function", "a", "f", "(x, 'dim', torch.x)", "{'dim': 1}"),
+        Operation("call_function", "b", "f", "(a, [%dim, x])", "{'out': a}"),
+        Operation("call_function", "c", "f", "(dim=1, x(3))", "{}"),
+    ]
+    assert drawing.inputs_of(ops) == {
+        "x": [],
+        "dim": [],
+        "a": ["x"],
+        "b": ["a", "dim", "x"],
+        "c": [],
+    }
+
+
+def test_parameters_fold_and_find_keeps_neighbours(reports):
+    first = reports["mixed"].graphs[0]
+    assert [op.name for op in drawing.select(first)] == ["l_x_", "linear", "relu", "output"]
+    assert len(drawing.select(first, parameters=True)) == 5
+    assert [op.name for op in drawing.select(first, "RELU")] == ["linear", "relu", "output"]
+    assert drawing.select(first, "no such thing") == ()
+
+
+def test_drawing_is_one_labelled_svg_with_a_box_a_node(reports, page):
+    mixed = reports["mixed"]
+    shown = mixed.graphs[1].operations
+    made = drawing.svg(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), shown, {"sort"})
+    read = page(made)
+    assert [tag for tag, _ in read.tags].count("rect") == len(shown)
+    assert read.tags[0][1]["role"] == "img"
+    assert read.tags[0][1]["aria-label"] == "Drawing of graph g1: 5 nodes"
+    assert not read.ids
+    assert "dx-eager dx-hit" in made
+    assert drawing.svg(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), ()) == ""
+
+
+def test_layers_go_down_and_boxes_of_a_row_do_not_touch():
+    names = [f"n{i}" for i in range(40)]
+    inputs = {n: [names[j] for j in {i // 2, i // 3} if j < i] for i, n in enumerate(names)}
+    laid = arrange(names, inputs)
+    for name, sources in inputs.items():
+        for source in sources:
+            assert laid.boxes[source][1] < laid.boxes[name][1]
+    rows: dict[float, list[float]] = {}
+    for x, y in laid.boxes.values():
+        rows.setdefault(y, []).append(x)
+        assert BOX_WIDTH / 2 <= x <= laid.width - BOX_WIDTH / 2
+    for xs in rows.values():
+        xs.sort()
+        assert all(b - a >= BOX_WIDTH for a, b in itertools.pairwise(xs))
+    assert arrange([], {}).boxes == {}
+
+
+def test_1500_nodes_are_drawn_soon(graph_of, reports):
+    big = graph_of(1500)
+    placement = place_graph(reports["clean"], big)
+    start = time.perf_counter()
+    made = drawing.svg(big, placement, big.operations)
+    assert time.perf_counter() - start < 3, "a tenth of a second where it was measured"
+    assert made.count("<rect") == 1500
+    assert drawing.svg(big, placement, graph_of(1600).operations).count("<rect") == drawing.MOST
+
+
+def test_text_lists_operations_without_parameters(reports):
+    made = graph.text(reports["mixed"])
+    assert "l_self_parameters_weight_  " not in made
+    assert "… 1 parameter not listed" in made
+    assert "1,476 more operations" in graph.text(reports["big"])

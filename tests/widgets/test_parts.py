@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import dataclasses
+
+from dynamo_ext.widgets import bytecode, fallbacks, guards, plain, timing
+
+
+def test_failed_guards_come_first_with_expected_and_actual(reports, page):
+    read = page(guards.html(reports["mixed"])).text
+    assert read.startswith("Guards that failed")
+    assert "x size 8 size 12 2 compiled again cell · line 4 x.size()[0] == 8" in read
+    assert "x: expected size 8, got size 12; compiled again." in guards.text(reports["mixed"])
+
+
+def test_guards_are_grouped_by_variable_and_equal_ones_merged(reports, page):
+    read = page(guards.html(reports["mixed"])).text
+    assert "model : 36 guards" in read
+    assert read.count("x is a float32 tensor of 8 × 16.") == 1
+    assert "0/0, 1/0" in read
+    assert "other conditions gradients are on." in read
+
+
+def test_a_prevented_recompile_is_said_to_have_run_eagerly(reports):
+    assert "ran eagerly, as run never compiles" in guards.html(reports["run"])
+
+
+def test_no_guard_no_part(reports):
+    assert guards.html(reports["nothing"]) == guards.text(reports["nothing"]) == ""
+
+
+def test_fallbacks_show_stage_subject_message_and_remedy(reports, page):
+    read = page(fallbacks.html(reports["mixed"])).text
+    assert (
+        "unsupported the engine does not support it partition g1:p0, aten.sort.default , line 6"
+        in read
+    )
+    assert "Sort outside of the cell." in read
+    assert "→ pip install apache-tvm" in fallbacks.text(reports["unavailable"]).split("\n")[-1]
+    assert "<code>pip install apache-tvm</code>" in fallbacks.html(reports["unavailable"])
+
+
+def test_an_absent_backend_is_the_first_fallback(reports):
+    gone = reports["unavailable"].fallbacks
+    both = dataclasses.replace(reports["mixed"], fallbacks=(*reports["mixed"].fallbacks, *gone))
+    assert fallbacks.text(both).startswith("unavailable")
+
+
+def test_a_long_error_folds_in_html_and_is_cut_in_text(reports, page):
+    made = fallbacks.html(reports["lower"])
+    read = page(made)
+    assert [tag for tag, _ in read.tags].count("details") == 1
+    assert "at node_399 <i>" in read.text
+    assert made.count("RuntimeError") == 1, "the message's own prefix is not said twice"
+    assert len(fallbacks.text(reports["lower"]).split("\n")) < 8
+    assert fallbacks.html(reports["clean"]) == fallbacks.text(reports["clean"]) == ""
+
+
+def test_bytecode_is_side_by_side(reports, page):
+    mixed = reports["mixed"]
+    assert (
+        "Before: as Python compiled it After: as Dynamo rewrote it"
+        in page(bytecode.html(mixed)).text
+    )
+    rows = bytecode.text(mixed).split("\n")
+    assert rows[0] == "cell 0/0: 40 lines before, 9 after"
+    assert "LOAD_FAST" in rows[4]
+    assert "│   3 LOAD_GLOBAL" in rows[4]
+    assert max(map(len, rows)) <= plain.WIDTH
+    assert bytecode.html(reports["nothing"]) == bytecode.text(reports["nothing"]) == ""
+
+
+def test_static_bytecode_is_cut_and_the_widget_has_it_whole(reports):
+    long = dataclasses.replace(reports["mixed"].bytecode[0], before="LOAD\n" * 500)
+    report = dataclasses.replace(reports["mixed"], bytecode=(long,))
+    assert "420 more lines" in bytecode.html(report)
+    assert bytecode.html(report, None).count("LOAD\n") > 490
+
+
+def test_timing_parts_add_up_to_the_run(reports):
+    made = timing.text(reports["mixed"])
+    assert "Compiling         1.03 s    64%" in made
+    assert "Whole run         1.60 s" in made
+    assert "237 µs" in made
+    assert "torch 2.13.0 · onnxruntime 1.30" in made
+
+
+def test_timing_of_an_instant_run_divides_by_nothing(reports):
+    zero = dataclasses.replace(reports["clean"], seconds=0.0, compile_seconds=0.0)
+    idle = dataclasses.replace(zero.graphs[0], calls=0)
+    assert "0 s" in timing.text(dataclasses.replace(zero, graphs=(idle,)))

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from dynamo_ext.widgets import plain
+
+
+def test_columns_are_aligned():
+    made = plain.table(["name", "n"], [["a", "1"], ["bcdefg", "22"]], numeric={1})
+    assert made.split("\n") == ["name     n", "──────  ──", "a        1", "bcdefg  22"]
+
+
+def test_wide_cells_wrap_within_the_width():
+    made = plain.table(["a", "b"], [["word " * 60, "x" * 300]])
+    assert max(len(line) for line in made.split("\n")) <= plain.WIDTH
+    assert made.count("word") == 60
+    assert made.count("x") == 300
+
+
+def test_line_breaks_in_a_cell_are_kept():
+    assert plain.table(["a", "b"], [["1\n2", "x"]]).split("\n")[2:] == ["1  x", "2"]
+
+
+def test_paragraph_wraps_and_strips_control_characters():
+    made = plain.paragraph("\x1b[1mword\x1b[0m " * 60, "    ", "  - ")
+    assert made.startswith("  - word")
+    assert "\x1b" not in made
+    assert all(len(line) <= plain.WIDTH for line in made.split("\n"))

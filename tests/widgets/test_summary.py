@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from dynamo_ext.records import Frame
+from dynamo_ext.widgets import summary
+
+SIGNS = {
+    "mixed": "◐ partly eager",
+    "clean": "✓ compiled",
+    "unavailable": "✗ backend unavailable",
+    "lower": "✗ all eager",
+    "nothing": "✗ no graph",
+    "run": "◐ partly eager",
+    "interrupted": "◐ interrupted",
+    "error": "✗ stopped by an error",
+}
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_verdicts(reports, name):
+    assert summary.status(reports[name])[1] == SIGNS[name]
+
+
+def test_no_fallback_is_called_a_success(report):
+    if report.fallbacks or not report.graphs:
+        assert "✓" not in summary.text(report)
+        assert summary.status(report)[0] != "good"
+
+
+def test_headline_gives_the_share_the_cause_and_the_remedy(reports):
+    words = summary.headline(reports["mixed"])
+    assert "onnxrt ran 4 of 5 operations in 2 graphs; 1 ran eagerly." in words
+    assert "onnxrt has no stable sort. Sort outside of the cell." in words
+
+
+def test_an_unavailable_backend_comes_first_with_its_command(reports, page):
+    read = page(summary.html(reports["unavailable"])).text
+    assert read.startswith("✗ tvm is not available here, so 1 captured graph ran eagerly.")
+    assert "pip install apache-tvm Graphs" in read, "the command has no full stop to copy"
+
+
+def test_nothing_captured_is_said_with_the_reason(reports):
+    nothing = reports["nothing"]
+    assert "Nothing was captured" in summary.headline(nothing)
+    skipped = Frame("0", "f", "x.py", 1, "skipped", reason="it has no tensor")
+    assert "it has no tensor." in summary.headline(dataclasses.replace(nothing, frames=(skipped,)))
+    assert "under optimize first" in summary.headline(dataclasses.replace(nothing, mode="run"))
+
+
+def test_breaks_and_recompiles_suggest_the_next_step(reports):
+    mixed, clean = reports["mixed"], reports["clean"]
+    broken = dataclasses.replace(clean, breaks=mixed.breaks)
+    assert summary.status(broken)[1] == "✓ compiled, with breaks"
+    assert "1 graph break, the first at line 5: Call to print." in summary.headline(broken)
+    again = dataclasses.replace(clean, recompiles=mixed.recompiles)
+    assert "2 recompiles as x changed" in summary.headline(again)
+    assert "4 calls fitted no compiled code as x changed" in summary.headline(reports["run"])
+
+
+def test_error_and_interruption_are_told(reports, rude):
+    assert f"raised ValueError: {rude}" in summary.headline(reports["error"])
+    assert "Interrupted after 1.60 s" in summary.headline(reports["interrupted"])
+
+
+def test_a_graph_that_was_never_called_did_not_run(reports):
+    clean = reports["clean"]
+    idle = dataclasses.replace(clean, graphs=(dataclasses.replace(clean.graphs[0], calls=0),))
+    assert summary.status(idle) == ("bad", "✗ nothing ran compiled")
+
+
+def test_the_eager_backend_is_no_fallback(reports):
+    clean = reports["clean"]
+    graph = dataclasses.replace(clean.graphs[0], backend="eager")
+    plain = dataclasses.replace(clean, backend="eager", graphs=(graph,))
+    assert summary.status(plain) == ("good", "✓ captured")
+    assert "runs them as they are" in summary.headline(plain)
+
+
+def test_counts(reports):
+    header, _, values = summary.text(reports["mixed"]).split("\n")[-3:]
+    assert header.split() == [
+        "Graphs",
+        "Operations",
+        "In",
+        "onnxrt",
+        "Breaks",
+        "Guards",
+        "Recompiles",
+        "Fallbacks",
+        "Compile",
+        "Run",
+    ]
+    assert values.split() == [
+        "2",
+        "5",
+        "4",
+        "of",
+        "5",
+        "1",
+        "40",
+        "2",
+        "1",
+        "1.03",
+        "s",
+        "570",
+        "ms",
+    ]
