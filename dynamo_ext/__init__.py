@@ -26,7 +26,7 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds
+def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
     if module is None:
         msg = f"module {__name__!r} has no attribute {name!r}"

@@ -50,7 +50,7 @@ class RecordFormatError(DynamoExtError):
 
 
 class UnsupportedTorchError(DynamoExtError):
-    """This torch lacks a private interface that this package relies on."""
+    """The installed torch lacks a private interface that this package relies on."""
 
 
 class FallbackWarning(UserWarning):

@@ -141,7 +141,7 @@ class Graph:
 
     @property
     def ran_in_engine(self) -> int:
-        """Normalised operations that an engine other than eager took; 0 for whole-graph backends."""
+        """Normalised operations that an engine took; 0 for whole-graph backends."""
         return sum(p.operations for p in self.partitions if p.engine != "eager")
 
 

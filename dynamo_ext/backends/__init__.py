@@ -1,0 +1,1 @@
+"""From a captured graph to something faster, or to eager with the reason why not."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dynamo_ext.backends.base import CompiledFn, Options
 
-_VERIFY = OptionSpec("verify", True, "compare the first call of each graph with eager")  # noqa: FBT003
+_VERIFY = OptionSpec("verify", default=True, help="compare the first call of each graph with eager")
 
 
 class CallableBackend:

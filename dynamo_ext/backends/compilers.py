@@ -50,10 +50,8 @@ class Compiler:
         """Compile a captured graph; failures give the graph itself, and a word in the journal."""
         from dynamo_ext.backends import pipeline, whole
 
-        road = whole if self.backend.whole_graph else pipeline
-        return road.compile_graph(
-            graph, example_inputs, self.backend, self.options, journals.current()
-        )
+        take = whole.compile_graph if self.backend.whole_graph else pipeline.compile_graph
+        return take(graph, example_inputs, self.backend, self.options, journals.current())
 
 
 class UnavailableCompiler(Compiler):
@@ -72,4 +70,5 @@ class UnavailableCompiler(Compiler):
             message=f"{self.name} is not available: {self.availability.reason}",
             remedy=self.availability.remedy,
         )
-        return graph.forward
+        forward: Callable[..., Any] = graph.forward
+        return forward

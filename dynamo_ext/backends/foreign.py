@@ -41,31 +41,47 @@ def availability(name: str) -> Availability:
     """Whether a backend of torch's works here: what torch lists is not always so."""
     import torch
 
-    version = torch.__version__
-    if name == "tvm":
-        reason = "torch's tvm backend needs TVM's Relay interface, which TVM has removed."
-        return _no(version, reason, "Use a TVM older than 0.20, or another backend.")
-    if name == "cudagraphs":
-        if torch.cuda.is_available():
-            return Availability(available=True, version=version, device="cuda:0")
-        reason = "CUDA graphs need a CUDA device, and torch sees none."
-        return _no(version, reason, "Run on a machine with an NVIDIA GPU and a CUDA build of torch.")
-    if name.startswith("openxla"):
-        if importlib.util.find_spec("torch_xla") is None:
-            reason = "torch's openxla backend needs torch_xla, which is not installed."
-            return _no(version, reason, "Install a torch_xla made for this torch, if there is one.")
-        return Availability(available=True, version=metadata.version("torch_xla"), device="xla")
-    if name in ("ts", "aot_ts"):
-        reason = "torch's ts backend fails on every graph in this version."
-        return _no(version, reason, "Use inductor or onnxrt.")
+    known = {"tvm": _tvm, "cudagraphs": _cudagraphs, "ts": _torchscript, "aot_ts": _torchscript}
     entry = entry_points().get(name)
-    if entry is None:
-        return Availability(available=True, version=version)
-    module = entry.value.partition(":")[0]
-    if importlib.util.find_spec(module.partition(".")[0]) is None:
-        return _no("", f"{name} is registered by {module}, which cannot be found.", "Reinstall it.")
+    if entry is not None:
+        return _entry(name, entry)
+    if name.startswith("openxla"):
+        return _openxla()
+    return known.get(name, lambda: Availability(available=True, version=torch.__version__))()
+
+
+def _tvm() -> Availability:
+    reason = "torch's tvm backend needs TVM's Relay interface, which TVM has removed."
+    return _no(reason, "Use another backend.")
+
+
+def _torchscript() -> Availability:
+    reason = "torch's ts backends fail on every graph in this version."
+    return _no(reason, "Use inductor or onnxrt.")
+
+
+def _cudagraphs() -> Availability:
+    import torch
+
+    if torch.cuda.is_available():
+        return Availability(available=True, version=torch.__version__, device="cuda:0")
+    reason = "CUDA graphs need a CUDA device, and torch sees none."
+    return _no(reason, "Run on a machine with an NVIDIA GPU and a CUDA build of torch.")
+
+
+def _openxla() -> Availability:
+    if importlib.util.find_spec("torch_xla") is None:
+        reason = "torch's openxla backend needs torch_xla, which is not installed."
+        return _no(reason, "Install a torch_xla made for this torch, if there is one.")
+    return Availability(available=True, version=metadata.version("torch_xla"), device="xla")
+
+
+def _entry(name: str, entry: metadata.EntryPoint) -> Availability:
+    package = entry.value.partition(":")[0].partition(".")[0]
+    if importlib.util.find_spec(package) is None:
+        return _no(f"{name} is registered by {package}, which cannot be found.", "Reinstall it.")
     return Availability(available=True, version=entry.dist.version if entry.dist else "")
 
 
-def _no(version: str, reason: str, remedy: str) -> Availability:
-    return Availability(False, version, "", reason, remedy)  # noqa: FBT003
+def _no(reason: str, remedy: str) -> Availability:
+    return Availability(available=False, reason=reason, remedy=remedy)

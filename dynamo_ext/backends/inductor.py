@@ -29,7 +29,7 @@ class InductorBackend:
     whole_graph = True
     options: Sequence[OptionSpec] = (
         OptionSpec("mode", "default", "what torch.compile calls mode", _MODES),
-        OptionSpec("verify", True, "compare the first call of each graph with eager"),  # noqa: FBT003
+        OptionSpec("verify", default=True, help="compare the first call of each graph with eager"),
     )
 
     def probe(self) -> Availability:
@@ -41,13 +41,11 @@ class InductorBackend:
         cuda = torch.cuda.is_available()
         if cuda and importlib.util.find_spec("triton") is None:
             reason = "Inductor needs Triton for GPUs, and it is not installed."
-            return Availability(
-                False, torch.__version__, "cuda:0", reason, "pip install triton"  # noqa: FBT003
-            )
+            return Availability(available=False, reason=reason, remedy="pip install triton")
         if not cuda and not _cpp_compiler():
             reason = "Inductor needs a C++ compiler, and none was found."
             remedy = "Install g++ or clang, or point CXX at one."
-            return Availability(False, torch.__version__, "cpu", reason, remedy)  # noqa: FBT003
+            return Availability(available=False, reason=reason, remedy=remedy)
         device = "cuda:0" if cuda else "cpu"
         return Availability(available=True, version=torch.__version__, device=device)
 

@@ -161,22 +161,47 @@ def translate(graph: GraphModule, *, fold: bool = True) -> Any:
         Whatever torch.onnx raises on an operator that it cannot convert.
     """
     graph = duplicate(graph)
-    constants = {n: getattr(graph, n.target) for n in graph.graph.nodes if n.op == "get_attr"}
-    for node in constants:
-        # Types are worked out on fakes, among which a real tensor would be a stranger.
-        setattr(graph, node.target, node.meta["val"])
+    constants = _as_placeholders(graph)
     torch_private.onnx_promote_types(graph)
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
     for node in graph.graph.nodes:
-        if node in constants:
-            node.meta["val"] = constants[node].contiguous()
         # Provenance is formatted into each ONNX node, which costs more than the conversion.
-        node.meta.setdefault("nn_module_stack", {})
+        node.meta["nn_module_stack"] = {}
+        node.meta.pop("stack_trace", None)
     model = torch_private.onnx_translate(graph)
+    values = list(model.graph.inputs)
+    model.graph.inputs.clear()
+    for count, (name, value) in enumerate(zip(names, values, strict=True)):
+        if name not in constants:
+            value.name = f"in_{len(model.graph.inputs)}"
+            model.graph.inputs.append(value)
+            continue
+        value.name = f"constant_{count}"
+        value.const_value = torch_private.onnx_constant(constants[name], value.name)
+        model.graph.initializers[value.name] = value
     _separate_outputs(model)
-    _name_all(model)
     if fold:
         torch_private.onnx_optimize(model)
     return model
+
+
+def _as_placeholders(graph: GraphModule) -> dict[str, Any]:
+    """Make constants into placeholders, by name: the exporter computes on nothing else.
+
+    Its functions write ``weight + eps``, which an ``onnx_ir`` initializer does not understand.
+    """
+    constants = {}
+    for node in list(graph.graph.nodes):
+        if node.op != "get_attr":
+            continue
+        with graph.graph.inserting_before(node):
+            made = graph.graph.placeholder(f"constant_{node.name}")
+        made.meta = dict(node.meta)
+        constants[made.name] = getattr(graph, str(node.target)).contiguous()
+        node.replace_all_uses_with(made)
+        graph.graph.erase_node(node)
+    graph.recompile()
+    return constants
 
 
 def _separate_outputs(model: Any) -> None:
@@ -185,17 +210,12 @@ def _separate_outputs(model: Any) -> None:
 
     taken = set(map(id, model.graph.inputs)) | set(map(id, model.graph.initializers.values()))
     for position, value in enumerate(list(model.graph.outputs)):
+        own = value
         if id(value) in taken:
             copy = onnx_ir.node("Identity", [value])
             model.graph.append(copy)
-            made = copy.outputs[0]
-            made.dtype, made.shape = value.dtype, value.shape
-            model.graph.outputs[position] = value = made
-        taken.add(id(value))
-
-
-def _name_all(model: Any) -> None:
-    for position, value in enumerate(model.graph.inputs):
-        value.name = f"in_{position}"
-    for position, value in enumerate(model.graph.outputs):
-        value.name = f"out_{position}"
+            own = copy.outputs[0]
+            own.dtype, own.shape = value.dtype, value.shape
+            model.graph.outputs[position] = own
+        taken.add(id(own))
+        own.name = f"out_{position}"

@@ -25,6 +25,10 @@ _PACKAGES = ("onnxruntime", "onnxscript", "onnx_ir")
 _INSTALL = 'pip install "dynamo-ext[onnxrt]"'
 
 
+class LoweringError(RuntimeError):
+    """The exporter or ONNX Runtime refused a partition; the message is theirs, in one line."""
+
+
 class OnnxRuntimeBackend:
     """Partitions in ONNX Runtime, on the CPU or on CUDA where its provider loads."""
 
@@ -34,8 +38,8 @@ class OnnxRuntimeBackend:
     whole_graph = False
     dynamic_shapes = True
     options: Sequence[OptionSpec] = (
-        OptionSpec("freeze", True, "make weights constants under no_grad"),  # noqa: FBT003
-        OptionSpec("verify", True, "compare the first call of each engine with eager"),  # noqa: FBT003
+        OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
+        OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
         OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has"),
         OptionSpec("threads", 0, "ONNX Runtime's threads; 0 means as many as torch uses"),
         OptionSpec(
@@ -89,9 +93,12 @@ class OnnxRuntimeBackend:
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Translate, fold, load; see ``onnx_session.Session`` for the call."""
-        with torch_private.quiet_exporter():
-            model = onnx_convert.translate(graph)
-        return onnx_session.Session(model, example_inputs, options).run
+        try:
+            with torch_private.quiet_exporter():
+                model = onnx_convert.translate(graph)
+            return onnx_session.Session(model, example_inputs, options).run
+        except Exception as error:
+            raise LoweringError(onnx_session.complaint(error)) from error
 
 
 BACKEND = OnnxRuntimeBackend()

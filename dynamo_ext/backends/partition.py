@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule, Node
 
-Judge = "Callable[[Node], Support]"
-
 
 @dataclass(frozen=True)
 class Split:
@@ -32,7 +30,7 @@ class Split:
 
 
 def computes(node: Node) -> bool:
-    """Whether a node counts as an operation: a call that is neither indexing nor size arithmetic."""
+    """Whether a node is an operation: a call, but no indexing and no arithmetic on sizes."""
     return (
         node.op.startswith("call_")
         and node.target is not operator.getitem
@@ -69,7 +67,7 @@ def common_objection(node: Node) -> str:
     if not _is_overload(node):
         return "It is no ATen operator."
     target: Any = node.target
-    if target._schema.is_mutable:
+    if target._schema.is_mutable:  # noqa: SLF001 - FX itself reads it so
         return "It changes its input in place."
     if torch.Tag.nondeterministic_seeded in target.tags and not _without_dropout(node):
         return "It draws random numbers, which stay with torch's generator."
@@ -84,7 +82,7 @@ def common_objection(node: Node) -> str:
 def _without_dropout(node: Node) -> bool:
     """Whether an operator that could drop elements at random (attention) drops none here."""
     target: Any = node.target
-    for position, argument in enumerate(target._schema.arguments):
+    for position, argument in enumerate(target._schema.arguments):  # noqa: SLF001
         if argument.name == "dropout_p":
             given = node.args[position] if position < len(node.args) else argument.default_value
             return node.kwargs.get("dropout_p", given) in (0, None)
@@ -110,12 +108,16 @@ def judge(graph: GraphModule, supports: Callable[[Node], Support]) -> dict[Node,
             continue
         if node.target is operator.getitem:
             source = node.args[0]
-            answers[node] = answers.get(source, Support(False, "It indexes an input."))
+            answers[node] = answers.get(
+                source, Support(supported=False, reason="It indexes an input.")
+            )
         elif _is_number(node.meta.get("val")):
-            answers[node] = Support(False, "It computes a size.")
+            answers[node] = Support(supported=False, reason="It computes a size.")
         else:
             objection = common_objection(node)
-            answers[node] = Support(False, objection) if objection else supports(node)
+            answers[node] = (
+                Support(supported=False, reason=objection) if objection else supports(node)
+            )
     return answers
 
 

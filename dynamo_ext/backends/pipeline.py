@@ -79,9 +79,7 @@ def _first_line(error: BaseException) -> str:
 class _Road:
     """One captured graph on its way through the stages."""
 
-    def __init__(
-        self, graph: GraphModule, example_inputs: Sequence[Any], setting: Setting
-    ) -> None:
+    def __init__(self, graph: GraphModule, example_inputs: Sequence[Any], setting: Setting) -> None:
         self._graph = graph
         self._inputs = list(example_inputs)
         self._setting = setting
@@ -153,7 +151,8 @@ class _Road:
         try:
             return self._setting.backend.supports(node)
         except Exception as error:  # noqa: BLE001
-            return Support(False, f"Asking failed: {type(error).__name__}: {_first_line(error)}")
+            reason = f"Asking failed: {type(error).__name__}: {_first_line(error)}"
+            return Support(supported=False, reason=reason)
 
     def _weights(self, graph: GraphModule) -> dict[Node, torch.Tensor | None]:
         """Each placeholder to the real weight behind it, or ``None`` where there is none."""

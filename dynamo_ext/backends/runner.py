@@ -11,7 +11,7 @@ from dynamo_ext.backends import torch_private, verify
 from dynamo_ext.backends.freeze import Watch, frozen
 from dynamo_ext.backends.layout import expected_orders, in_layout, order_of
 from dynamo_ext.backends.specialise import shape_key, specialised
-from dynamo_ext.records import Partition
+from dynamo_ext.records import FallbackStage, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +65,7 @@ class Runner:
         Positions of placeholders to real parameters and buffers that may become constants.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         name: str,
         graph: GraphModule,
@@ -108,7 +108,7 @@ class Runner:
     def prepare(self) -> bool:
         """Lower now, at compile time, where shapes are known; false where that failed."""
         if not self._per_shape:
-            self._engine(self._watch is not None, ())
+            self._engine((), freeze=self._watch is not None)
         self._record()
         return not self._dead
 
@@ -129,7 +129,7 @@ class Runner:
         freeze = self._watch is not None and self._watch.fresh(args)
         with torch_private.outside_modes():
             key = shape_key(args) if self._per_shape else ()
-            engine = self._engine(freeze, key, args)
+            engine = self._engine(key, args, freeze=freeze)
             if engine is None:
                 return self._eager(*args)
             pick = self._pick if freeze else self._pick_thawed
@@ -170,7 +170,7 @@ class Runner:
             self._hot_thawed = hot
 
     def _engine(
-        self, freeze: bool, key: tuple[Any, ...], args: Sequence[Any] = ()
+        self, key: tuple[Any, ...], args: Sequence[Any] = (), *, freeze: bool
     ) -> _Engine | None:
         known = (freeze, *key)
         if known in self._engines:
@@ -183,7 +183,7 @@ class Runner:
         self._engines[known] = None
         start = time.perf_counter()
         try:
-            engine = self._lower(freeze, args)
+            engine = self._lower(args, freeze=freeze)
         except Exception as error:  # noqa: BLE001 - lowering may raise anything
             self._die("lower", error=error)
             return None
@@ -193,7 +193,7 @@ class Runner:
         self._record()
         return engine
 
-    def _lower(self, freeze: bool, args: Sequence[Any]) -> _Engine:
+    def _lower(self, args: Sequence[Any], *, freeze: bool) -> _Engine:
         graph = specialised(self._graph, args) if self._per_shape else self._graph
         with torch_private.outside_modes():
             graph = frozen(graph, self._weights if freeze else {}, self._unused)
@@ -214,7 +214,9 @@ class Runner:
             self._note("run", error=error)
         return outputs
 
-    def _die(self, stage: Any, *, error: Exception | None = None, message: str = "") -> None:
+    def _die(
+        self, stage: FallbackStage, *, error: Exception | None = None, message: str = ""
+    ) -> None:
         self._dead = message or f"{type(error).__name__}: {error}"
         self._hot = self._hot_thawed = self._watch = None
         self._engines.clear()
@@ -223,7 +225,12 @@ class Runner:
         self._record()
 
     def _note(
-        self, stage: Any, *, error: Exception | None = None, message: str = "", remedy: str = ""
+        self,
+        stage: FallbackStage,
+        *,
+        error: Exception | None = None,
+        message: str = "",
+        remedy: str = "",
     ) -> None:
         self._setting.journal.add_fallback(
             stage,

@@ -53,7 +53,7 @@ def specialised(graph: GraphModule, args: Sequence[Any]) -> GraphModule:
         value = node.meta.get("val")
         if isinstance(value, (int, float)) and node.op in ("placeholder", "call_function"):
             for user in list(node.users):
-                user.replace_input_with(node, value)  # type: ignore[arg-type]
+                user.replace_input_with(node, value)
             if node.op == "call_function":
                 result.graph.erase_node(node)
     result.recompile()

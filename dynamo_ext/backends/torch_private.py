@@ -48,11 +48,8 @@ def core_decompositions() -> Decompositions:
     import torch
 
     seeded = torch.Tag.nondeterministic_seeded
-    table: Decompositions = {
-        op: cut
-        for op, cut in torch._decomp.core_aten_decompositions().items()
-        if seeded not in getattr(op, "tags", ())
-    }
+    core: Decompositions = dict(torch._decomp.core_aten_decompositions())
+    table = {op: cut for op, cut in core.items() if seeded not in getattr(op, "tags", ())}
     table.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
     return table
 
@@ -169,18 +166,23 @@ def torch_backend(name: str) -> CompilerFn:
     """Torch's own compiler function for a registered name (loads an entry point)."""
     from torch._dynamo.backends.registry import lookup_backend
 
-    found: CompilerFn = lookup_backend(name)
-    return found
+    found: Any = lookup_backend(name)
+    return found  # type: ignore[no-any-return]
 
 
 def inductor_compile(graph: GraphModule, inputs: Sequence[Any], mode: str) -> Callable[..., Any]:
     """Inductor on a graph, under one of its own modes (``default`` patches nothing)."""
-    from torch._inductor import list_mode_options
-    from torch._inductor.compile_fx import compile_fx
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from torch._inductor import list_mode_options
+        from torch._inductor.compile_fx import compile_fx
 
     patches = list_mode_options(mode) if mode != "default" else None
-    compiled: Callable[..., Any] = compile_fx(graph, inputs, config_patches=patches)
-    return compiled
+    with warnings.catch_warnings():
+        # Parts of torch still decorate with what torch itself has deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        compiled: Any = compile_fx(graph, inputs, config_patches=patches)
+    return compiled  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager
@@ -244,8 +246,15 @@ def onnx_promote_types(graph: GraphModule) -> None:
     passes.InsertTypePromotion(graph).run()
 
 
+def onnx_constant(tensor: Any, name: str) -> Any:
+    """A torch tensor as an ``onnx_ir`` one, memory shared (``raw`` gives it back)."""
+    from torch.onnx._internal.exporter._core import TorchTensor
+
+    return TorchTensor(tensor, name=name)
+
+
 def onnx_translate(graph: GraphModule) -> Any:
-    """An ``onnx_ir.Model`` of an ATen graph whose ``get_attr`` tensors become initializers."""
+    """An ``onnx_ir.Model`` of an ATen graph without ``get_attr`` nodes; inputs keep their order."""
     import onnx_ir
     from torch.onnx._internal.exporter import _constants, _core, _ir_passes
 

@@ -1,0 +1,1 @@
+"""One run of a function or cell under TorchDynamo, and the record of it."""

@@ -61,9 +61,12 @@ def parse_message(text: str) -> BreakMessage:
     )
 
 
-def graph_break(
-    text: str, line: SourceLine | None, stack: tuple[SourceLine, ...]
-) -> GraphBreak:
+def in_users_words(text: str, cell_file: str | None) -> str:
+    """The message with the cell named as the user knows it, not by its file name."""
+    return text.replace(cell_file, "the cell") if cell_file else text
+
+
+def graph_break(text: str, line: SourceLine | None, stack: tuple[SourceLine, ...]) -> GraphBreak:
     """The record of one break; the user's line and the stack come from the caller."""
     message = parse_message(text)
     return GraphBreak(

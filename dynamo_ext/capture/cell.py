@@ -130,7 +130,7 @@ def build_program(
     return CellProgram(source, filename, tuple(parts))
 
 
-def _future_flags(compiler: Any) -> int:  # noqa: ANN401 - codeop.Compile, which has no type
+def _future_flags(compiler: Any) -> int:
     return int(getattr(compiler, "flags", 0)) & ~ast.PyCF_ONLY_AST
 
 
@@ -193,8 +193,13 @@ def _divide(
             yield _traced_segment(tuple(pending), shown, filename, compiler)
             pending.clear()
 
+    annotated = False
     for whole, shown in nodes:
-        for node in _split_annotation(whole):
+        parts = _split_annotation(whole)
+        if isinstance(whole, ast.AnnAssign) and not annotated:
+            annotated = True
+            parts.insert(0, _annotations_setup(whole))
+        for node in parts:
             statement = _plain_statement(node, filename, compiler, shown=shown)
             if not _traceable(node, statement, filename, compiler):
                 yield from flush()
@@ -215,6 +220,13 @@ def _split_annotation(node: ast.stmt) -> list[ast.stmt]:
     return [node]
 
 
+def _annotations_setup(node: ast.AnnAssign) -> ast.stmt:
+    """Code that does only what Python does before the first annotation: make the dictionary."""
+    note = ast.AnnAssign(ast.Name("_", ast.Store()), ast.Constant(0), None, 1)
+    never = ast.If(ast.Constant(value=False), [note], [])
+    return ast.fix_missing_locations(ast.copy_location(never, node))
+
+
 def _plain_statement(
     node: ast.stmt, filename: str, compiler: Compiler, *, shown: bool
 ) -> PlainStatement:
@@ -232,15 +244,11 @@ def _traceable(
     # `return` and `yield` are legal in a function and not in a cell.
     if statement.code is None or (statement.mode == "single" and not isinstance(node, ast.Expr)):
         return False
-    if isinstance(node, _DEFINITIONS) or type(node).__name__ == "TypeAlias":
+    constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    if constant or isinstance(node, _DEFINITIONS) or type(node).__name__ == "TypeAlias":
         return False
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+    if any(_needs_module_code(child) for child in _own_scope(node)):
         return False
-    for child in _own_scope(node):
-        if isinstance(child, ast.Name) and child.id in _FRAME_READERS:
-            return False
-        if isinstance(child, (ast.ClassDef, ast.Import, ast.ImportFrom)) or _makes_class(child):
-            return False
     try:
         with warnings.catch_warnings():
             # Said once already, for the statement as module code.
@@ -251,10 +259,22 @@ def _traceable(
     return True
 
 
+def _needs_module_code(node: ast.AST) -> bool:
+    """Whether an expression or inner statement means something else inside a function."""
+    if isinstance(node, ast.Name):
+        return node.id in _FRAME_READERS
+    # Traced, `torch.compile(f)` is `f` itself.
+    if isinstance(node, ast.Attribute):
+        return node.attr == "compile"
+    return isinstance(node, (ast.ClassDef, ast.Import, ast.ImportFrom)) or _makes_class(node)
+
+
 def _makes_class(node: ast.AST) -> bool:
     """``type(name, bases, namespace)``, which would give the class the tracer's module."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (
-        node.func.id == "type" and len(node.args) == _CLASS_ARGUMENTS
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and (node.func.id == "type" and len(node.args) == _CLASS_ARGUMENTS)
     )
 
 

@@ -50,7 +50,7 @@ class CellResult:
     error: BaseException | None
 
 
-def run_cell(
+def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     state: CellState,
     namespace: dict[str, Any],
     tracer: Tracer,
@@ -58,12 +58,13 @@ def run_cell(
     *,
     mode: Mode,
     title: str,
+    source: str,
     versions: tuple[tuple[str, str], ...] = (),
 ) -> CellResult:
     """Run every segment in order, as a plain cell would, and record what happened.
 
     Never raises what the cell raises: the error comes back beside the report, so that a cell that
-    fails half-way still has one.
+    fails half-way still has one. ``source`` is the text under today's magic line.
     """
     program = state.program
     run = Run(cell_file=program.filename)
@@ -86,7 +87,7 @@ def run_cell(
         mode=mode,
         backend=backend,
         title=title,
-        cell=CodeBlock(title, program.filename, 1, program.source),
+        cell=CodeBlock(title, program.filename, 1, source),
         seconds=seconds,
         error=_one_line(error),
         interrupted=isinstance(error, KeyboardInterrupt),

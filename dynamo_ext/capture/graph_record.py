@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo_ext.capture.source_lines import from_trace_text, users_line
+from dynamo_ext.capture.torch_private import is_overload
 from dynamo_ext.records import Operation
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
 
 
 def target_name(node: Node) -> str:
-    """``aten.add.Tensor``, ``torch.matmul``, ``operator.add``, ``relu`` …"""
+    """What a node calls, as one would write it: ``aten.add.Tensor``, ``operator.add``, ``relu``."""
     target = node.target
     if isinstance(target, str):
         return target
-    if isinstance(target, torch._ops.OpOverload):
+    if is_overload(target):
         return str(target)
     module = getattr(target, "__module__", None) or ""
     name = getattr(target, "__name__", None) or repr(target)

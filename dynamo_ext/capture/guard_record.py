@@ -51,7 +51,7 @@ def root_variable(source: str) -> str:
 
 def guard_records(
     frame: str,
-    guards: Any,  # noqa: ANN401 - an iterable of torch._guards.Guard
+    guards: Any,
     cell_file: str | None,
     shapes: Mapping[str, tuple[str, ...]],
 ) -> tuple[Guard, ...]:
@@ -64,7 +64,7 @@ def guard_records(
 
 def _record(
     frame: str,
-    guard: Any,  # noqa: ANN401
+    guard: Any,
     cell_file: str | None,
     shapes: Mapping[str, tuple[str, ...]],
 ) -> Guard:

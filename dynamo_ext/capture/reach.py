@@ -41,7 +41,7 @@ class _Search:
             self.value(namespace[name], depth) for name in _names_read(code) if name in namespace
         )
 
-    def value(self, value: Any, depth: int) -> bool:  # noqa: ANN401, PLR0911
+    def value(self, value: Any, depth: int) -> bool:  # noqa: C901, PLR0911 - one line a kind
         if isinstance(value, (torch.Tensor, torch.nn.Module)):
             return True
         if value is None or isinstance(value, (str, bytes, int, float, complex)) or depth < 0:
@@ -75,7 +75,11 @@ class _Search:
         cells = [c.cell_contents for c in function.__closure__ or () if _is_filled(c)]
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         return self.names(function.__code__, function.__globals__, depth - 1) or self._any(
-            [*cells, *defaults, *([function.__wrapped__] if hasattr(function, "__wrapped__") else [])],
+            [
+                *cells,
+                *defaults,
+                *([function.__wrapped__] if hasattr(function, "__wrapped__") else []),
+            ],
             depth,
         )
 
@@ -87,7 +91,7 @@ class _Search:
         methods = [v for base in cls.__mro__ if base is not object for v in vars(base).values()]
         return self._any((getattr(m, "__func__", m) for m in methods), depth)
 
-    def _object(self, value: Any, depth: int) -> bool:  # noqa: ANN401
+    def _object(self, value: Any, depth: int) -> bool:
         module = getattr(type(value), "__module__", "") or ""
         if _is_torch(module) or _is_torch(getattr(value, "__module__", "") or ""):
             return True
@@ -113,7 +117,7 @@ def _first(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _is_torch(module: object) -> bool:
-    return isinstance(module, str) and module.partition(".")[0] in {"torch"}
+    return isinstance(module, str) and module.partition(".")[0] == "torch"
 
 
 def _is_filled(cell: types.CellType) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal
 from dynamo_ext.capture import recorder, replay, torch_private
-from dynamo_ext.capture.break_record import graph_break
+from dynamo_ext.capture.break_record import graph_break, in_users_words
 from dynamo_ext.capture.graph_record import operation_table
 from dynamo_ext.capture.recorder import Calls, FrameEntry, GraphEntry
 from dynamo_ext.capture.source_lines import from_summaries, users_line
@@ -36,6 +36,7 @@ class RecordedCompiler:
 
     def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile one captured graph (Dynamo's backend contract)."""
+        torch_private.finish_code(graph)
         run = recorder.active_run()
         frame = recorder.frame_being_compiled()
         if run is None or frame is None:
@@ -45,7 +46,8 @@ class RecordedCompiler:
         ended_by = None
         if cut is not None and cut.graph_break:
             stack = from_summaries(cut.user_stack, cell_file)
-            ended_by = graph_break(cut.reason, users_line(stack), stack)
+            text = in_users_words(cut.reason, cell_file)
+            ended_by = graph_break(text, users_line(stack), stack)
         entry = GraphEntry(
             frame,
             self.name,
@@ -69,8 +71,8 @@ def _recorded(
 ) -> Callable[..., Any]:
     clock = time.perf_counter
 
-    def call(*args: Any) -> Any:  # noqa: ANN401
-        run = recorder._active
+    def call(*args: Any) -> Any:
+        run = recorder._active  # noqa: SLF001 - a function call saved on every graph call
         started = clock() if run is not None else 0.0
         try:
             result = compiled(*args)
@@ -97,7 +99,7 @@ def _recover(
     compiled: Callable[..., Any],
     args: tuple[Any, ...],
     failure: Exception,
-) -> Any:  # noqa: ANN401
+) -> Any:
     """Eager's result where only the engine failed; the user's own error from its own line."""
     if replay.mutates_inputs(graph):
         raise failure
@@ -105,7 +107,8 @@ def _recover(
     plain = compiled is graph or getattr(compiled, "__self__", None) is graph
     if not plain:
         try:
-            result = graph(*args)
+            # Not graph(...), which prints its generated code on an error.
+            result = graph.forward(*args)
         except Exception as error:  # noqa: BLE001
             genuine = error
         else:
@@ -119,7 +122,7 @@ def _recover(
 
 
 def _raise_from_users_line() -> None:
-    frame = sys._getframe(2)
+    frame = sys._getframe(2)  # noqa: SLF001 - the frame that called the failing graph
     for _ in range(_OUTER_FRAMES):
         found: FrameEntry | None = recorder.entry_of_rewritten(frame.f_code)
         original = found.code() if found else None

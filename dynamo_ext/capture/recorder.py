@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.capture import torch_private
-from dynamo_ext.capture.break_record import graph_break, parse_message
+from dynamo_ext.capture.break_record import graph_break, in_users_words, parse_message
 from dynamo_ext.capture.guard_record import guard_records, recompile_record
 from dynamo_ext.capture.source_lines import from_summaries, original_function, users_line
-from dynamo_ext.records import Fallback, GraphBreak, Guard, Operation, Recompile
+from dynamo_ext.records import Fallback, GraphBreak, Guard, Operation, Recompile, SourceLine
 
 if TYPE_CHECKING:
     import types
@@ -130,8 +130,14 @@ def frame_being_compiled() -> FrameEntry | None:
 
 
 def _note_bytecode(original: types.CodeType, rewritten: types.CodeType) -> None:
-    entry = frame_being_compiled()
-    if entry is not None and entry.code() is original:
+    if not _compiling.stack:
+        return
+    entry, frame = _compiling.stack[-1]
+    for name in rewritten.co_names:
+        resume = frame.f_globals.get(name) if name.startswith("__resume_at") else None
+        if resume is not None:
+            torch_private.always_trace(resume.__code__)
+    if entry.code() is original:
         entry.rewritten = weakref.ref(rewritten)
         key = id(rewritten)
         gone = weakref.ref(rewritten, lambda _: _entry_of_code.pop(key, None))
@@ -153,8 +159,8 @@ class FrameListener:
 
     def __init__(
         self,
-        callback: Any,  # noqa: ANN401
-        compiler: Any,  # noqa: ANN401
+        callback: Any,
+        compiler: Any,
         *,
         fullgraph: bool = False,
         names: HiddenNames | None = None,
@@ -164,7 +170,7 @@ class FrameListener:
         self._names = names
         torch_private.backend_identity(self, compiler)
 
-    def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ANN401
+    def __call__(self, frame: Any, cache: Any, state: Any) -> Any:
         """Compile one frame and record it (the signature is Dynamo's)."""
         run = _active
         code = frame.f_code
@@ -180,6 +186,12 @@ class FrameListener:
         try:
             with self._surroundings(frame.f_globals):
                 result = self._callback(frame, cache, state)
+        except Exception as error:
+            if self._fullgraph:
+                raise
+            # The user's own error, met while tracing: eager raises it again, from its line.
+            entry.outcome, entry.reason = "failed", f"{type(error).__name__}: {error}"
+            result = torch_private.run_eagerly_now(callees_too=False)
         finally:
             _compiling.stack.pop()
             entry.seconds = time.perf_counter() - started
@@ -189,7 +201,6 @@ class FrameListener:
                     run.compile_seconds += entry.seconds
                 _finish(entry, newest, torch_private.graph_breaks(breaks), run)
         return result
-
 
     @contextlib.contextmanager
     def _surroundings(self, namespace: dict[str, Any]) -> Iterator[None]:
@@ -207,26 +218,34 @@ class FrameListener:
             hook.remove()
 
 
-def _finish(entry: FrameEntry, metrics: Any, breaks: Any, run: Run) -> None:  # noqa: ANN401
+def _finish(entry: FrameEntry, metrics: Any, breaks: Any, run: Run) -> None:
     entry.id = str(metrics.compile_id)
     for reason in breaks:
         stack = from_summaries(reason.user_stack, run.cell_file)
-        entry.breaks.append(graph_break(reason.reason, users_line(stack), stack))
+        text = in_users_words(reason.reason, run.cell_file)
+        entry.breaks.append(graph_break(text, users_line(stack), stack))
     if metrics.fail_type:
         _note_failure(entry, metrics, run)
+    elif entry.outcome == "failed":
+        kind, _, text = entry.reason.partition(": ")
+        entry.fallbacks.append(Fallback("capture", "frame", entry.id, "", kind, text, ""))
     elif entry.rewritten is None:
         entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
     run.compiled.append(entry)
 
 
-def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:  # noqa: ANN401
-    text = metrics.fail_reason or metrics.fail_type
+def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
+    text = in_users_words(metrics.fail_reason or metrics.fail_type, run.cell_file)
     message = parse_message(text)
     kind = metrics.fail_type.rsplit(".", 1)[-1]
-    stack = ()
+    stack: tuple[SourceLine, ...] = ()
     if metrics.fail_user_frame_filename:
         stack = from_summaries(
-            [_Summary(metrics.fail_user_frame_filename, metrics.fail_user_frame_lineno, entry.name)],
+            [
+                _Summary(
+                    metrics.fail_user_frame_filename, metrics.fail_user_frame_lineno, entry.name
+                )
+            ],
             run.cell_file,
         )
     line = users_line(stack)
@@ -256,7 +275,7 @@ class _Summary:
     name: str
 
 
-def note_guards(guards: Any) -> None:  # noqa: ANN401 - torch._guards.GuardsSet
+def note_guards(guards: Any) -> None:
     """Dynamo's ``guard_export_fn``."""
     entry, run = frame_being_compiled(), _active
     if entry is not None:
@@ -265,7 +284,7 @@ def note_guards(guards: Any) -> None:  # noqa: ANN401 - torch._guards.GuardsSet
         entry.guards = guard_records(frame, guards, cell_file, entry.input_shapes)
 
 
-def note_guard_failure(failure: Any) -> None:  # noqa: ANN401 - torch._dynamo.types.GuardFail
+def note_guard_failure(failure: Any) -> None:
     """Dynamo's ``guard_fail_fn``: called for a frame that is compiled again."""
     run = _active
     if run is None or not _compiling.stack:
@@ -274,7 +293,7 @@ def note_guard_failure(failure: Any) -> None:  # noqa: ANN401 - torch._dynamo.ty
     note_misses(run, frame, [failure.reason], prevented=False)
 
 
-def note_misses(run: Run, frame: Any, reasons: list[str], *, prevented: bool) -> None:  # noqa: ANN401
+def note_misses(run: Run, frame: Any, reasons: list[str], *, prevented: bool) -> None:
     """Record why no compiled version of ``frame`` fits."""
     scopes = {"L": frame.f_locals, "G": frame.f_globals}
     name = original_function(frame.f_code.co_name)
@@ -297,11 +316,11 @@ class ReuseListener:
     Dynamo calls it only for a frame that no compiled version fits.
     """
 
-    def __init__(self, compiler: Any) -> None:  # noqa: ANN401
+    def __init__(self, compiler: Any) -> None:
         self._compiler = compiler
         torch_private.backend_identity(self, compiler)
 
-    def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ANN401, ARG002
+    def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ARG002
         """Let the frame run eagerly, and say so."""
         run, code = _active, frame.f_code
         if run is None or torch_private.is_library_code(code):
@@ -310,8 +329,9 @@ class ReuseListener:
         in_cell = code.co_filename == run.cell_file and code.co_name == "<module>"
         if versions or in_cell:
             reason = (
-                "no compiled version fits" if versions else "it has not been compiled: run it once "
-                "with %%dynamo optimize"
+                "no compiled version fits"
+                if versions
+                else "it has not been compiled: run it once with %%dynamo optimize"
             )
             name = original_function(code.co_name)
             key = (name, code.co_filename, code.co_firstlineno)

@@ -36,7 +36,7 @@ def mutates_inputs(graph: GraphModule) -> bool:
 
 def run_original(
     original: types.CodeType, names: Mapping[str, Any], namespace: dict[str, Any]
-) -> Any:  # noqa: ANN401 - whatever the user's function returns
+) -> Any:
     """Run a frame's original code as plain Python from the arguments it was entered with."""
     count = original.co_argcount + original.co_kwonlyargcount
     positional = [names[n] for n in original.co_varnames[: original.co_argcount]]

@@ -29,7 +29,7 @@ _last_compiler: RecordedCompiler | None = None
 
 def remember_report(report: Report) -> None:
     """Make ``report`` what ``last_report`` gives (a cell has just run)."""
-    global _last, _last_report  # noqa: PLW0603 - one "last" in a process, as in IPython
+    global _last, _last_report
     _last, _last_report = None, report
 
 
@@ -145,7 +145,7 @@ class Session:
         recording.__exit__(kind, error, traceback)
         surroundings.__exit__(kind, error, traceback)
 
-    def __call__(self, target: Any) -> Any:  # noqa: ANN401 - a function or a module, wrapped
+    def __call__(self, target: Any) -> Any:
         """Wrap a function or a module; the wrapper has a ``report()`` of its own."""
         if torch_private.is_module(target):
             session = Session(self._make_tracer, self._mode, type(target).__name__)
@@ -159,12 +159,12 @@ class Session:
         wrapper.report = lambda: session.report
         return wrapper
 
-    def _wrap(self, function: Callable[..., Any]) -> Any:  # noqa: ANN401
+    def _wrap(self, function: Callable[..., Any]) -> Any:
         inner = torch_private.traceable(function)
         clock = time.perf_counter
 
         @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             tracer = self._ready()
             started = clock()
             with recorder.recording(self._run), tracer.surroundings():
@@ -174,9 +174,6 @@ class Session:
                     self._seconds += clock() - started
 
         return wrapper
-
-
-torch_private.never_trace(Session.__exit__, Session.__enter__)
 
 
 def optimize(

@@ -46,6 +46,10 @@ _QUIET_LOGGERS = (
 )
 
 
+# Our frames run while a callback is installed (leaving a `with`, nested sessions).
+trace_rules.add("dynamo_ext")
+
+
 def check() -> None:
     """Raise ``UnsupportedTorchError`` where this torch lacks what capture needs."""
     needed = (
@@ -77,7 +81,7 @@ def frame_callback(
 
     From ``torch._dynamo.optimize(...)``; the callback is what its context manager would install.
     """
-    context = dynamo.optimize(
+    context: Any = dynamo.optimize(
         compiler,
         nopython=fullgraph,
         guard_export_fn=on_guards,
@@ -98,12 +102,12 @@ def frame_callback(
     return context.callback, surroundings
 
 
-def install(callback: Any) -> Any:  # noqa: ANN401 - torch's own callback type
-    """Make ``callback`` this thread's frame evaluator (``None``: plain Python); gives the former."""
+def install(callback: Any) -> Any:
+    """Make ``callback`` this thread's frame evaluator (``None``: Python's); gives the former."""
     return eval_frame.set_eval_frame(callback)
 
 
-def call_under(callback: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+def call_under(callback: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call ``function`` alone under ``callback``; this frame itself is not evaluated by it."""
     prior = eval_frame.set_eval_frame(callback)
     try:
@@ -112,7 +116,7 @@ def call_under(callback: Any, function: Callable[..., Any], *args: Any, **kwargs
         eval_frame.set_eval_frame(prior)
 
 
-def backend_identity(callback: Any, compiler: CompilerFn) -> Any:  # noqa: ANN401
+def backend_identity(callback: Any, compiler: CompilerFn) -> Any:
     """Mark ``callback`` so that Dynamo's cache takes its code for ``compiler``'s.
 
     The frame evaluator follows ``_torchdynamo_orig_backend`` (extra_state.cpp).
@@ -138,12 +142,6 @@ def is_library_code(code: types.CodeType) -> bool:
     return bool(trace_rules.check(code))
 
 
-def never_trace(*functions: Callable[..., Any]) -> None:
-    """Keep Dynamo out of our own small frames, which run while a callback is installed."""
-    for function in functions:
-        eval_frame.skip_code(function.__code__)
-
-
 def always_trace(code: types.CodeType) -> None:
     """Have Dynamo look at a frame even where no tensor is among its arguments.
 
@@ -152,7 +150,7 @@ def always_trace(code: types.CodeType) -> None:
     eval_frame.always_optimize_code_objects[code] = True
 
 
-def recompile_reasons(frame: Any, compiler: Any) -> tuple[int, list[str]]:  # noqa: ANN401
+def recompile_reasons(frame: Any, compiler: Any) -> tuple[int, list[str]]:
     """How many compiled versions a frame has for ``compiler``, and why none of them fits."""
     entries = eval_frame._debug_get_cache_entry_list(frame.f_code)
     if not entries:
@@ -178,7 +176,7 @@ def forget_everything() -> None:
     dynamo.reset()
 
 
-def latest_metrics() -> Any:  # noqa: ANN401 - CompilationMetrics
+def latest_metrics() -> Any:
     """The newest ``CompilationMetrics``, or ``None``."""
     known = dynamo_utils._compilation_metrics
     return known[-1] if known else None
@@ -200,7 +198,7 @@ def graph_breaks(since: int) -> Sequence[Any]:
     return dynamo_utils.graph_break_reasons[since:]
 
 
-def on_bytecode(hook: Callable[[types.CodeType, types.CodeType], None]) -> Any:  # noqa: ANN401
+def on_bytecode(hook: Any) -> Any:
     """Call ``hook(original, rewritten)`` for each compiled frame; ``remove()`` ends it."""
     return convert_frame.register_bytecode_hook(hook)
 
@@ -216,6 +214,10 @@ def move_cleanup(names: Mapping[str, Any], source: dict[str, Any], target: dict[
                 hook.scope = target
 
 
+_OPEN_ROOT: Any = InstructionTranslatorBase
+_OPEN_INLINE: Any = InliningInstructionTranslator
+
+
 class _Namespace:
     """Patches that make a cell's globals behave in a trace as a function's locals do."""
 
@@ -225,7 +227,7 @@ class _Namespace:
     specialize_int = staticmethod(builder.is_int_specialization_case)
 
 
-def _load_stored_global(self: Any, inst: Any) -> None:  # noqa: ANN401
+def _load_stored_global(self: Any, inst: Any) -> None:
     # Upstream asks f_globals first, so a name that the frame itself has just stored and that did
     # not exist before is "not found in builtins", and every statement that reads it breaks.
     if inst.argval in self.symbolic_globals:
@@ -235,14 +237,14 @@ def _load_stored_global(self: Any, inst: Any) -> None:  # noqa: ANN401
     _Namespace.load_global(self, inst)
 
 
-def _load_stored_global_inline(self: Any, inst: Any) -> None:  # noqa: ANN401
+def _load_stored_global_inline(self: Any, inst: Any) -> None:
     if self.output.global_scope is self.f_globals:
         _load_stored_global(self, inst)
     else:
         _Namespace.load_global_inline(self, inst)
 
 
-def _specialize_int(value: Any, source: Any) -> bool:  # noqa: ANN401
+def _specialize_int(value: Any, source: Any) -> bool:
     # Upstream takes global integers for constants; in a notebook they are the user's variables,
     # and `step = step + 1` would compile anew at each run of the cell.
     return type(source) is not GlobalSource and bool(_Namespace.specialize_int(value, source))
@@ -257,16 +259,16 @@ def namespace_as_locals() -> Iterator[None]:
     """
     _Namespace.depth += 1
     if _Namespace.depth == 1:
-        InstructionTranslatorBase._load_global = _load_stored_global
-        InliningInstructionTranslator._load_global = _load_stored_global_inline
+        _OPEN_ROOT._load_global = _load_stored_global
+        _OPEN_INLINE._load_global = _load_stored_global_inline
         builder.is_int_specialization_case = _specialize_int
     try:
         yield
     finally:
         _Namespace.depth -= 1
         if _Namespace.depth == 0:
-            InstructionTranslatorBase._load_global = _Namespace.load_global
-            InliningInstructionTranslator._load_global = _Namespace.load_global_inline
+            _OPEN_ROOT._load_global = _Namespace.load_global
+            _OPEN_INLINE._load_global = _Namespace.load_global_inline
             builder.is_int_specialization_case = _Namespace.specialize_int
 
 
@@ -285,7 +287,9 @@ _TORCH = str(Path(torch.__file__).parent)
 
 
 def _show_others(show: Callable[..., None]) -> Callable[..., None]:
-    def show_unless_torch(message: Any, category: Any, filename: str, *rest: Any, **more: Any) -> None:  # noqa: ANN401
+    def show_unless_torch(
+        message: Any, category: Any, filename: str, *rest: Any, **more: Any
+    ) -> None:
         if not str(filename).startswith(_TORCH):
             show(message, category, filename, *rest, **more)
 
@@ -326,7 +330,7 @@ def is_module(target: object) -> bool:
     return isinstance(target, torch.nn.Module)
 
 
-def optimized_module(module: torch.nn.Module, wrap: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+def optimized_module(module: torch.nn.Module, wrap: Callable[[Any], Any]) -> Any:
     """The module with its call wrapped, attributes and ``state_dict`` as torch.compile's.
 
     ``torch._dynamo.eval_frame.OptimizedModule`` asks its context only to wrap a callable.
@@ -356,3 +360,19 @@ def input_shapes(graph: torch.fx.GraphModule) -> dict[str, tuple[str, ...]]:
         if source is not None and isinstance(value, torch.Tensor):
             shapes[source.name] = tuple(str(size) for size in value.shape)
     return shapes
+
+
+def finish_code(graph: torch.fx.GraphModule) -> None:
+    """Generate a captured graph's code now.
+
+    Dynamo's graphs generate it at the first call, and a ``forward`` taken before that goes the
+    long way round at every call, printing the generated code where it raises.
+    """
+    from torch.fx._lazy_graph_module import _LazyGraphModule
+
+    _LazyGraphModule.force_recompile(graph)
+
+
+def is_overload(target: object) -> bool:
+    """Whether an FX target is one overload of an operator (``aten.add.Tensor``)."""
+    return isinstance(target, torch._ops.OpOverload)

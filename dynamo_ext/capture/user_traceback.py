@@ -59,6 +59,22 @@ def users_traceback(
     return rebuilt
 
 
+def trim_tracebacks(error: BaseException, cell_file: str) -> bool:
+    """Leave an error and those it came from with the user's frames; whether the cell is on it."""
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        one.__traceback__ = users_traceback(one.__traceback__, cell_file)
+        pending += [one.__cause__, one.__context__]
+        if isinstance(one, BaseExceptionGroup):
+            pending += one.exceptions
+    return any(tb.tb_frame.f_code.co_filename == cell_file for tb in _entries(error.__traceback__))
+
+
 def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:
     while traceback is not None:
         yield traceback
@@ -81,7 +97,7 @@ def _resumes(code: types.CodeType, outer: types.CodeType) -> bool:
 
 
 def _this_frame() -> types.FrameType:
-    return sys._getframe()
+    return sys._getframe()  # noqa: SLF001 - a frame object to show, there is no other way
 
 
 def _named_frame(frame: types.FrameType) -> types.FrameType:

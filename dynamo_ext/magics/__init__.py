@@ -1,0 +1,1 @@
+"""The ``%%dynamo`` and ``%dynamo`` magics: parse, call, hand to the widgets."""

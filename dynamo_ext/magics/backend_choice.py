@@ -55,7 +55,7 @@ def _is_users_expression(text: str, namespace: dict[str, Any]) -> bool:
     return True
 
 
-def _evaluate(text: str, namespace: dict[str, Any]) -> Any:  # noqa: ANN401
+def _evaluate(text: str, namespace: dict[str, Any]) -> Any:
     try:
         # The user's own expression in the user's own namespace, as the magic promises.
         return eval(text, namespace)  # noqa: S307

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,14 +50,21 @@ def read_cell(shell: InteractiveShell, line: str, body: str) -> CellText:
         As the shell raises it for a plain cell.
     """
     above = _lines_above(shell, body)
-    header = "".join(f"# {text}\n" for text in (*above[:-1], f"%%dynamo {line}".rstrip()))
+    # IPython takes the first line's indentation off every line.
+    code = body.lstrip("\n")
+    indent = code[: len(code) - len(code.lstrip(" \t"))]
+    said = (*above[:-1], f"%%dynamo {line}".rstrip())
+    header = "".join(f"{indent}# {text}\n" for text in said)
     if body.lstrip().startswith("%%"):
         # Another cell magic is recognised only at the very beginning.
         source = header + shell.transform_cell(body)
     else:
         source = shell.transform_cell(header + body)
     # The display hook looks for a closing `;` in the history, where this cell is one magic call.
-    silent = shell.displayhook.semicolon_at_end_of_expression(source)
+    try:
+        silent = shell.displayhook.semicolon_at_end_of_expression(source)
+    except tokenize.TokenError:
+        silent = False
     interactivity = "none" if silent else shell.ast_node_interactivity
     flags = getattr(shell.compile, "flags", 0)
     key = (body, len(above), flags, interactivity)

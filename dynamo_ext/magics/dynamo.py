@@ -24,6 +24,7 @@ class DynamoMagics(Magics):
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
+        self._own_shell = shell
         self._workbench: Workbench | None = None
 
     @property
@@ -32,8 +33,13 @@ class DynamoMagics(Magics):
         if self._workbench is None:
             from dynamo_ext.magics.workbench import Workbench
 
-            self._workbench = Workbench(self.shell)
+            self._workbench = Workbench(self._own_shell)
         return self._workbench
+
+    def close(self) -> None:
+        """Let go of everything that was compiled."""
+        if self._workbench is not None:
+            self._workbench.close()
 
     @magic_arguments("%dynamo")
     @argument("mode", nargs="?", choices=MODES, help="optimize (default): compile what is new, "
@@ -97,12 +103,14 @@ class DynamoMagics(Magics):
             msg = f"%dynamo {name} needs a cell: write %%dynamo {line} on the cell's first line."
             raise UsageError(msg)
         if name not in COMMANDS:
-            msg = f"%dynamo {name} is not known." if name else "%dynamo needs a command."
-            raise UsageError(f"{msg} There are: {', '.join(COMMANDS)}; and %%dynamo on a cell.")
+            lack = f"%dynamo {name} is not known." if name else "%dynamo needs a command."
+            msg = f"{lack} There are: {', '.join(COMMANDS)}; and %%dynamo on a cell."
+            raise UsageError(msg)
         most = {"backends": 1, "use": 1}.get(name, 0)
         if len(rest) > most or (name == "use" and not rest):
             usage = {"use": "%dynamo use BACKEND", "backends": "%dynamo backends [NAME]"}
-            raise UsageError(f"Write it as {usage.get(name, f'%dynamo {name}')}.")
+            msg = f"Write it as {usage.get(name, f'%dynamo {name}')}."
+            raise UsageError(msg)
         getattr(self.workbench, f"{name}_command")(*rest)
 
 
@@ -119,5 +127,5 @@ def unload(shell: InteractiveShell) -> None:
     for kind in ("line", "cell"):
         manager.magics[kind].pop("dynamo", None)
     remove_completion(shell)
-    if magics is not None and magics._workbench is not None:
-        magics._workbench.close()
+    if magics is not None:
+        magics.close()

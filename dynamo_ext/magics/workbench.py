@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.error import UsageError
 
@@ -13,7 +13,8 @@ from dynamo_ext.capture.cell import build_program
 from dynamo_ext.capture.cell_run import CellState, run_cell
 from dynamo_ext.capture.hidden_names import HiddenNames
 from dynamo_ext.capture.programs import ProgramCache
-from dynamo_ext.capture.user_traceback import users_traceback
+from dynamo_ext.capture.recorded_compiler import recorded
+from dynamo_ext.capture.user_traceback import trim_tracebacks
 from dynamo_ext.errors import CellError, UnknownBackendError
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
 from dynamo_ext.magics.backend_choice import choose
@@ -62,6 +63,7 @@ class Workbench:
             self._names,
             mode="run" if arguments.mode == "run" else "optimize",
             title=f"Cell In[{text.number}]",
+            source=text.source,
             versions=session.versions(),
         )
         session.remember_report(result.report)
@@ -69,16 +71,15 @@ class Workbench:
             self._shell.user_ns[arguments.output] = result.report
         if not arguments.quiet:
             display_report(result.report)
-        if result.error is not None:
-            self._render_as_plain(result.error, state.program.filename)
+        if result.error is not None and not self._show_error(result.error, state.program.filename):
             raise result.error
 
     def _find(self, text: CellText) -> CellState:
-        def build() -> Any:  # noqa: ANN401
+        def build() -> Any:
             return build_program(
                 text.source,
                 text.register(),
-                self._shell.compile,
+                cast("Any", self._shell.compile),
                 interactivity=text.interactivity,
                 transform=self._shell.transform_ast,
             )
@@ -97,7 +98,7 @@ class Workbench:
         )
         name = getattr(compiler, "name", arguments.backend or self.default)
         if arguments.mode == "run":
-            return tracing.reusing(tracing.recorded(compiler, name))
+            return tracing.reusing(recorded(compiler, name))
         key = (id(compiler), arguments.dynamic, arguments.fullgraph)
         known = self._tracers.get(key)
         if known is None or known[0] is not compiler:
@@ -121,15 +122,27 @@ class Workbench:
         self._shell.showsyntaxerror()
         outcome.error_before_exec = error
 
-    def _render_as_plain(self, error: BaseException, filename: str) -> None:
-        seen: set[int] = set()
-        other: BaseException | None = error.__cause__ or error.__context__
-        while other is not None and id(other) not in seen:
-            seen.add(id(other))
-            other.__traceback__ = users_traceback(other.__traceback__, filename)
-            other = other.__cause__ or other.__context__
-        traceback = users_traceback(error.__traceback__, filename)
-        shell = self._shell
+    def _show_error(self, error: BaseException, filename: str) -> bool:
+        """Have the user's error shown as a plain cell shows it; whether it is shown already.
+
+        IPython renders two kinds by itself, without asking the exception: those are shown here,
+        since raising them would put our frames into their tracebacks again.
+        """
+        in_cell = trim_tracebacks(error, filename)
+        outcome = self._shell.displayhook.exec_result
+        if isinstance(error, (SyntaxError, BaseExceptionGroup)) and outcome is not None:
+            try:
+                raise error
+            except (SyntaxError, BaseExceptionGroup):
+                trim_tracebacks(error, filename)
+                if in_cell:
+                    outcome.error_in_exec = error
+                    self._shell.showtraceback(running_compiled_code=True)
+                else:
+                    outcome.error_before_exec = error
+                    self._shell.showtraceback()
+            return True
+        shell, traceback = self._shell, error.__traceback__
 
         def render() -> list[str]:
             lines: list[str] = shell.InteractiveTB.structured_traceback(
@@ -137,9 +150,9 @@ class Workbench:
             )
             return lines
 
-        error.__traceback__ = traceback
-        if not isinstance(error, (SyntaxError, UsageError)):
+        if not isinstance(error, UsageError):
             error._render_traceback_ = render  # type: ignore[attr-defined]
+        return False
 
     def backends_command(self, name: str | None = None) -> None:
         """``%dynamo backends [NAME]``."""

@@ -1,0 +1,58 @@
+# Every target works in a fresh clone: the first one to run makes .venv with the pinned versions.
+# PYTHON chooses the interpreter (3.11, 3.12 or 3.13): make test PYTHON=python3.12
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# For the package and for what builds it: pip reads both from the environment.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Two of the dependencies look things up on the network unless told not to.
+export HF_HUB_OFFLINE := 1
+export JUPYTER_PLATFORM_DIRS := 1
+
+.PHONY: help demo test lint tests lab notebooks format clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+# Made anew whenever the project's dependencies or their pins change.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "dynamo_ext needs Python 3.11, 3.12 or 3.13: make PYTHON=python3.12 …")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -qq -c constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(STAMP) ## run notebooks/quickstart.ipynb, print its summary, leave build/quickstart.html
+	$(BIN)/python notebooks/execute.py notebooks/quickstart.ipynb --html build/quickstart.html
+
+test: lint tests ## everything that must pass: lint, types and the whole suite
+
+lint: $(STAMP) ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+tests: $(STAMP) ## the suite alone; ARGS="-k onnxrt -x" goes to pytest
+	$(BIN)/python -m pytest $(ARGS)
+
+lab: $(STAMP) ## JupyterLab on the notebooks
+	$(BIN)/python -m jupyterlab --notebook-dir=notebooks
+
+notebooks: $(STAMP) ## execute the notebooks and store their outputs, without widget state
+	$(BIN)/python notebooks/execute.py --in-place notebooks/*.ipynb
+
+format: $(STAMP) ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove .venv and everything that is built
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,122 @@
+"""A backend that does as told, and one call that compiles under a journal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.compilers import Compiler
+from dynamo_ext.records import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Scripted:
+    """Lowers to the graph itself, and fails wherever a test wants it to."""
+
+    name = "scripted"
+    summary = "For tests"
+    extra = ""
+    whole_graph = False
+    options = (
+        OptionSpec("freeze", default=True, help=""),
+        OptionSpec("verify", default=True, help=""),
+    )
+
+    def __init__(self, *, dynamic: bool = False) -> None:
+        self.dynamic_shapes = dynamic
+        self.refuses: tuple[str, ...] = ()
+        self.supports_error: BaseException | None = None
+        self.lower_error: Callable[[int], BaseException | None] = lambda _: None
+        self.run_error: Callable[[int], BaseException | None] = lambda _: None
+        self.change: Callable[[list[Any]], list[Any]] = lambda outputs: outputs
+        self.lowered: list[torch.fx.GraphModule] = []
+        self.inputs: list[int] = []
+        self.runs = 0
+
+    def probe(self) -> Availability:
+        return Availability(available=True, version="1")
+
+    def supports(self, node: torch.fx.Node) -> Support:
+        if self.supports_error is not None:
+            raise self.supports_error
+        if any(name in str(node.target) for name in self.refuses):
+            return Support(supported=False, reason="It was told to refuse this.")
+        return Support(supported=True)
+
+    def lower(self, graph: torch.fx.GraphModule, example_inputs: Any, options: Any) -> Any:
+        del options
+        error = self.lower_error(len(self.lowered))
+        self.lowered.append(graph)
+        self.inputs.append(len(example_inputs))
+        if error is not None:
+            raise error
+
+        def run(*args: Any) -> list[Any]:
+            self.runs += 1
+            failure = self.run_error(self.runs)
+            if failure is not None:
+                raise failure
+            with torch.no_grad():
+                return self.change(list(graph(*args)))
+
+        return run
+
+
+class Harness:
+    """Compiles with a backend, keeps its journal."""
+
+    def __init__(self) -> None:
+        self.journal = journals.Journal("g0")
+
+    def compile(self, fn: Any, backend: Any, options: Any = None, **kwargs: Any) -> Any:
+        """``torch.compile`` with a backend object or a compiler, journalled here."""
+        compiler = backend
+        if not isinstance(backend, Compiler):
+            settled = {spec.name: spec.default for spec in backend.options}
+            compiler = Compiler(backend, {**settled, **(options or {})})
+
+        def journalled(graph: Any, inputs: Any) -> Any:
+            with journals.active(self.journal):
+                return compiler(graph, inputs)
+
+        return torch.compile(fn, backend=journalled, **kwargs)
+
+    @property
+    def stages(self) -> list[str]:
+        return [fallback.stage for fallback in self.journal.fallbacks.values()]
+
+    @property
+    def engines(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for partition in self.journal.partitions.values():
+            found[partition.engine] = found.get(partition.engine, 0) + partition.operations
+        return found
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def harness() -> Harness:
+    return Harness()
+
+
+@pytest.fixture
+def scripted() -> Scripted:
+    return Scripted()
+
+
+@pytest.fixture
+def scripted_dynamic() -> Scripted:
+    return Scripted(dynamic=True)

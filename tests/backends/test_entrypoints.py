@@ -1,0 +1,76 @@
+"""``torch.compile(backend="dx_…")`` with no import of ours."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from dynamo_ext.backends import entrypoints
+from dynamo_ext.errors import FallbackWarning, OptionError
+
+NAMES = {
+    "dx_eager": "dynamo_ext.backends.entrypoints:eager",
+    "dx_inductor": "dynamo_ext.backends.entrypoints:inductor",
+    "dx_onnxrt": "dynamo_ext.backends.entrypoints:onnxrt",
+    "onnxrt": "dynamo_ext.backends.entrypoints:onnxrt",
+}
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._dynamo.backends import registry as theirs
+
+    theirs._lazy_import()
+    for name, value in NAMES.items():
+        entry = importlib.metadata.EntryPoint(name, value, "torch_dynamo_backends")
+        monkeypatch.setitem(theirs._BACKENDS, name, entry)
+        monkeypatch.delitem(theirs._COMPILER_FNS, name, raising=False)
+    yield
+    for name in NAMES:
+        theirs._COMPILER_FNS.pop(name, None)
+
+
+@pytest.mark.parametrize("name", ["dx_eager", "dx_onnxrt", "onnxrt"])
+def test_torch_finds_ours_by_name(registered: None, name: str) -> None:
+    if "onnxrt" in name:
+        pytest.importorskip("onnxruntime")
+    model = nn.Linear(4, 2)
+    compiled = torch.compile(model, backend=name)
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_options_arrive(registered: None) -> None:
+    pytest.importorskip("onnxruntime")
+    options = {"threads": 1, "freeze": False}
+    compiled = torch.compile(nn.Linear(4, 2), backend="dx_onnxrt", options=options)
+    with torch.no_grad():
+        assert compiled(torch.randn(3, 4)).shape == (3, 2)
+    torch._dynamo.reset()
+    wrong = torch.compile(nn.Linear(4, 2), backend="dx_onnxrt", options={"thread": 1})
+    with pytest.raises(Exception, match="threads"):
+        wrong(torch.randn(3, 4))
+
+
+def test_modes() -> None:
+    graph: Any = torch.fx.symbolic_trace(lambda x: x + 1)
+    with pytest.raises(OptionError, match="no modes"):
+        entrypoints.eager(graph, [torch.ones(1)], mode="max-autotune")
+    with pytest.raises(OptionError, match="reduce-overhead"):
+        entrypoints.inductor(graph, [torch.ones(1)], mode="fastest")
+
+
+def test_fallbacks_are_warnings_there(registered: None) -> None:
+    pytest.importorskip("onnxruntime")
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.fft(x).abs() + 1
+
+    compiled = torch.compile(fn, backend="dx_onnxrt")
+    with pytest.warns(FallbackWarning, match="unsupported"):
+        torch.testing.assert_close(compiled(torch.ones(4)), fn(torch.ones(4)))

@@ -1,0 +1,160 @@
+"""Frozen weights are never stale, whichever way they change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from dynamo_ext.backends.freeze import Watch, frozen
+
+X = torch.linspace(-1, 1, 12).reshape(3, 4)
+
+
+def model() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).eval()
+
+
+def add(m: nn.Module) -> None:
+    with torch.no_grad():
+        m[0].weight.add_(0.5)
+
+
+def data(m: nn.Module) -> None:
+    m[3].bias.data = torch.full((2,), 7.0)
+
+
+def load(m: nn.Module) -> None:
+    m.load_state_dict(model().state_dict())
+
+
+def assign(m: nn.Module) -> None:
+    m.load_state_dict({k: v.clone() + 1 for k, v in m.state_dict().items()}, assign=True)
+
+
+def replace(m: nn.Module) -> None:
+    m[0].weight = nn.Parameter(torch.ones(8, 4))
+
+
+def buffer(m: nn.Module) -> None:
+    m[1].running_mean.fill_(3.0)
+
+
+def step(m: nn.Module) -> None:
+    optimizer = torch.optim.SGD(m.parameters(), lr=0.5)
+    with torch.enable_grad():
+        m(X).square().sum().backward()
+    optimizer.step()
+
+
+CHANGES = [add, data, load, assign, replace, buffer, step]
+
+
+@pytest.mark.parametrize("backend", ["scripted", "onnxrt"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_weight_is_seen(harness: Any, scripted: Any, backend: str, change: Any) -> None:
+    from dynamo_ext.backends import registry
+
+    m = model()
+    compiled = harness.compile(
+        m, scripted if backend == "scripted" else registry.compiler("onnxrt")
+    )
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(X), m(X), rtol=1e-4, atol=1e-5)
+        before = m(X)
+        change(m)
+        for _ in range(3):
+            torch.testing.assert_close(compiled(X), m(X), rtol=1e-4, atol=1e-5)
+        assert not torch.allclose(before, m(X))
+        change(m)
+        torch.testing.assert_close(compiled(X), m(X), rtol=1e-4, atol=1e-5)
+    assert not harness.stages
+
+
+def test_weights_become_constants_and_then_inputs_once(harness: Any, scripted: Any) -> None:
+    m = model()
+    compiled = harness.compile(m, scripted)
+    with torch.no_grad():
+        compiled(X)
+        (partition,) = harness.journal.partitions.values()
+        assert (partition.frozen, partition.engines_built) == (8, 1)
+        assert scripted.inputs == [1]
+        for _ in range(3):
+            add(m)
+            torch.testing.assert_close(compiled(X), m(X))
+    assert scripted.inputs == [1, 9]
+    (partition,) = harness.journal.partitions.values()
+    assert partition.engines_built == 2
+
+
+def test_two_instances_share_a_graph(harness: Any, scripted: Any) -> None:
+    first, second = model(), model()
+
+    def call(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return m(x)
+
+    compiled = harness.compile(call, scripted)
+    with torch.no_grad():
+        for _ in range(3):
+            for each in (first, second):
+                torch.testing.assert_close(compiled(each, X), each(X))
+    assert not harness.stages
+
+
+def test_the_second_engine_failing_means_eager(harness: Any, scripted: Any) -> None:
+    m = model()
+    scripted.lower_error = lambda n: RuntimeError("only frozen") if n else None
+    compiled = harness.compile(m, scripted)
+    with torch.no_grad():
+        compiled(X)
+        add(m)
+        for _ in range(2):
+            torch.testing.assert_close(compiled(X), m(X))
+    assert harness.stages == ["lower"]
+    assert set(harness.engines) == {"eager"}
+
+
+def test_freezing_can_be_left_out(harness: Any, scripted: Any) -> None:
+    m = model()
+    compiled = harness.compile(m, scripted, {"freeze": False})
+    with torch.no_grad():
+        compiled(X)
+        add(m)
+        torch.testing.assert_close(compiled(X), m(X))
+    assert scripted.inputs == [9]
+    (partition,) = harness.journal.partitions.values()
+    assert partition.frozen == 0
+
+
+def test_weights_of_inference_mode_cannot_be_watched(harness: Any, scripted: Any) -> None:
+    with torch.inference_mode():
+        m = model()
+        compiled = harness.compile(m, scripted)
+        for _ in range(2):
+            torch.testing.assert_close(compiled(X), m(X))
+        m[0].weight.add_(1)
+        torch.testing.assert_close(compiled(X), m(X))
+    assert all(p.frozen == 0 for p in harness.journal.partitions.values())
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_watch(count: int) -> None:
+    weights = [nn.Parameter(torch.ones(2)) for _ in range(count)]
+    args = [torch.zeros(1), *weights]
+    watch = Watch({i + 1: w for i, w in enumerate(weights)})
+    assert watch.fresh(args)
+    assert not watch.fresh([args[0], *(nn.Parameter(torch.ones(2)) for _ in weights)])
+    with torch.no_grad():
+        weights[-1].mul_(1)
+    assert not watch.fresh(args)
+
+
+def test_frozen_leaves_the_graph_alone() -> None:
+    graph = torch.fx.symbolic_trace(lambda a, b, c: (a + c,))
+    made = frozen(graph, {2: torch.ones(2)}, {1})
+    assert [n.name for n in made.graph.nodes if n.op == "placeholder"] == ["a"]
+    assert len([n for n in graph.graph.nodes if n.op == "placeholder"]) == 3
+    torch.testing.assert_close(made(torch.ones(2))[0], torch.full((2,), 2.0))

@@ -1,0 +1,39 @@
+"""Outputs laid out in memory as eager lays them out."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dynamo_ext.backends.layout import in_layout, order_of
+
+CHANNELS = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "order"),
+    [
+        (torch.randn(2, 3), ()),
+        (torch.randn(2, 3).t(), (1, 0)),
+        (CHANNELS, (0, 2, 3, 1)),
+        (torch.randn(4, 1, 5).transpose(0, 2), (2, 1, 0)),
+        (torch.randn(3, 1).t(), ()),
+        (torch.randn(4, 6)[:, ::2], ()),
+        (torch.randn(3, 1).expand(3, 4), ()),
+        (torch.empty(0, 3).t(), ()),
+        (torch.tensor(1.0), ()),
+        (None, ()),
+    ],
+)
+def test_order(tensor: torch.Tensor, order: tuple[int, ...]) -> None:
+    assert order_of(tensor) == order
+
+
+@pytest.mark.parametrize("tensor", [torch.randn(2, 3).t(), CHANNELS, torch.randn(4, 1, 5).mT])
+def test_a_copy_is_made_only_where_needed(tensor: torch.Tensor) -> None:
+    order = order_of(tensor)
+    (made,) = in_layout([tensor.contiguous()], {0: order})
+    assert made.stride() == tensor.stride()
+    torch.testing.assert_close(made, tensor)
+    (kept,) = in_layout([tensor], {0: order})
+    assert kept.data_ptr() == tensor.data_ptr()

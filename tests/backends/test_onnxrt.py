@@ -1,0 +1,332 @@
+"""ONNX Runtime against eager, on a zoo of inputs."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from dynamo_ext.backends import onnx_session, registry
+from dynamo_ext.backends.base import Support
+
+Harness = Any
+
+pytest.importorskip("onnxruntime")
+
+
+def onnxrt(**options: Any) -> Any:
+    return registry.compiler("onnxrt", options)
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4)).eval()
+
+
+def cnn() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(128, 5),
+    )  # fmt: skip
+
+
+def twice(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = torch.sin(x) + 1
+    return y, y
+
+
+def number_and_none(x: torch.Tensor, k: int) -> tuple[Any, ...]:
+    return x * k, k, None, x
+
+
+def constants(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.full((2, 2), 3.0), torch.arange(4), x.new_ones(3)
+
+
+def views(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x * 2
+    return y.t(), y[0], y.reshape(-1), x.t()
+
+
+def inplace(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[0] = 5
+    y.mul_(2).add_(x)
+    return y
+
+
+ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "float32": (lambda x: (x @ x.t()).softmax(-1), (torch.randn(4, 4),)),
+    "float64": (lambda x: x.cos() * 2 + x.mean(), (torch.randn(4, 4, dtype=torch.float64),)),
+    "float16": (lambda x: torch.relu(x @ x) + 1, (torch.randn(4, 4).half(),)),
+    "bfloat16": (lambda x: torch.relu(x @ x) + 1, (torch.randn(4, 4).bfloat16(),)),
+    "int64": (lambda x: x * 3 // 2 - x.sum(), (torch.arange(-5, 7),)),
+    "int32": (lambda x: (x + 1) * x, (torch.arange(6, dtype=torch.int32),)),
+    "uint8": (lambda x: x.float() / 255, (torch.arange(250, 256, dtype=torch.uint8),)),
+    "bool": (lambda x, y: (x & ~y) | y, (torch.tensor([True, False]), torch.tensor([True, True]))),
+    "comparison": (lambda x: torch.where(x > 0, x, -1.0), (torch.randn(5),)),
+    "mixed": (lambda x, i: x * i + 1.5, (torch.randn(4), torch.arange(4))),
+    "complex": (lambda x: (x * 1j).real + 1, (torch.randn(4),)),
+    "zero-dim": (lambda x: x * x + 1, (torch.tensor(3.0),)),
+    "empty": (lambda x: torch.cat([x * 2, x]), (torch.empty(0, 4),)),
+    "empty-sum": (lambda x: x.sum(0) + 1, (torch.empty(0, 4),)),
+    "strided": (lambda x: x.exp() + x, (torch.randn(6, 8)[::2, 1::3],)),
+    "transposed": (lambda x: x.exp() + x, (torch.randn(4, 6).t(),)),
+    "expanded": (lambda x: x.exp() + x, (torch.randn(4, 1).expand(4, 6),)),
+    "channels-last": (
+        lambda x: torch.relu(x) + 1,
+        (torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last),),
+    ),
+    "twice": (twice, (torch.randn(3),)),
+    "number": (number_and_none, (torch.randn(3), 4)),
+    "returned": (lambda x: (x, x + 1), (torch.randn(3),)),
+    "identity": (lambda x: x, (torch.randn(3),)),
+    "constants": (constants, (torch.randn(3),)),
+    "views": (views, (torch.randn(3, 3),)),
+    "inplace": (inplace, (torch.randn(3, 3),)),
+    "gather": (lambda x, i: x.gather(1, i), (torch.randn(3, 3), torch.tensor([[0, 2], [1, 0]]))),
+    "index": (lambda x, i: x[i], (torch.randn(5, 3), torch.tensor([4, 0, 4]))),
+    "mask": (lambda x: x.masked_fill(x > 0, 0.0), (torch.randn(5),)),
+    "topk": (lambda x: torch.topk(x, 2), (torch.randn(3, 7),)),
+    "sort": (lambda x: torch.sort(x, dim=-1), (torch.randn(3, 7),)),
+    "cumsum": (lambda x: x.cumsum(1) + 1, (torch.randn(3, 7),)),
+    "split": (lambda x: x.split(2, 1), (torch.randn(3, 6),)),
+    "stack": (lambda x: torch.stack([x, x + 1]).amax(0), (torch.randn(3),)),
+    "norms": (lambda x: torch.nn.functional.layer_norm(x, (6,)), (torch.randn(3, 6),)),
+    "pad": (lambda x: torch.nn.functional.pad(x, (1, 2)) * 2, (torch.randn(3, 6),)),
+    "var": (lambda x: x.var(1) + x.std(1), (torch.randn(3, 6),)),
+    "einsum": (lambda x: torch.einsum("ij,kj->ik", x, x), (torch.randn(3, 6),)),
+    "interpolate": (
+        lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
+        (torch.randn(1, 2, 4, 4),),
+    ),
+    "attention": (
+        lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q),
+        (torch.randn(1, 2, 5, 8),),
+    ),
+    "causal": (
+        lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True),
+        (torch.randn(1, 2, 5, 8),),
+    ),
+    "nan": (lambda x: x.log() + 1, (torch.tensor([-1.0, 0.0, 1.0, torch.inf]),)),
+}
+
+
+def same(found: Any, expected: Any) -> None:
+    assert type(found) is type(expected)
+    if isinstance(expected, (tuple, list)):
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            same(a, b)
+    elif isinstance(expected, torch.Tensor):
+        loose = expected.dtype in (torch.float16, torch.bfloat16)
+        tolerance = {"rtol": 2e-2, "atol": 2e-2} if loose else {"rtol": 1e-4, "atol": 1e-5}
+        exact = not expected.is_floating_point() and not expected.is_complex()
+        tolerance = {"rtol": 0, "atol": 0} if exact else tolerance
+        torch.testing.assert_close(found, expected, equal_nan=True, **tolerance)
+        assert found.stride() == expected.stride()
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["no_grad", "grad"])
+@pytest.mark.parametrize("name", ZOO)
+def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str, grad: Any) -> None:
+    fn, args = ZOO[name]
+    compiled = harness.compile(fn, onnxrt())
+    with torch.set_grad_enabled(grad):
+        expected = fn(*args)
+        for _ in range(3):
+            same(compiled(*args), expected)
+    assert set(harness.stages) <= {"unsupported"}
+
+
+@pytest.mark.parametrize("name", ["float32", "norms", "attention", "causal", "int64", "views"])
+def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
+    fn, args = ZOO[name]
+    with torch.no_grad():
+        harness.compile(fn, onnxrt())(*args)
+    assert set(harness.engines) == {"onnxrt"}
+    assert harness.journal.normalised == harness.engines["onnxrt"]
+
+
+def test_dynamic_batch_needs_one_engine(harness: Harness) -> None:
+    model = mlp()
+    compiled = harness.compile(model, onnxrt(), dynamic=True)
+    with torch.no_grad():
+        for batch in (3, 5, 64, 2):
+            x = torch.randn(batch, 8)
+            same(compiled(x), model(x))
+    (partition,) = harness.journal.partitions.values()
+    assert (partition.engine, partition.engines_built) == ("onnxrt", 1)
+
+
+def test_sizes_as_arguments_of_operations(harness: Harness) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return (x.reshape(x.shape[0] * 2, -1) + x.shape[0]).sum(1).expand(3, -1) * 2
+
+    compiled = harness.compile(fn, onnxrt(), dynamic=True)
+    with torch.no_grad():
+        for batch in (3, 5, 7):
+            x = torch.randn(batch, 8)
+            same(compiled(x), fn(x))
+    assert not harness.stages
+
+
+@pytest.mark.parametrize("make", [mlp, cnn], ids=["mlp", "cnn"])
+@pytest.mark.parametrize("train", [False, True], ids=["eval", "train"])
+def test_gradients(harness: Harness, make: Any, train: Any) -> None:
+    model = make().train(train)
+    twin = make().train(train)
+    twin.load_state_dict(model.state_dict())
+    compiled = harness.compile(model, onnxrt())
+    for _ in range(2):
+        x = torch.randn(3, 8) if make is mlp else torch.randn(3, 3, 8, 8)
+        for each in (compiled, twin):
+            each(x).square().mean().backward()
+        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-5)
+    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs)
+    assert {name.partition("_")[0] for name in harness.journal.partitions} >= {
+        "forward",
+        "backward",
+    }
+    assert set(harness.stages) <= {"unsupported"}
+
+
+def test_attention_gradients(harness: Harness) -> None:
+    def fn(q: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(q, q * 2, q + 1).sin()
+
+    q = torch.randn(1, 2, 5, 8, requires_grad=True)
+    (expected,) = torch.autograd.grad(fn(q).sum(), q)
+    (found,) = torch.autograd.grad(harness.compile(fn, onnxrt())(q).sum(), q)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_autocast(harness: Harness) -> None:
+    model = mlp()
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return model(x)
+
+    x = torch.randn(3, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(harness.compile(fn, onnxrt())(x), fn(x), rtol=5e-2, atol=5e-2)
+
+
+def test_inference_mode(harness: Harness) -> None:
+    model = mlp()
+    compiled = harness.compile(model, onnxrt())
+    with torch.inference_mode():
+        for _ in range(2):
+            x = torch.randn(3, 8)
+            same(compiled(x), model(x))
+
+
+def test_random_stays_with_torch(harness: Harness) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = (x @ x).sin().cos().exp()
+        a = torch.rand_like(y @ y)
+        b = torch.rand(4, 4)
+        return ((y + a) @ x).sin().cos() * b - torch.nn.functional.dropout(x, 0.5)
+
+    x = torch.randn(4, 4) / 4
+    compiled = harness.compile(fn, onnxrt())
+    with torch.no_grad():
+        for seed in range(3):
+            torch.manual_seed(seed)
+            expected = fn(x)
+            torch.manual_seed(seed)
+            torch.testing.assert_close(compiled(x), expected, rtol=1e-4, atol=1e-5)
+    assert harness.engines["onnxrt"] > 5
+    assert harness.engines["eager"]
+
+
+def test_data_dependent_sizes_stay_in_eager(harness: Harness) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return (x[x > 0] * 2).sum() + x.sin().cos().sum()
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True), torch.no_grad():
+        compiled = harness.compile(fn, onnxrt())
+        for _ in range(3):
+            x = torch.randn(20)
+            torch.testing.assert_close(compiled(x), fn(x))
+
+
+def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, x),))
+    example = torch.randn(32)
+    for node in graph.graph.nodes:
+        node.meta["val"] = example
+    seen = []
+    lend = onnx_session.to_ort
+
+    def spy(tensor: Any, boolean: Any) -> Any:
+        value = lend(tensor, boolean)
+        seen.append((value.data_ptr(), tensor.data_ptr()))
+        return value
+
+    monkeypatch.setattr(onnx_session, "to_ort", spy)
+    run = registry.get("onnxrt").lower(graph, [example], {})
+    seen.clear()
+    (first,), (second,) = run(example), run(example)
+    assert [a == b == example.data_ptr() for a, b in seen] == [True, True]
+    assert first.data_ptr() != second.data_ptr()
+    kept = first.clone()
+    run(torch.zeros(32))
+    torch.testing.assert_close(first, kept)
+    first.add_(1)
+    torch.testing.assert_close(second, kept)
+
+
+def test_torch_keeps_its_threads_and_the_user_an_empty_screen(
+    harness: Harness, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = torch.get_num_threads(), torch.get_num_interop_threads()
+    with torch.no_grad():
+        harness.compile(mlp(), onnxrt())(torch.randn(2, 8))
+    assert (torch.get_num_threads(), torch.get_num_interop_threads()) == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_supports_names_the_reason_and_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend: Any = type(registry.get("onnxrt"))()
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.randn(3, dtype=torch.complex64)
+    y = graph.call_function(torch.ops.aten.sin.default, (x,))
+    y.meta["val"] = x.meta["val"]
+    assert backend.supports(y) == Support(
+        supported=False, reason="ONNX Runtime takes no complex64 tensors."
+    )
+    x.meta["val"] = y.meta["val"] = torch.randn(3)
+    assert backend.supports(y).supported
+    monkeypatch.setattr(backend, "_try", lambda _: pytest.fail("asked twice"))
+    assert backend.supports(y).supported
+
+
+def test_probe_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynamo_ext.backends import onnxrt as module
+
+    assert registry.get("onnxrt").probe().available
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)
+    answer = registry.get("onnxrt").probe()
+    assert not answer.available
+    assert "onnxruntime" in answer.reason
+    assert answer.remedy == 'pip install "dynamo-ext[onnxrt]"'
+
+
+def test_options_reach_the_session(harness: Harness) -> None:
+    x = torch.randn(2, 8)
+    model = mlp()
+    options = {"threads": "1", "optimization": "basic", "freeze": "false", "verify": "no"}
+    with torch.no_grad():
+        same(harness.compile(model, onnxrt(**options))(x), model(x))
+    (partition,) = harness.journal.partitions.values()
+    assert partition.frozen == 0
+    assert operator.attrgetter("options")(onnxrt(**options))["threads"] == 1

@@ -1,0 +1,143 @@
+"""Backends that take a graph whole: their failures, too, end in eager's result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from dynamo_ext.backends import registry
+
+X = torch.linspace(-1, 1, 6)
+
+
+def fn(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() * 2 + 1
+
+
+def mutating(x: torch.Tensor) -> torch.Tensor:
+    x.add_(1)
+    return x * 2
+
+
+def run(harness: Any, function: Any, backend: Any, calls: int = 3) -> Any:
+    compiled = harness.compile(function, registry.compiler(backend))
+    for _ in range(calls):
+        mine, theirs = X.clone(), X.clone()
+        torch.testing.assert_close(compiled(mine), function(theirs))
+        torch.testing.assert_close(mine, theirs)
+    return compiled
+
+
+def test_eager_is_the_graph_itself() -> None:
+    graph = torch.fx.symbolic_trace(fn)
+    assert registry.compiler("eager")(graph, [X]) == graph.forward
+
+
+@pytest.mark.parametrize("function", [fn, mutating])
+def test_inductor(harness: Any, function: Any) -> None:
+    if not registry.get("inductor").probe().available:
+        pytest.skip("no C++ compiler")
+    run(harness, function, "inductor")
+    assert not harness.stages
+
+
+def test_inductor_failing(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynamo_ext.backends import torch_private
+
+    def broken(*_: Any) -> Any:
+        msg = "g++ said no"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(torch_private, "inductor_compile", broken)
+    run(harness, fn, "inductor")
+    assert harness.stages == ["lower"]
+
+
+def test_a_callable_that_raises(harness: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        msg = "I am new here"
+        raise TypeError(msg)
+
+    run(harness, fn, mine)
+    (fallback,) = harness.journal.fallbacks.values()
+    assert (fallback.stage, fallback.scope, fallback.exception) == ("lower", "graph", "TypeError")
+
+
+def test_a_callable_that_returns_nothing(harness: Any) -> None:
+    run(harness, fn, lambda graph, inputs: None)
+    assert harness.stages == ["lower"]
+
+
+def test_a_callable_whose_code_raises_in_the_end(harness: Any) -> None:
+    calls = []
+
+    def mine(graph: Any, inputs: Any) -> Any:
+        def compiled(*args: Any) -> Any:
+            calls.append(1)
+            if len(calls) > 2:
+                msg = "worn out"
+                raise RuntimeError(msg)
+            return graph.forward(*args)
+
+        return compiled
+
+    run(harness, fn, mine, calls=8)
+    (fallback,) = harness.journal.fallbacks.values()
+    assert (fallback.stage, fallback.count) == ("run", 3)
+    assert len(calls) == 5
+
+
+@pytest.mark.parametrize("function", [fn, mutating])
+def test_a_callable_that_computes_something_else(harness: Any, function: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        return lambda *args: [out * 1.01 for out in graph.forward(*args)]
+
+    compiled = harness.compile(function, registry.compiler(mine))
+    if function is fn:
+        torch.testing.assert_close(compiled(X), fn(X))
+    else:
+        compiled(X.clone())
+    assert harness.stages == ["verify"]
+    torch.testing.assert_close(compiled(X.clone()), function(X.clone()))
+
+
+def test_random_graphs_are_not_compared(harness: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        return lambda *args: list(graph.forward(*args))
+
+    def draw(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.rand_like(x)
+
+    compiled = harness.compile(draw, registry.compiler(mine))
+    torch.manual_seed(3)
+    found = compiled(X)
+    torch.manual_seed(3)
+    torch.testing.assert_close(found, draw(X))
+    assert not harness.stages
+
+
+def test_half_done_mutation_is_not_done_twice(harness: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        def compiled(*args: Any) -> Any:
+            graph.forward(*args)
+            msg = "too late"
+            raise RuntimeError(msg)
+
+        return compiled
+
+    x = X.clone()
+    with pytest.raises(RuntimeError, match="too late"):
+        harness.compile(mutating, registry.compiler(mine))(x)
+    torch.testing.assert_close(x, X + 1)
+
+
+def test_gradients_through_a_callable(harness: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        return lambda *args: list(graph.forward(*args))
+
+    x = X.clone().requires_grad_()
+    harness.compile(fn, registry.compiler(mine))(x).sum().backward()
+    torch.testing.assert_close(x.grad, X.cos() * 2)
+    assert not harness.stages

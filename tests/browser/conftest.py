@@ -1,0 +1,229 @@
+"""A JupyterLab and a Chromium to look at it with.
+
+The Lab lives as long as the test session, with its settings and data in a temporary folder. The
+page lives as long as one test module: Playwright keeps an event loop on this thread, and other
+tests start their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nbformat
+import pytest
+from playwright.sync_api import sync_playwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Locator, Page
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 90
+CELL_MILLISECONDS = 120_000
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+OPEN_NOTEBOOK = """async path => {
+  const app = window.jupyterapp;
+  await app.restored;
+  const panel = await app.commands.execute('docmanager:open', {path, factory: 'Notebook'});
+  await panel.context.ready;
+  app.shell.activateById(panel.id);
+}"""
+# The execution indicator says "idle" before there is a kernel; the session itself knows.
+KERNEL_IS_IDLE = """() => {
+  const kernel = window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel;
+  return kernel?.connectionStatus === 'connected' && kernel?.status === 'idle';
+}"""
+RUN_CELL = """async index => {
+  const app = window.jupyterapp;
+  const notebook = app.shell.currentWidget.content;
+  notebook.activeCellIndex = index;
+  notebook.deselectAll();
+  await app.commands.execute('notebook:run-cell');
+}"""
+SAVE_AND_END_KERNEL = """async () => {
+  const app = window.jupyterapp;
+  const panel = app.shell.currentWidget;
+  await panel.context.save();
+  await panel.sessionContext.shutdown();
+}"""
+CLOSE_ALL = """async () => {
+  const app = window.jupyterapp;
+  await app.commands.execute('application:close-all');
+}"""
+SET_THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running JupyterLab: its address, and the folder it serves."""
+
+    url: str
+    folder: Path
+
+
+@dataclass
+class LabPage:
+    """JupyterLab in a browser, driven through its own commands."""
+
+    page: Page
+    lab: Lab
+
+    def write(self, name: str, *cells: str) -> None:
+        """Write a notebook of these code cells into the folder that the Lab serves."""
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(cell.strip()) for cell in cells],
+            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        )
+        nbformat.write(notebook, self.lab.folder / name)
+
+    def open(self, name: str) -> None:
+        """Open a notebook with a kernel."""
+        self.show(name)
+        self.page.wait_for_function(KERNEL_IS_IDLE, timeout=CELL_MILLISECONDS)
+
+    def show(self, name: str) -> None:
+        """Open a notebook, whatever its kernel does."""
+        self.page.evaluate(OPEN_NOTEBOOK, name)
+
+    def run(self, index: int) -> Locator:
+        """Run a cell to its end; its outputs."""
+        self.page.evaluate(RUN_CELL, index)
+        self.page.wait_for_function(KERNEL_IS_IDLE, timeout=CELL_MILLISECONDS)
+        return self.outputs(index)
+
+    def cell(self, index: int) -> Locator:
+        """A code cell of the open notebook, input and outputs."""
+        return self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell").nth(index)
+
+    def outputs(self, index: int) -> Locator:
+        """The output area of a cell of the open notebook."""
+        return self.cell(index).locator(".jp-OutputArea").first
+
+    def theme(self, name: str) -> None:
+        """Switch to ``JupyterLab Light`` or ``JupyterLab Dark``."""
+        self.page.evaluate(SET_THEME, name)
+        light = "true" if name == "JupyterLab Light" else "false"
+        self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
+
+    def reload_without_kernel(self, name: str) -> None:
+        """Save the open notebook, end its kernel, and open it on a new page."""
+        self.page.evaluate(SAVE_AND_END_KERNEL)
+        self.page.evaluate(CLOSE_ALL)
+        self.load()
+        self.show(name)
+
+    def load(self) -> None:
+        """Load the Lab's page anew, with nothing open."""
+        self.page.goto(f"{self.lab.url}/lab?reset")
+        self.page.wait_for_function("() => window.jupyterapp?.restored", timeout=CELL_MILLISECONDS)
+        self.page.evaluate("async () => { await window.jupyterapp.restored; }")
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def wait_until_up(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        if server.poll() is not None:
+            break
+        with (
+            contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError),
+            urllib.request.urlopen(f"{url}/api/status", timeout=5),
+        ):
+            return
+        time.sleep(0.2)
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text(encoding='utf-8')[-4000:]}")
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory) -> Iterator[Lab]:
+    home = tmp_path_factory.mktemp("lab")
+    folder = home / "notebooks"
+    folder.mkdir()
+    settings = home / "settings"
+    news = settings / "@jupyterlab" / "apputils-extension"
+    news.mkdir(parents=True)
+    quiet = {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}
+    (news / "notification.jupyterlab-settings").write_text(json.dumps(quiet), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTERLAB_SETTINGS_DIR": str(settings),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+    }
+    port = free_port()
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1",
+        f"--port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}",
+        "--IdentityProvider.token=", "--ServerApp.password=",
+        "--ServerApp.disable_check_xsrf=True", "--LabApp.expose_app_in_browser=True",
+    ]  # fmt: skip
+    log = home / "lab.log"
+    with log.open("wb") as stream:
+        server = subprocess.Popen(
+            command, env=environment, cwd=home, stdout=stream, stderr=subprocess.STDOUT
+        )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            wait_until_up(url, server, log)
+            yield Lab(url, folder)
+        finally:
+            server.terminate()
+            try:
+                server.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+@pytest.fixture(scope="module")
+def lab_page(lab) -> Iterator[LabPage]:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome") or "/usr/bin/chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=CHROMIUM_ARGUMENTS, headless=True
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 1400})
+        page.set_default_timeout(30_000)
+        opened = LabPage(page, lab)
+        opened.load()
+        yield opened
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def screenshots() -> Path:
+    folder = ROOT / "build" / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,83 @@
+"""What a person sees in JupyterLab: the widget of a run, and what stays of it afterwards."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from dynamo_ext.widgets import panes
+
+NOTEBOOK = "toy.ipynb"
+SET_UP = """\
+%load_ext dynamo_ext
+import torch
+
+queries, keys = torch.randn(2, 64, 64)
+
+
+def toy_example(a, b):
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+"""
+DYNAMO_CELL = """\
+%%dynamo -b onnxrt -o report
+scores = (queries @ keys.T / 8).softmax(dim=-1)
+weights = toy_example(scores, queries @ queries.T)
+mixed = weights @ keys
+mixed.shape
+"""
+BESIDE = "len(report.graphs)"
+
+
+@pytest.fixture(scope="module")
+def ran(lab_page):
+    """The notebook, opened and run; its page."""
+    lab_page.write(NOTEBOOK, SET_UP, DYNAMO_CELL, BESIDE)
+    lab_page.open(NOTEBOOK)
+    for index in range(3):
+        lab_page.run(index)
+    return lab_page
+
+
+def test_the_cell_shows_its_value_and_one_report(ran):
+    outputs = ran.outputs(1)
+    expect(outputs.locator(".dx-live")).to_be_visible()
+    expect(outputs.get_by_text("torch.Size([64, 64])", exact=True)).to_be_visible()
+    # The static form is in the notebook as well, and is not shown beside the widget.
+    expect(outputs.locator(".dx-static")).to_be_hidden()
+    graphs = ran.outputs(2).locator(".jp-OutputArea-output")
+    assert int(graphs.inner_text()) >= 2
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_every_tab_opens_and_says_something(ran, screenshots, theme):
+    ran.theme(f"JupyterLab {theme}")
+    view = ran.outputs(1).locator(".dx-live")
+    tabs = view.locator(".lm-TabBar-tab")
+    expect(tabs).to_have_count(len(panes.TITLES))
+    for index, title in enumerate(panes.TITLES):
+        tabs.nth(index).click()
+        expect(tabs.nth(index)).to_contain_text(title)
+        pane = view.locator(".widget-tab-contents > :not(.lm-mod-hidden)")
+        expect(pane).to_have_count(1)
+        expect(pane.get_by_text("drawn by the kernel")).to_have_count(0)
+        expect(pane).not_to_be_empty()
+        assert pane.inner_text().strip(), title
+        view.screenshot(path=screenshots / f"{index}-{title.lower()}-{theme.lower()}.png")
+    tabs.nth(panes.TITLES.index("Code")).click()
+    ran.cell(1).screenshot(path=screenshots / f"cell-{theme.lower()}.png")
+    tabs.first.click()
+    ran.outputs(1).screenshot(path=screenshots / f"report-{theme.lower()}.png")
+
+
+def test_without_a_kernel_the_static_report_stays(ran, screenshots):
+    ran.theme("JupyterLab Light")
+    ran.reload_without_kernel(NOTEBOOK)
+    outputs = ran.outputs(1)
+    static = outputs.locator(".dx-static")
+    expect(static).to_be_visible()
+    expect(static).to_contain_text("toy_example")
+    expect(outputs.get_by_text("Error displaying widget")).to_be_hidden()
+    outputs.screenshot(path=screenshots / "static-light.png")

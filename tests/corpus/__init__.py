@@ -1,0 +1,36 @@
+"""The corpus: notebook cells that must behave under the magic exactly as they do without it."""
+
+from __future__ import annotations
+
+from tests.corpus import (
+    classes,
+    control,
+    errors,
+    functions,
+    library,
+    names,
+    notebook,
+    refused,
+    tensor_errors,
+    tensor_objects,
+    tensors,
+    training,
+)
+from tests.corpus.case import Case
+
+THEMES: dict[str, list[Case]] = {
+    "names": names.CASES,
+    "functions": functions.CASES,
+    "classes": classes.CASES,
+    "control": control.CASES,
+    "errors": errors.CASES,
+    "notebook": notebook.CASES,
+    "library": library.CASES,
+    "tensors": tensors.CASES,
+    "tensor objects": tensor_objects.CASES,
+    "tensor errors": tensor_errors.CASES,
+    "training": training.CASES,
+    "refused": refused.CASES,
+}
+
+__all__ = ["THEMES", "Case"]
