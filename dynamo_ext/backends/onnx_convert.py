@@ -6,31 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private
 from dynamo_ext.backends.freeze import duplicate
+from dynamo_ext.backends.onnx_limits import operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch.fx import GraphModule, Node
-
-
-def _dtypes() -> frozenset[Any]:
-    """Dtypes that cross between torch and ONNX Runtime by DLPack."""
-    import torch
-
-    return frozenset(
-        {
-            torch.float32,
-            torch.float64,
-            torch.float16,
-            torch.bfloat16,
-            torch.int64,
-            torch.int32,
-            torch.int16,
-            torch.int8,
-            torch.uint8,
-            torch.bool,
-        }
-    )
 
 
 _CUT_UP = (
@@ -48,6 +29,7 @@ _CUT_UP = (
     "embedding_dense_backward.default",
     "nll_loss_backward.default",
     "squeeze.dims",
+    "var.correction",
     "var_mean.correction",
 )
 
@@ -62,17 +44,27 @@ def decompositions(
     table
         Core ATen's decompositions.
     training
-        Whether forward and backward graphs are to come; inference keeps batch norm whole.
+        Whether forward and backward graphs are to come: attention stays whole in them.
     """
     registered = torch_private.onnx_registry().functions
-    kept = {op: cut for op, cut in table.items() if _name(op) not in registered}
-    del training
+    kept = {op: cut for op, cut in table.items() if operator_name(op) not in registered}
+    if not training:
+        kept |= _masked_attention()
     return kept | torch_private.decompositions_of(_CUT_UP)
 
 
-def _name(op: Any) -> str:
-    name = getattr(op, "name", None)
-    return str(name()) if callable(name) else str(op)
+def _masked_attention() -> dict[Any, Callable[..., Any]]:
+    """Attention cut up where it has a mask: whole, a row masked throughout would become NaN."""
+
+    def decide(cut: Callable[..., Any]) -> Callable[..., Any]:
+        def attention(*args: Any, attn_mask: Any = None, **kwargs: Any) -> Any:
+            if attn_mask is None:
+                return NotImplemented
+            return cut(*args, attn_mask=attn_mask, **kwargs)
+
+        return attention
+
+    return {op: decide(cut) for op, cut in torch_private.attention_decomposition().items()}
 
 
 def signature(node: Node) -> Any:
@@ -96,25 +88,6 @@ def _describe(value: Any) -> Any:
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return type(value).__name__
     return repr(value)
-
-
-def objection(node: Node) -> str:
-    """Why a node cannot be converted, as far as that shows without trying."""
-    import torch
-
-    known = _dtypes()
-    for value in (node.meta.get("val"), *(a.meta.get("val") for a in node.all_input_nodes)):
-        for tensor in value if isinstance(value, (tuple, list)) else (value,):
-            if not isinstance(tensor, torch.Tensor):
-                continue
-            if tensor.layout is not torch.strided or tensor.is_quantized:
-                return "ONNX Runtime takes dense tensors only."
-            if tensor.dtype not in known:
-                return f"ONNX Runtime takes no {str(tensor.dtype).removeprefix('torch.')} tensors."
-    function, message = torch_private.onnx_function(node)
-    if function is None:
-        return f"torch.onnx has no conversion for it: {message}."
-    return ""
 
 
 def single(node: Node) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import onnx_convert, onnx_session, torch_private
+from dynamo_ext.backends import onnx_convert, onnx_limits, onnx_session, torch_private
 from dynamo_ext.backends.base import OptionSpec, Support
 from dynamo_ext.records import Availability
 
@@ -61,7 +61,7 @@ class OnnxRuntimeBackend:
             return Availability(available=False, reason=reason, remedy=_INSTALL)
         import onnxruntime
 
-        device = "cuda:0" if onnx_session.has_cuda() else "cpu"
+        device = "cuda:0" if onnx_limits.has_cuda() else "cpu"
         return Availability(available=True, version=onnxruntime.__version__, device=device)
 
     def decompositions(
@@ -78,7 +78,7 @@ class OnnxRuntimeBackend:
         return self._known[key]
 
     def _try(self, node: Node) -> Support:
-        refused = onnx_convert.objection(node)
+        refused = onnx_limits.objection(node)
         if refused:
             return Support(supported=False, reason=refused)
         try:

@@ -222,12 +222,12 @@ def onnx_registry() -> Any:
         return _registration.ONNXRegistry.from_torchlib()
 
 
-def onnx_function(node: Node) -> tuple[Any, str]:
-    """The ONNX function for a node and the exporter's word on it; ``None`` where it has none."""
+def onnx_function(node: Node) -> Any:
+    """The ONNX function for a node; ``None`` where the exporter has none."""
     from torch.onnx._internal.exporter import _dispatching
 
-    found: tuple[Any, str] = _dispatching.dispatch(node, onnx_registry())
-    return found
+    function, _ = _dispatching.dispatch(node, onnx_registry())
+    return function
 
 
 def onnx_promote_types(graph: GraphModule) -> None:

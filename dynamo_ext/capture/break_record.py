@@ -14,6 +14,11 @@ from dynamo_ext.records import GraphBreak, SourceLine
 
 _LINK = re.compile(r"(?P<link>https://\S*?/(?P<id>gb\d{4})\.html)")
 _FIELD = re.compile(r"^\s*(?P<name>Explanation|Hint|Developer debug context):\s*(?P<text>.*)$")
+_BRANCH = re.compile(
+    r"The branch condition involves a tensor computed as follows:\s*"
+    r"# File \".*?\", line (?P<line>\d+), in .*?, code: (?P<code>[^\n]+)(?:\n.*?)?(?=\n\s*Hint:)",
+    re.DOTALL,
+)
 _NOISE = ("Please report an issue to PyTorch", "Set TORCHDYNAMO_VERBOSE", "from user code")
 
 
@@ -62,7 +67,8 @@ def parse_message(text: str) -> BreakMessage:
 
 
 def in_users_words(text: str, cell_file: str | None) -> str:
-    """The message with the cell named as the user knows it, not by its file name."""
+    """The message with places named as the user knows them, not by a cell's file name."""
+    text = _BRANCH.sub(lambda m: f"`{m['code'].strip()}` (line {m['line']}).", text)
     return text.replace(cell_file, "the cell") if cell_file else text
 
 
@@ -71,7 +77,7 @@ def graph_break(text: str, line: SourceLine | None, stack: tuple[SourceLine, ...
     message = parse_message(text)
     return GraphBreak(
         message.registry_id,
-        _PLAIN_REASONS.get(message.reason, message.reason),
+        _plain(message.reason),
         message.explanation,
         message.hints,
         message.link,
@@ -80,6 +86,10 @@ def graph_break(text: str, line: SourceLine | None, stack: tuple[SourceLine, ...
     )
 
 
-_PLAIN_REASONS = {
-    "step_unsupported": "Dynamo cannot trace this instruction (often `del` of a global name)",
-}
+def _plain(reason: str) -> str:
+    """Torch's internal names for two kinds of break, in words."""
+    if reason.startswith("generic_jump"):
+        return "Data-dependent branching"
+    if reason == "step_unsupported":
+        return "Dynamo cannot trace this instruction (often `del` of a global name)"
+    return reason

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.capture import torch_private
 from dynamo_ext.capture.reach import reaches_tensors
 from dynamo_ext.capture.recorder import FrameEntry, Run, recording
+from dynamo_ext.capture.replay import failed_before_effects
 from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.records import CodeBlock, Mode, Report
 
@@ -111,9 +112,19 @@ def _run_segment(
     torch_private.always_trace(code)
     function = types.FunctionType(code, namespace)
     with names.present():
-        value = torch_private.call_under(tracer.callback, function)
+        value = _call(tracer, function)
     if segment.displays:
         sys.displayhook(value)
+
+
+def _call(tracer: Tracer, function: types.FunctionType) -> Any:
+    try:
+        return torch_private.call_under(tracer.callback, function)
+    except Exception as error:
+        untouched = failed_before_effects(error.__traceback__)
+        if untouched is None:
+            raise
+    return untouched.run()
 
 
 def _run_plain(statement: PlainStatement, filename: str, namespace: dict[str, Any]) -> None:

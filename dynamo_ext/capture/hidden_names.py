@@ -1,12 +1,16 @@
-"""Dynamo's own names, kept out of the user's namespace while no compiled code needs them.
+"""Dynamo's own names, kept out of the user's namespace while no cell's compiled code runs.
 
 Compiled code finds its graphs, resume functions and guard helpers by name in the globals of the
-function it came from; for a cell that is the user's namespace. They are put there while compiled
-segments run, and taken out again afterwards.
+function it came from; for a cell, and for functions defined in the notebook, that is the user's
+namespace. They are put there while compiled segments run. Afterwards they wait among Python's
+builtins, where a global name is looked up next, so that code which is reached another way (the
+Python API, the user's own ``torch.compile``) still finds them.
 """
 
 from __future__ import annotations
 
+import atexit
+import builtins
 import contextlib
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +25,9 @@ class HiddenNames:
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         self._namespace = namespace
-        self._hidden: dict[str, Any] = {}
         self._ours: set[str] = set()
+        # Python empties the builtins before the last compiled code dies, which then misses them.
+        atexit.register(self._leave_builtins)
 
     @contextlib.contextmanager
     def watching(self, namespace: dict[str, Any]) -> Iterator[None]:
@@ -39,13 +44,26 @@ class HiddenNames:
     @contextlib.contextmanager
     def present(self) -> Iterator[None]:
         """Have the names in the namespace for the block, and nowhere in it afterwards."""
-        self._namespace.update(self._hidden)
-        torch_private.move_cleanup(self._hidden, self._hidden, self._namespace)
-        self._hidden = {}
+        waiting = builtins.__dict__
+        # A name whose compiled code has died is gone from where it waited.
+        self._ours &= waiting.keys()
+        self._move(waiting, self._namespace)
         try:
             yield
         finally:
-            # A name whose compiled code died meanwhile is gone from the namespace already.
             self._ours &= self._namespace.keys()
-            self._hidden = {name: self._namespace.pop(name) for name in self._ours}
-            torch_private.move_cleanup(self._hidden, self._namespace, self._hidden)
+            self._move(self._namespace, waiting)
+
+    def _leave_builtins(self) -> None:
+        self._ours &= builtins.__dict__.keys()
+        self._move(builtins.__dict__, {})
+
+    def close(self) -> None:
+        """Take the names out of Python's builtins; what still needs them has let go of them."""
+        self._leave_builtins()
+        atexit.unregister(self._leave_builtins)
+
+    def _move(self, source: dict[str, Any], target: dict[str, Any]) -> None:
+        for name in self._ours:
+            target[name] = source.pop(name)
+        torch_private.move_cleanup(self._ours, source, target)

@@ -55,7 +55,9 @@ class RecordedCompiler:
             graph.print_readable(print_output=False, include_stride=False),
             ended_by,
             journal.Journal(f"graph-{id(graph):x}"),
+            replay.mutates_inputs(graph),
         )
+        frame.marked.extend(torch_private.marked_static(inputs))
         frame.graphs.append(weakref.ref(entry))
         frame.input_shapes.update(torch_private.input_shapes(graph))
         started = time.perf_counter()
@@ -101,7 +103,7 @@ def _recover(
     failure: Exception,
 ) -> Any:
     """Eager's result where only the engine failed; the user's own error from its own line."""
-    if replay.mutates_inputs(graph):
+    if entry.mutates:
         raise failure
     genuine: Exception | None = None
     plain = compiled is graph or getattr(compiled, "__self__", None) is graph
@@ -112,7 +114,6 @@ def _recover(
         except Exception as error:  # noqa: BLE001
             genuine = error
         else:
-            entry.failures += 1
             entry.journal.add_fallback(
                 "run", "graph", error=failure, remedy="This call ran eagerly; try another backend."
             )

@@ -44,6 +44,7 @@ class FrameEntry:
     breaks: list[GraphBreak] = field(default_factory=list)
     fallbacks: list[Fallback] = field(default_factory=list)
     graphs: list[weakref.ref[GraphEntry]] = field(default_factory=list)
+    marked: list[weakref.ref[Any]] = field(default_factory=list)
     input_shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     rewritten: weakref.ref[types.CodeType] | None = None
     bytecode: tuple[str, str] | None = None
@@ -59,8 +60,8 @@ class GraphEntry:
     source: str
     ended_by: GraphBreak | None
     journal: Journal
+    mutates: bool
     compile_seconds: float = 0.0
-    failures: int = 0
     reported: dict[tuple[str, ...], int] = field(default_factory=dict)
 
 
@@ -195,6 +196,7 @@ class FrameListener:
         finally:
             _compiling.stack.pop()
             entry.seconds = time.perf_counter() - started
+            torch_private.unmark_static(entry.marked)
             newest = torch_private.latest_metrics()
             if newest is not metrics:
                 if not _compiling.stack:

@@ -8,14 +8,22 @@ the same exception, line, and everything assigned before it.
 
 from __future__ import annotations
 
+import dis
 import types
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture import recorder
+from dynamo_ext.capture.source_lines import original_function
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from torch.fx import GraphModule
 
+_EFFECTS = frozenset(
+    {"STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "DELETE_ATTR", "DELETE_SUBSCR", "DELETE_GLOBAL"}
+)
 _MUTATING_FUNCTIONS = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "iand", "ior"})
 
 
@@ -52,6 +60,45 @@ def run_original(
     )
     function = types.FunctionType(original, namespace, original.co_name, None, closure)
     return function(*positional, **keywords)
+
+
+@dataclass(frozen=True)
+class Untouched:
+    """A frame that failed before any of its effects: its original code and what it began with."""
+
+    code: types.CodeType
+    names: dict[str, Any]
+    namespace: dict[str, Any]
+
+    def run(self) -> Any:
+        """Run it as plain Python from its beginning."""
+        return run_original(self.code, self.names, self.namespace)
+
+
+def failed_before_effects(traceback: types.TracebackType | None) -> Untouched | None:
+    """The rewritten frame that raised, where running it again from the start repeats nothing.
+
+    A mistyped method of a tensor fails in rewritten code that puts values back on the stack, just
+    before it stores the names that the graph computed.
+    """
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return None
+    frame = traceback.tb_frame
+    entry = recorder.entry_of_rewritten(frame.f_code)
+    original = entry.code() if entry is not None else None
+    if entry is None or original is None or original_function(original.co_name) != "<module>":
+        return None
+    graphs = [reference() for reference in entry.graphs]
+    if any(graph is None or graph.mutates for graph in graphs):
+        return None
+    for instruction in dis.get_instructions(frame.f_code):
+        if instruction.offset >= traceback.tb_lasti:
+            return Untouched(original, dict(frame.f_locals), frame.f_globals)
+        if instruction.opname in _EFFECTS:
+            return None
+    return None
 
 
 REPLAY_CODE = run_original.__code__

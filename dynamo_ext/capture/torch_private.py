@@ -10,6 +10,7 @@ import contextlib
 import logging
 import types
 import warnings
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from torch._dynamo.variables import builder
 from dynamo_ext.errors import UnsupportedTorchError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence, Set
 
     from dynamo_ext.backends.base import CompilerFn
 
@@ -203,7 +204,7 @@ def on_bytecode(hook: Any) -> Any:
     return convert_frame.register_bytecode_hook(hook)
 
 
-def move_cleanup(names: Mapping[str, Any], source: dict[str, Any], target: dict[str, Any]) -> None:
+def move_cleanup(names: Set[str], source: dict[str, Any], target: dict[str, Any]) -> None:
     """Let Dynamo's end-of-life hooks for ``names`` delete from ``target`` and not ``source``.
 
     ``torch._dynamo.utils.CleanupManager`` removes a name when its compiled code dies.
@@ -376,3 +377,24 @@ def finish_code(graph: torch.fx.GraphModule) -> None:
 def is_overload(target: object) -> bool:
     """Whether an FX target is one overload of an operator (``aten.add.Tensor``)."""
     return isinstance(target, torch._ops.OpOverload)
+
+
+def marked_static(inputs: Sequence[Any]) -> list[weakref.ref[Any]]:
+    """The parameters and buffers that tracing has marked as such, on the user's own tensors.
+
+    ``_dynamo_static_input_type`` goes into ``vars(parameter)``, and so into copies and files.
+    """
+    found = []
+    for value in inputs:
+        kind = getattr(value, "_dynamo_static_input_type", None)
+        if kind == "unguarded" and isinstance(value, torch.Tensor):
+            found.append(weakref.ref(value))
+    return found
+
+
+def unmark_static(tensors: Sequence[weakref.ref[Any]]) -> None:
+    """Take the marks off again; tracing sets them anew each time it needs them."""
+    for reference in tensors:
+        value = reference()
+        if value is not None:
+            vars(value).pop("_dynamo_static_input_type", None)

@@ -190,6 +190,7 @@ class Workbench:
         """Let go of everything compiled for this shell's cells."""
         self._programs.clear()
         self._tracers.clear()
+        self._names.close()
 
 
 def _described(backend: str) -> list[Any]:

@@ -330,3 +330,54 @@ def test_options_reach_the_session(harness: Harness) -> None:
     (partition,) = harness.journal.partitions.values()
     assert partition.frozen == 0
     assert operator.attrgetter("options")(onnxrt(**options))["threads"] == 1
+
+
+TRAPS: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
+    "a row masked throughout": (
+        lambda q, m: torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=m) + 1,
+        (torch.randn(1, 2, 3, 8), torch.ones(3, 3).bool()),
+        (torch.randn(1, 2, 3, 8), torch.zeros(3, 3).bool()),
+    ),
+    "the least integer": (
+        lambda x, y: x // y + 1,
+        (torch.tensor([5, 6]), torch.tensor([2, 3])),
+        (torch.tensor([5, -(2**63)]), torch.tensor([1, -1])),
+    ),
+    "sign of NaN": (lambda x: x.sign() + 1, (torch.ones(2),), (torch.tensor([torch.nan, -1.0]),)),
+    "bias of variance": (lambda x: x.var(0), (torch.zeros(5, 2),), (torch.randn(5, 2),)),
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_data_that_the_first_call_did_not_show(harness: Harness, name: str) -> None:
+    fn, first, second = TRAPS[name]
+    compiled = harness.compile(fn, onnxrt())
+    with torch.no_grad():
+        for args in (first, second):
+            torch.testing.assert_close(compiled(*args), fn(*args), equal_nan=True)
+    assert set(harness.stages) <= {"unsupported"}
+
+
+def test_dividing_by_zero_raises_as_in_eager(harness: Harness) -> None:
+    def fn(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.div(x, y, rounding_mode="trunc") + 1
+
+    compiled = harness.compile(fn, onnxrt())
+    x = torch.tensor([5, 6])
+    with torch.no_grad():
+        same(compiled(x, x), fn(x, x))
+        with pytest.raises(RuntimeError, match="ZeroDivision"):
+            compiled(x, x * 0)
+
+
+def test_binding_outputs_to_a_device() -> None:
+    graph = torch.fx.symbolic_trace(lambda x, y: (torch.ops.aten.add.Tensor(x, y),))
+    example = torch.randn(8)
+    for node in graph.graph.nodes:
+        node.meta["val"] = example
+    run: Any = registry.get("onnxrt").lower(graph, [example, example], {})
+    session = run.__self__
+    session._run = lambda feeds, outputs, _: session._run_bound(feeds, outputs, "cpu")
+    first, second = run(example, example)[0], run(example, -example)[0]
+    torch.testing.assert_close(first, example * 2)
+    torch.testing.assert_close(second, example * 0)

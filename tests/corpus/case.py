@@ -90,8 +90,9 @@ def case(
     offset: int = 1,
     python: tuple[int, int] = (3, 11),
     refused: str = "",
+    differs: str = "",
     verbatim: bool = False,
 ) -> Case:
     """Make a ``Case`` of triple-quoted cells (``verbatim`` keeps indents and blank ends)."""
     texts = cells if verbatim else tuple(textwrap.dedent(c).strip("\n") for c in cells)
-    return Case(name, texts, raises, graphs, operations, clock, offset, python, refused)
+    return Case(name, texts, raises, graphs, operations, clock, offset, python, refused, differs)

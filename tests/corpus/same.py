@@ -102,12 +102,19 @@ class Likeness:
         if isinstance(a, type) and isinstance(b, type):
             if self._tie(path, a, b):
                 self._classes(path, a, b)
-            return
+        elif self._alike(path, a, b):
+            self._compare_values(path, a, b)
+
+    def _alike(self, path: str, a: Any, b: Any) -> bool:
+        """Whether two values have types that can be compared; their difference is noted."""
         if type(a) is not type(b):
             if not _could_be_one(type(a), type(b)):
                 self.note(path, "type", type(a).__qualname__, type(b).__qualname__)
-                return
+                return False
             self.compare(f"type({path})", type(a), type(b))
+        return True
+
+    def _compare_values(self, path: str, a: Any, b: Any) -> None:
         if isinstance(a, str) and type(a) is str:
             self.equal(path, self.left.text(a), self.right.text(b))
         elif type(a) in _PLAIN or isinstance(a, _PLAIN_TORCH):

@@ -93,6 +93,7 @@ CASES: list[Case] = [
         "p = torch.ones(2, requires_grad=True)\n_g = torch.set_grad_enabled(False)\na = p * 2\na.requires_grad",
         "# plain\n(p * 2).requires_grad",
         "b = p * 2\nb.requires_grad",
+        differs="Dynamo makes the set_grad_enabled object after the mode has changed",
     ),
     case(
         "inference mode", NET, "with torch.inference_mode():\n    o = net(x)\no.is_inference(), o"
@@ -108,6 +109,7 @@ CASES: list[Case] = [
         NET + "\nopt = torch.optim.Adam(net.parameters(), lr=0.01)\nlosses = []",
         "for epoch in range(3):\n    opt.zero_grad()\n    loss = F.mse_loss(net(x), y)\n    loss.backward()\n    opt.step()\n    losses.append(loss.item())\nlosses",
         "epoch, net.a.weight",
+        differs="traced, Adam keeps its step as a float32 tensor: the last digits differ",
     ),
     case(
         "training function",
@@ -164,6 +166,7 @@ CASES: list[Case] = [
         TORCH
         + "\nclass Twice(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, t): return t * 2\n    @staticmethod\n    def backward(ctx, g): return g * 2",
         "a = torch.ones(2, requires_grad=True)\nb = Twice.apply(a)\nb.sum().backward()\na.grad, b",
+        differs="Dynamo rewrites Function.apply into an operator of its own",
     ),
     case(
         "checkpoint and vmap",
