@@ -29,7 +29,8 @@ from torch._dynamo.variables import builder
 from dynamo_ext.errors import UnsupportedTorchError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence, Set
+    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from dynamo_ext.backends.base import CompilerFn
 
@@ -204,7 +205,7 @@ def on_bytecode(hook: Any) -> Any:
     return convert_frame.register_bytecode_hook(hook)
 
 
-def move_cleanup(names: Set[str], source: dict[str, Any], target: dict[str, Any]) -> None:
+def move_cleanup(names: AbstractSet[str], source: dict[str, Any], target: dict[str, Any]) -> None:
     """Let Dynamo's end-of-life hooks for ``names`` delete from ``target`` and not ``source``.
 
     ``torch._dynamo.utils.CleanupManager`` removes a name when its compiled code dies.
@@ -278,9 +279,12 @@ def failures_become_eager(*, fullgraph: bool) -> Iterator[None]:
     """A frame that cannot be compiled runs eagerly instead of raising torch's own error.
 
     NumPy is left to NumPy: traced, its calls become torch's, with other random numbers, aliasing
-    and warnings than the cell has by itself.
+    and warnings than the cell has by itself. Python floats stay constants: as symbols they come
+    back stale from Inductor and in float32 from AOTAutograd (both seen on 2.13.0).
     """
-    with dynamo.config.patch(suppress_errors=not fullgraph, trace_numpy=False):
+    with dynamo.config.patch(
+        suppress_errors=not fullgraph, trace_numpy=False, specialize_float=True
+    ):
         yield
 
 

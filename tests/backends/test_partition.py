@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -90,7 +91,7 @@ def test_attention_without_dropout_is_not_random() -> None:
         return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(q, q, q, p)[0]
 
     for p, word in ((0.0, ""), (0.5, "random")):
-        graph = traced(lambda q, p=p: fn(q, p), q)
+        graph = traced(functools.partial(fn, p=p), q)
         (node,) = [n for n in graph.graph.nodes if "attention" in str(n.target)]
         assert word in common_objection(node)
         assert bool(common_objection(node)) == bool(word)
