@@ -118,12 +118,16 @@ def test_a_report_keeps_no_tensor_and_no_module_alive() -> None:
     torch._dynamo.reset()
     model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
     x = torch.ones(2, 3)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return model(x) * 2
+
     with dynamo_ext.optimize("eager") as session:
-        model(x)
+        f(x)
     found = session.report
     assert found.graphs
     refs = [weakref.ref(model), weakref.ref(x), weakref.ref(model[0].weight)]
-    del model, x, session
+    del model, x, session, f
     torch._dynamo.reset()
     gc.collect()
     assert [ref() for ref in refs] == [None, None, None]

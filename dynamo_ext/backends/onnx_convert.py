@@ -18,8 +18,12 @@ _CUT_UP = (
     # torch.onnx's own conversion gives the running variance without Bessel's correction.
     "_native_batch_norm_legit_functional.default",
     "_native_batch_norm_legit.no_stats",
+    # It makes up the total weight, by which the backward graph divides.
+    "nll_loss_forward.default",
+    "nll_loss2d_forward.default",
     # Operators, most of them of backward graphs, that torch.onnx does not know.
     "native_batch_norm_backward.default",
+    "nll_loss2d_backward.default",
     "native_layer_norm_backward.default",
     "native_group_norm_backward.default",
     "_softmax_backward_data.default",
@@ -50,7 +54,17 @@ def decompositions(
     kept = {op: cut for op, cut in table.items() if operator_name(op) not in registered}
     if not training:
         kept |= _masked_attention()
-    return kept | torch_private.decompositions_of(_CUT_UP)
+    return kept | torch_private.decompositions_of(_CUT_UP) | _matrix_vector()
+
+
+def _matrix_vector() -> dict[Any, Callable[..., Any]]:
+    """Matrix by vector as matrix by matrix: ONNX Runtime fuses a transposition wrongly there."""
+    import torch
+
+    def product(matrix: Any, vector: Any) -> Any:
+        return torch.mm(matrix, vector.unsqueeze(1)).squeeze(1)
+
+    return {torch.ops.aten.mv.default: product}
 
 
 def _masked_attention() -> dict[Any, Callable[..., Any]]:
@@ -133,6 +147,8 @@ def translate(graph: GraphModule, *, fold: bool = True) -> Any:
     Exception
         Whatever torch.onnx raises on an operator that it cannot convert.
     """
+    import onnx_ir
+
     graph = duplicate(graph)
     constants = _as_placeholders(graph)
     torch_private.onnx_promote_types(graph)
@@ -141,7 +157,11 @@ def translate(graph: GraphModule, *, fold: bool = True) -> Any:
         # Provenance is formatted into each ONNX node, which costs more than the conversion.
         node.meta["nn_module_stack"] = {}
         node.meta.pop("stack_trace", None)
-    model = torch_private.onnx_translate(graph)
+    model = onnx_ir.Model(
+        onnx_ir.Graph([], [], nodes=[], name="partition"),
+        ir_version=torch_private.onnx_ir_version(),
+    )
+    torch_private.onnx_translate(graph, model)
     values = list(model.graph.inputs)
     model.graph.inputs.clear()
     for count, (name, value) in enumerate(zip(names, values, strict=True)):
@@ -154,7 +174,9 @@ def translate(graph: GraphModule, *, fold: bool = True) -> Any:
         model.graph.initializers[value.name] = value
     _separate_outputs(model)
     if fold:
-        torch_private.onnx_optimize(model)
+        from onnxscript import optimizer
+
+        optimizer.optimize_ir(model)
     return model
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import functools
+import operator
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import torch_private
+from dynamo_ext.backends import onnx_session, torch_private
 
 if TYPE_CHECKING:
     from torch.fx import Node
 
 _DIVISIONS = ("aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod")
+_PRIMARY_ONLY = ("aten::_scaled_dot_product_flash_attention_for_cpu", "aten::_embedding_bag")
 
 
 def _dtypes() -> frozenset[Any]:
@@ -33,16 +34,6 @@ def _dtypes() -> frozenset[Any]:
     )
 
 
-@functools.cache
-def has_cuda() -> bool:
-    """Whether both torch and this build of ONNX Runtime know CUDA."""
-    import onnxruntime
-    import torch
-
-    built = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
-    return built and torch.cuda.is_available()
-
-
 def operator_name(op: Any) -> str:
     """An operator's name as torch registers it (``aten::div.Tensor_mode``)."""
     name = getattr(op, "name", None)
@@ -60,7 +51,7 @@ def objection(node: Node) -> str:
                 continue
             if tensor.layout is not torch.strided or tensor.is_quantized:
                 return "ONNX Runtime takes dense tensors only."
-            if tensor.device.type != "cpu" and not (tensor.is_cuda and has_cuda()):
+            if tensor.device.type != "cpu" and not (tensor.is_cuda and onnx_session.has_cuda()):
                 return f"This ONNX Runtime does not run on {tensor.device.type} devices."
             if tensor.dtype not in known:
                 return f"ONNX Runtime takes no {str(tensor.dtype).removeprefix('torch.')} tensors."
@@ -85,10 +76,17 @@ def _computes_otherwise(node: Node) -> str:
         return "ONNX Runtime's sign of NaN is NaN, and torch's is 0."
     if name.startswith("aten::scatter_reduce") and "mean" in node.args:
         return "torch.onnx converts scatter_reduce with mean to something else."
+    if name.startswith(_PRIMARY_ONLY) and _secondary_used(node):
+        return "torch.onnx makes up the results of it that the backward graph needs."
     masked = node.kwargs.get("attn_mask") is not None
     if masked and "_scaled_dot_product_flash_attention_for_cpu" in name:
         return "torch.onnx gives NaN for a row that is masked throughout, and torch gives 0."
     return ""
+
+
+def _secondary_used(node: Node) -> bool:
+    """Whether anything but the first of a node's results is read."""
+    return any(user.target is operator.getitem and user.args[1] != 0 for user in node.users)
 
 
 def _integral(node: Node) -> bool:

@@ -20,6 +20,16 @@ _LEVELS = {
 }
 
 
+@functools.cache
+def has_cuda() -> bool:
+    """Whether both torch and this build of ONNX Runtime know CUDA."""
+    import onnxruntime
+    import torch
+
+    built = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+    return built and torch.cuda.is_available()
+
+
 def complaint(error: BaseException) -> str:
     """ONNX Runtime's or the exporter's message in one line, without its codes and file names."""
     cause: BaseException = error

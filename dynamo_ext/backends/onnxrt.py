@@ -61,7 +61,7 @@ class OnnxRuntimeBackend:
             return Availability(available=False, reason=reason, remedy=_INSTALL)
         import onnxruntime
 
-        device = "cuda:0" if onnx_limits.has_cuda() else "cpu"
+        device = "cuda:0" if onnx_session.has_cuda() else "cpu"
         return Availability(available=True, version=onnxruntime.__version__, device=device)
 
     def decompositions(
@@ -72,15 +72,15 @@ class OnnxRuntimeBackend:
 
     def supports(self, node: Node) -> Support:
         """Convert the one operation and load it: the surest answer, kept for its likes."""
+        refused = onnx_limits.objection(node)
+        if refused:
+            return Support(supported=False, reason=refused)
         key = onnx_convert.signature(node)
         if key not in self._known:
             self._known[key] = self._try(node)
         return self._known[key]
 
     def _try(self, node: Node) -> Support:
-        refused = onnx_limits.objection(node)
-        if refused:
-            return Support(supported=False, reason=refused)
         try:
             with torch_private.outside_modes(), torch_private.quiet_exporter():
                 model = onnx_convert.single(node)

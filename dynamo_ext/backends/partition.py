@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Split:
     """A graph cut up: engine parts are ``call_module`` nodes named in ``parts``.
 
-    ``eager`` maps each computing node that no engine takes to the reason; ``order`` names all
-    computing nodes of the graph before it was cut.
+    ``eager`` maps each operation that no engine takes to its operator and the reason, and
+    ``targets`` each part to the operators in it.
     """
 
     graph: GraphModule
@@ -40,17 +40,15 @@ def computes(node: Node) -> bool:
 
 def operation_name(node: Node) -> str:
     """An operator as a person writes it: ``aten.addmm.default``."""
-    return str(node.target) if not callable(node.target) or _is_overload(node) else _python(node)
+    return (
+        str(node.target)
+        if not callable(node.target) or torch_private.is_overload(node.target)
+        else _python(node)
+    )
 
 
 def _python(node: Node) -> str:
     return str(getattr(node.target, "__name__", node.target))
-
-
-def _is_overload(node: Node) -> bool:
-    from torch._ops import OpOverload
-
-    return isinstance(node.target, OpOverload)
 
 
 def _is_number(value: object) -> bool:
@@ -64,7 +62,7 @@ def common_objection(node: Node) -> str:
     """Why no engine at all may take a node; empty where one may."""
     import torch
 
-    if not _is_overload(node):
+    if not torch_private.is_overload(node.target):
         return "It is no ATen operator."
     target: Any = node.target
     if target._schema.is_mutable:  # noqa: SLF001 - FX itself reads it so

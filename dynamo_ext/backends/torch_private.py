@@ -129,6 +129,13 @@ def is_plain_tensor(value: object) -> bool:
     )
 
 
+def is_overload(target: object) -> bool:
+    """Whether a node's target is one overload of a dispatcher operator (``aten.add.Tensor``)."""
+    from torch._ops import OpOverload
+
+    return isinstance(target, OpOverload)
+
+
 def has_unbacked(value: object) -> bool:
     """Whether a node's value has a size that only the data decides."""
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
@@ -253,16 +260,21 @@ def onnx_constant(tensor: Any, name: str) -> Any:
     return TorchTensor(tensor, name=name)
 
 
-def onnx_translate(graph: GraphModule) -> Any:
-    """An ``onnx_ir.Model`` of an ATen graph without ``get_attr`` nodes; inputs keep their order."""
-    import onnx_ir
-    from torch.onnx._internal.exporter import _constants, _core, _ir_passes
+def onnx_ir_version() -> int:
+    """The version of the ONNX format that the exporter writes."""
+    from torch.onnx._internal.exporter import _constants
 
-    model = onnx_ir.Model(
-        onnx_ir.Graph([], [], nodes=[], name="partition"),
-        ir_version=_constants.ONNX_IR_VERSION,
-    )
-    _core._translate_fx_graph(  # type: ignore[no-untyped-call,unused-ignore]
+    return int(_constants.ONNX_IR_VERSION)
+
+
+def onnx_translate(graph: GraphModule, model: Any) -> None:
+    """Write an ATen graph without ``get_attr`` nodes into an empty ``onnx_ir.Model``.
+
+    The model's inputs and outputs have the order of the graph's.
+    """
+    from torch.onnx._internal.exporter import _core, _ir_passes
+
+    _core._translate_fx_graph(
         graph.graph,
         model,
         graph_like=model.graph,
@@ -271,11 +283,3 @@ def onnx_translate(graph: GraphModule) -> Any:
         registry=onnx_registry(),
     )
     _ir_passes.add_opset_imports(model)
-    return model
-
-
-def onnx_optimize(model: Any) -> None:
-    """Fold constants and remove dead nodes, in place, as ``torch.onnx.export`` does."""
-    from onnxscript import optimizer
-
-    optimizer.optimize_ir(model)

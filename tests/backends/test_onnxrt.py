@@ -197,6 +197,29 @@ def test_gradients(harness: Harness, make: Any, train: Any) -> None:
     assert set(harness.stages) <= {"unsupported"}
 
 
+LOSSES: dict[str, Any] = {
+    "cross entropy": lambda x: torch.nn.functional.cross_entropy(x, torch.tensor([1, 0, 3])),
+    "ignored class": lambda x: torch.nn.functional.cross_entropy(
+        x, torch.tensor([1, 0, 3]), ignore_index=1
+    ),
+    "matrix by vector": lambda x: (x.sin() @ x[0].cos()).sum(),
+    "masked attention": lambda x: torch.nn.functional.scaled_dot_product_attention(
+        x[None], x[None].sin(), x[None].cos(), attn_mask=torch.ones(3, 3).tril().bool()
+    ).sum(),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_of_losses(harness: Harness, name: str) -> None:
+    x = torch.randn(3, 5, requires_grad=True)
+    (expected,) = torch.autograd.grad(LOSSES[name](x), x)
+    compiled = harness.compile(LOSSES[name], onnxrt())
+    for _ in range(2):
+        (found,) = torch.autograd.grad(compiled(x), x)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert set(harness.stages) <= {"unsupported"}
+
+
 def test_attention_gradients(harness: Harness) -> None:
     def fn(q: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.scaled_dot_product_attention(q, q * 2, q + 1).sin()

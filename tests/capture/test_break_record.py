@@ -1,0 +1,62 @@
+"""Torch's graph-break messages, taken apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynamo_ext.capture.break_record import graph_break, in_users_words, parse_message
+
+MESSAGE = """\
+Failed to trace builtin operator
+  Explanation: Dynamo does not know how to trace
+    builtin operator `print`.
+  Hint: Avoid calling builtin `print`.
+  Hint: Please report an issue to PyTorch.
+  Hint: Another way
+    is this.
+
+  Developer debug context: builtin print [<class 'TensorVariable'>] False
+
+ For more details about this graph break, please visit: https://meta-pytorch.github.io/x/gb/gb0059.html
+
+from user code:
+   File "a.py", line 3, in f
+    print(x)
+
+Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace
+"""
+
+
+def test_each_part_lands_in_its_field() -> None:
+    found = parse_message(MESSAGE)
+    assert found.reason == "Failed to trace builtin operator"
+    assert found.explanation == "Dynamo does not know how to trace builtin operator `print`."
+    assert found.hints == ("Avoid calling builtin `print`.", "Another way is this.")
+    assert found.context == "builtin print [<class 'TensorVariable'>] False"
+    assert found.registry_id == "gb0059"
+    assert found.link == "https://meta-pytorch.github.io/x/gb/gb0059.html"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("just words", "just words"),
+        ("", "unknown reason"),
+        ("ValueError: no\n\nfrom user code:\n  File x", "ValueError: no"),
+        ("two\nlines", "two lines"),
+    ],
+)
+def test_an_unknown_layout_is_the_reason(text: str, reason: str) -> None:
+    found = parse_message(text)
+    assert found.reason == reason
+    assert (found.registry_id, found.link, found.hints) == ("", "", ())
+
+
+def test_the_record_has_the_parts() -> None:
+    found = graph_break(MESSAGE, None, ())
+    assert (found.registry_id, found.count, found.line) == ("gb0059", 1, None)
+
+
+def test_the_cell_is_called_the_cell() -> None:
+    assert in_users_words("in <ipython-input-1-ab>: no", "<ipython-input-1-ab>") == "in the cell: no"
+    assert in_users_words("in a.py", None) == "in a.py"

@@ -1,0 +1,239 @@
+"""The same cell again and again, an edited cell, and ``run``."""
+
+from __future__ import annotations
+
+import gc
+import os
+import weakref
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+import dynamo_ext
+from tests.capture.live import Live, counting_compiles, live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CELL = (
+    "y = x + 1\nfor i in range(2):\n    y = y * 2\nprint('a break')\n"
+    "z = [y - k for k in range(2)]\nw = model(z[0])"
+)
+
+
+@pytest.fixture
+def cells() -> Iterator[Live]:
+    with live("x = torch.arange(3.)", "model = torch.nn.Linear(3, 3)") as found:
+        yield found
+
+
+@pytest.fixture
+def compiles() -> Iterator[list[str]]:
+    with counting_compiles() as started:
+        yield started
+
+
+def test_two_hundred_runs_compile_once(cells: Live, compiles: list[str]) -> None:
+    cells.report(CELL, cell_id="a")
+    first = len(compiles)
+    assert first
+    for _ in range(200):
+        cells.well(f"%%dynamo -b eager --quiet\n{CELL}", "a")
+    assert len(compiles) == first
+    report = dynamo_ext.last_report()
+    assert report.recompiles == ()
+    assert {frame.outcome for frame in report.frames} == {"reused"}
+
+
+def test_counters_become_symbols_and_then_stay(cells: Live, compiles: list[str]) -> None:
+    cells.well("n, f, total = 0, 0.5, x")
+    text = "n = n + 1\nf += 0.25\ntotal = total + n * f"
+    for _ in range(5):
+        cells.report(text, cell_id="a")
+    warm = len(compiles)
+    # torch takes 0 and 1 for constants even where a number is known to change.
+    assert warm <= 4
+    for _ in range(50):
+        assert cells.report(text, cell_id="a").recompiles == ()
+    assert len(compiles) == warm
+    plain = sum((k + 1) * (0.5 + 0.25 * (k + 1)) for k in range(55))
+    assert cells.names["n"] == 55
+    assert cells.names["total"].tolist() == pytest.approx([plain, plain + 1, plain + 2])
+
+
+def test_new_objects_of_the_same_kind_do_not_recompile(cells: Live, compiles: list[str]) -> None:
+    text = "data = torch.randn(4, 3)\nout = model(data).relu().sum()"
+    cells.report(text)
+    first = len(compiles)
+    for _ in range(20):
+        cells.report(text)
+    assert len(compiles) == first
+
+
+def test_redefining_a_function_many_times_meets_no_limit(cells: Live) -> None:
+    text = "def f(v):\n    return v * 2 + 1\ny = f(x)"
+    for _ in range(30):
+        report = cells.report(text, cell_id="a")
+    assert report.graphs
+    assert report.fallbacks == ()
+    assert {frame.outcome for frame in report.frames} <= {"compiled", "reused"}
+
+
+def test_making_the_model_anew_each_time_meets_no_limit(cells: Live) -> None:
+    text = "model = torch.nn.Linear(3, 3)\ny = model(x)"
+    for _ in range(30):
+        report = cells.report(text, cell_id="a")
+    assert report.graphs
+    assert report.fallbacks == ()
+
+
+@pytest.mark.parametrize("quiet", ["--quiet", ""])
+def test_memory_stays_flat(cells: Live, quiet: str) -> None:
+    line = f"%%dynamo -b eager {quiet}\n{CELL}"
+    process = psutil.Process(os.getpid())
+
+    def settled() -> int:
+        gc.collect()
+        return int(process.memory_info().rss)
+
+    for _ in range(60):
+        cells.well(line, "a")
+    before = settled()
+    for _ in range(150):
+        cells.well(line, "a")
+    assert settled() - before < 12 * 2**20
+
+
+@pytest.mark.parametrize("text", ["y = x + 1", "y = x + 1\nprint('a break')\nz = y * 2"])
+def test_an_edited_cell_releases_its_old_code(cells: Live, text: str) -> None:
+    cells.report(text, cell_id="a")
+    workbench = cells.shell.magics_manager.registry["DynamoMagics"].workbench
+    (state,) = workbench._programs._states.values()
+    codes = [weakref.ref(code) for code in state.program.codes]
+    assert codes
+    del state
+    cells.report(text + "\nv = 1", cell_id="a")
+    gc.collect()
+    assert [code() for code in codes] == [None] * len(codes)
+
+
+def test_editing_again_and_again_keeps_memory_flat(cells: Live) -> None:
+    process = psutil.Process(os.getpid())
+
+    def edit(start: int, count: int) -> int:
+        for number in range(start, start + count):
+            cells.report(f"y = x + {number}\nz = y * 2", cell_id="a")
+        gc.collect()
+        return int(process.memory_info().rss)
+
+    before = edit(0, 40)
+    assert edit(100, 60) - before < 12 * 2**20
+
+
+def test_an_edited_cells_graphs_die(cells: Live) -> None:
+    cells.well(
+        "import weakref\nkept = []\n"
+        "def mine(gm, inputs):\n    kept.append(weakref.ref(gm))\n    return gm.forward"
+    )
+    cells.report("y = x + 1", "-b mine", "a")
+    cells.report("y = x + 2", "-b mine", "a")
+    gc.collect()
+    assert [ref() is None for ref in cells.names["kept"]] == [True, False]
+
+
+def test_the_same_text_in_another_cell_finds_the_code(cells: Live, compiles: list[str]) -> None:
+    cells.report("y = x + 1", cell_id="a")
+    first = len(compiles)
+    report = cells.report("y = x + 1", cell_id="b")
+    assert len(compiles) == first
+    assert report.frames[0].outcome == "reused"
+    cells.report("y = x + 2", cell_id="a")
+    assert cells.report("y = x + 1", cell_id="b").frames[0].outcome == "reused"
+
+
+def test_quiet_and_o_do_not_make_a_new_program(cells: Live, compiles: list[str]) -> None:
+    cells.report("y = x + 1", cell_id="a")
+    first = len(compiles)
+    assert cells.report("y = x + 1", "-b eager -o kept", "a").frames[0].outcome == "reused"
+    assert len(compiles) == first
+
+
+def test_two_backends_keep_their_code_apart(cells: Live, compiles: list[str]) -> None:
+    cells.well("def mine(gm, inputs):\n    return gm.forward")
+    for _ in range(2):
+        reports = [cells.report("y = x + 1", f"-b {name}") for name in ("eager", "mine")]
+    assert len(compiles) == 2
+    assert [r.graphs[0].backend for r in reports] == ["eager", "mine"]
+    assert [len(r.graphs) for r in reports] == [1, 1]
+
+
+def test_run_reuses_a_seen_shape(cells: Live, compiles: list[str]) -> None:
+    cells.report(CELL, cell_id="a")
+    first = len(compiles)
+    report = cells.report(CELL, "run", "a")
+    assert len(compiles) == first
+    assert report.mode == "run"
+    assert report.backend == "eager"
+    assert {frame.outcome for frame in report.frames} == {"reused"}
+    assert all(graph.calls for graph in report.graphs)
+    assert report.recompiles == ()
+
+
+def test_run_takes_a_new_shape_eagerly_and_says_so(cells: Live, compiles: list[str]) -> None:
+    cells.report("y = x * 2")
+    first = len(compiles)
+    cells.well("x = torch.ones(5)")
+    for _ in range(2):
+        report = cells.report("y = x * 2", "run")
+        assert cells.names["y"].tolist() == [2.0] * 5
+        (found,) = report.recompiles
+        assert found.prevented
+        assert (found.variable, found.expected, found.actual) == ("x", "3", "5")
+        assert [(f.outcome, f.reason) for f in report.frames] == [
+            ("eager", "no compiled version fits")
+        ]
+        assert report.graphs == ()
+    assert len(compiles) == first
+    cells.well("x = torch.ones(3)")
+    assert cells.report("y = x * 2", "run").frames[0].outcome == "reused"
+
+
+def test_run_of_a_cell_that_was_never_compiled(cells: Live, compiles: list[str]) -> None:
+    report = cells.report("y = x * 3", "run")
+    assert compiles == []
+    (frame,) = report.frames
+    assert frame.outcome == "eager"
+    assert "not been compiled" in frame.reason
+    assert cells.names["y"].tolist() == [0, 3, 6]
+
+
+def test_run_lets_called_functions_reuse_their_code(cells: Live, compiles: list[str]) -> None:
+    cells.well("def f(v):\n    print('f')\n    return v.sin() + 1")
+    cells.report("y = f(x)")
+    first = len(compiles)
+    report = cells.report("y = f(x)", "run")
+    assert len(compiles) == first
+    assert any(graph.calls for graph in report.graphs)
+
+
+def test_run_with_a_backend_reuses_that_ones(cells: Live, compiles: list[str]) -> None:
+    cells.well("def mine(gm, inputs):\n    return gm.forward")
+    for name in ("eager", "mine"):
+        cells.report("y = x + 1", f"-b {name}")
+    first = len(compiles)
+    for name in ("eager", "mine"):
+        report = cells.report("y = x + 1", f"run -b {name}")
+        assert [graph.backend for graph in report.graphs] == [name]
+    report = cells.report("y = x + 1", "run -b inductor")
+    assert report.graphs == ()
+    assert len(compiles) == first
+
+
+def test_reset_forgets_everything(cells: Live) -> None:
+    cells.report("y = x + 1")
+    ran = cells.well("%dynamo reset")
+    assert "forgotten" in ran.out
+    report = cells.report("y = x + 1", "run")
+    assert report.frames[0].outcome == "eager"
+    assert cells.report("y = x + 1").frames[0].outcome == "compiled"
