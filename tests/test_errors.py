@@ -31,4 +31,4 @@ def test_without_a_remedy_nothing_trails() -> None:
 )
 def test_all_can_be_caught_at_once(kind: type[errors.DynamoExtError]) -> None:
     with pytest.raises(errors.DynamoExtError):
-        raise kind("x", "y")
+        raise kind("x", "y")  # noqa: EM101

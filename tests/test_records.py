@@ -23,7 +23,7 @@ def report() -> Report:
 
     def f(x: torch.Tensor, n: int) -> torch.Tensor:
         y = x * n
-        print("a break")
+        print("a break")  # noqa: T201
         return y.relu()
 
     fast = dynamo_ext.optimize("eager")(f)
@@ -108,26 +108,32 @@ def test_a_missing_field_is_refused(report: Report) -> None:
 def test_counts_are_derived_from_the_rows() -> None:
     rows = [Operation(code, "n", "t", "", "") for code in
             ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")]  # fmt: skip
-    parts = (Partition("p0", "onnxrt", 3), Partition("p1", "eager", 2), Partition("p2", "onnxrt", 1))
-    graph = Graph("g0", "0/0", "onnxrt", tuple(rows), "", 0.0, True, 1, 0.0, parts)  # noqa: FBT003
+    parts = (
+        Partition("p0", "onnxrt", 3),
+        Partition("p1", "eager", 2),
+        Partition("p2", "onnxrt", 1),
+    )
+    graph = Graph("g0", "0/0", "onnxrt", tuple(rows), "", 0.0, True, 1, 0.0, parts)
     assert graph.operation_count == 3
     assert graph.ran_in_engine == 4
 
 
+def times_two(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return model(x) * 2
+
+
 def test_a_report_keeps_no_tensor_and_no_module_alive() -> None:
     torch._dynamo.reset()
-    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
-    x = torch.ones(2, 3)
 
-    def f(x: torch.Tensor) -> torch.Tensor:
-        return model(x) * 2
+    def made() -> tuple[Report, list[weakref.ref[Any]]]:
+        model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+        x = torch.ones(2, 3)
+        with dynamo_ext.optimize("eager") as session:
+            times_two(model, x)
+        return session.report, [weakref.ref(model), weakref.ref(x), weakref.ref(model[0].weight)]
 
-    with dynamo_ext.optimize("eager") as session:
-        f(x)
-    found = session.report
+    found, refs = made()
     assert found.graphs
-    refs = [weakref.ref(model), weakref.ref(x), weakref.ref(model[0].weight)]
-    del model, x, session, f
     torch._dynamo.reset()
     gc.collect()
     assert [ref() for ref in refs] == [None, None, None]

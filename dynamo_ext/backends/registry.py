@@ -45,6 +45,12 @@ def _foreign_names() -> list[str]:
     return sorted(n for n in listed if n not in _OURS and not n.startswith("dx_"))
 
 
+def _is_debugging(name: str) -> bool:
+    from dynamo_ext.backends import torch_private
+
+    return name in torch_private.torch_backends(debugging=True)
+
+
 def names() -> list[str]:
     """Every name that ``compiler`` takes: ours in their own order, then torch's and others'."""
     return [*_OURS, *_foreign_names()]
@@ -62,7 +68,7 @@ def get(name: str) -> Backend:
         return _load(name)
     if name.startswith("dx_") and name[3:] in _OURS:
         return _load(name[3:])
-    if name in _foreign_names():
+    if name in _foreign_names() or _is_debugging(name):
         from dynamo_ext.backends import foreign
         from dynamo_ext.backends.callables import TorchBackend
 

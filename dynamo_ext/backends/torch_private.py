@@ -161,11 +161,17 @@ def fake_mode() -> Any:
     return FakeTensorMode(allow_non_fake_inputs=True)
 
 
-def torch_backends() -> list[str]:
-    """Names that torch lists for ``torch.compile``, entry points of others included."""
+def torch_backends(*, debugging: bool = False) -> list[str]:
+    """Names that torch lists for ``torch.compile``, entry points of others included.
+
+    With ``debugging`` also those that torch keeps for its own tests, ``aot_eager`` among them.
+    """
     import torch
 
-    names: list[str] = torch._dynamo.list_backends()
+    if debugging:
+        names: list[str] = torch._dynamo.list_backends(exclude_tags=())
+    else:
+        names = torch._dynamo.list_backends()
     return names
 
 

@@ -43,6 +43,7 @@ _DEFINITIONS = (
     ast.Global,
     ast.AnnAssign,
     ast.Delete,
+    ast.Raise,
 )
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -83,6 +84,12 @@ class CellProgram:
     source: str
     filename: str
     segments: tuple[Segment, ...]
+
+    @property
+    def stored_names(self) -> frozenset[str]:
+        """The names that the cell binds or deletes at top level."""
+        plain = (statement.code for s in self.segments for statement in s.plain)
+        return frozenset().union(*(_stored_names(code) for code in plain if code is not None))
 
     @property
     def codes(self) -> tuple[types.CodeType, ...]:

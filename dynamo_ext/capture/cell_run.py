@@ -137,7 +137,7 @@ def _run_plain(statement: PlainStatement, filename: str, namespace: dict[str, An
 
 def _keep_standing(standing: dict[tuple[str, str, int], FrameEntry], run: Run) -> None:
     for entry in run.compiled:
-        key = (entry.name, entry.file, entry.line)
+        key = (entry.code_name, entry.file, entry.line)
         graphless = not entry.graphs and (entry.breaks or entry.fallbacks)
         if entry.outcome in {"skipped", "failed"} or graphless:
             standing[key] = entry

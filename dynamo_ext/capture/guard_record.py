@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo_ext.capture.source_lines import from_summaries, users_line
-from dynamo_ext.records import Guard, Recompile, SourceLine
+from dynamo_ext.records import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,12 +18,9 @@ _BUILTIN = re.compile(r"^G\['__builtins_dict\w*'\]\['(?P<name>[^']+)'\]")
 _IMPORTED = re.compile(r"^__import_(?P<name>\w+)")
 _TYPE = re.compile(r"type=<class '(?P<name>[^']+)'>")
 _TRUTH = re.compile(r" == (?P<value>True|False)$")
-_EXPECTED = re.compile(r"expected (?P<expected>.+?),? actual (?P<actual>.+?)(?=$|\s{2,}|\.$)")
-_QUOTED = re.compile(r"tensor '(?P<source>.+?)'(?= |$)")
 _COMPARED = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+?)$")
 _BARE = re.compile(r"^(?P<name>[^\W\d]\w*)(?=$|[.\[])")
 _LENGTH = re.compile(r"^len\((?P<source>[LG]\[.+?)\) == (?P<expected>\d+)$")
-_PREFIX = re.compile(r"^\s*-?\s*\[?\d+/\d+\]?:\s*")
 _COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
 _QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
 
@@ -150,48 +147,3 @@ _SENTENCES = {
     "NONE_MATCH": "`{subject}` must stay None",
     "AUTOGRAD_SAVED_TENSORS_HOOKS": "saved-tensor hooks must stay as they were",
 }
-
-
-def recompile_record(  # noqa: PLR0913 - a record's fields
-    frame: str,
-    function: str,
-    reason: str,
-    scopes: Mapping[str, Mapping[str, Any]],
-    line: SourceLine | None,
-    *,
-    prevented: bool = False,
-) -> Recompile:
-    """A failed guard's text as a record.
-
-    ``scopes`` are the frame's ``L`` (locals) and ``G`` (globals), where torch's text names what it
-    expected but not what came.
-    """
-    text = _COMMENT.sub("", _PREFIX.sub("", reason.strip().splitlines()[0])).strip()
-    quoted = _QUOTED.search(text)
-    source = quoted["source"] if quoted else ""
-    expected = actual = ""
-    both = _EXPECTED.search(text)
-    if both:
-        expected, actual = both["expected"], both["actual"].rstrip(".")
-    for pattern, wrap in ((_COMPARED, "{}"), (_LENGTH, "len({})")):
-        found = pattern.match(text)
-        if found and not both:
-            source, expected = found["source"], found["expected"]
-            actual = _value(wrap.format(source), scopes)
-    if not source:
-        named = re.search(r"[LG]\['[^']+'\]", text)
-        source = named.group() if named else ""
-    guard = re.sub(r"[LG]\['[^']+'\][\w.\[\]']*", lambda m: readable_source(m.group()), text)
-    return Recompile(
-        frame, function, guard, root_variable(source), expected, actual, line, prevented
-    )
-
-
-def _value(expression: str, scopes: Mapping[str, Mapping[str, Any]]) -> str:
-    try:
-        # Dynamo's own source expression; it evaluated the same text a moment ago.
-        value = eval(expression, {"len": len, "__builtins__": {}}, dict(scopes))  # noqa: S307
-    except Exception:  # noqa: BLE001 - a value for display only
-        return ""
-    text = repr(value) if isinstance(value, (int, float, str, bool, type(None))) else ""
-    return text if len(text) < 80 else f"{text[:77]}..."  # noqa: PLR2004

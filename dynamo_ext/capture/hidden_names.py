@@ -57,9 +57,14 @@ class HiddenNames:
     def _leave_builtins(self) -> None:
         self._ours &= builtins.__dict__.keys()
         self._move(builtins.__dict__, {})
+        self._ours.clear()
+
+    def forget(self) -> None:
+        """Take the names out of Python's builtins, once no compiled code is left to need them."""
+        self._leave_builtins()
 
     def close(self) -> None:
-        """Take the names out of Python's builtins; what still needs them has let go of them."""
+        """``forget``, for good."""
         self._leave_builtins()
         atexit.unregister(self._leave_builtins)
 

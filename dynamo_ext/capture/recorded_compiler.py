@@ -14,7 +14,7 @@ from dynamo_ext.backends import journal
 from dynamo_ext.capture import recorder, replay, torch_private
 from dynamo_ext.capture.break_record import graph_break, in_users_words
 from dynamo_ext.capture.graph_record import operation_table
-from dynamo_ext.capture.recorder import Calls, FrameEntry, GraphEntry
+from dynamo_ext.capture.recorder import FrameEntry, GraphEntry
 from dynamo_ext.capture.source_lines import from_summaries, users_line
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ class RecordedCompiler:
         frame.marked.extend(torch_private.marked_static(inputs))
         frame.graphs.append(weakref.ref(entry))
         frame.input_shapes.update(torch_private.input_shapes(graph))
+        run.calls_of(entry)
         started = time.perf_counter()
         with journal.active(entry.journal):
             compiled = self.compiler(graph, inputs)
         entry.compile_seconds = time.perf_counter() - started
-        run.calls.setdefault(entry, Calls())
         return _recorded(compiled, graph, entry)
 
 
@@ -75,7 +75,9 @@ def _recorded(
 
     def call(*args: Any) -> Any:
         run = recorder._active  # noqa: SLF001 - a function call saved on every graph call
-        started = clock() if run is not None else 0.0
+        if run is not None:
+            counted = run.calls_of(entry)
+            started = clock()
         try:
             result = compiled(*args)
         except Exception as error:  # noqa: BLE001 - any failure of an engine means eager
@@ -85,9 +87,6 @@ def _recorded(
         if failure is not None:
             result = _recover(graph, entry, compiled, args, failure)
         if run is not None:
-            counted = run.calls.get(entry)
-            if counted is None:
-                counted = run.calls.setdefault(entry, Calls())
             counted.count += 1
             counted.seconds += clock() - started
         return result

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.capture import torch_private
 from dynamo_ext.capture.break_record import graph_break, in_users_words, parse_message
-from dynamo_ext.capture.guard_record import guard_records, recompile_record
+from dynamo_ext.capture.guard_record import guard_records
+from dynamo_ext.capture.recompile_record import recompile_record
 from dynamo_ext.capture.source_lines import from_summaries, original_function, users_line
 from dynamo_ext.records import Fallback, GraphBreak, Guard, Operation, Recompile, SourceLine
 
@@ -30,13 +31,17 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class FrameEntry:
-    """A function that Dynamo compiled, skipped or failed on."""
+    """A function that Dynamo compiled, skipped or failed on.
+
+    ``name`` is the user's; ``code_name`` tells the parts that Dynamo makes of it apart.
+    """
 
     id: str
     name: str
     file: str
     line: int
     code: weakref.ref[types.CodeType]
+    code_name: str = ""
     outcome: str = "compiled"
     reason: str = ""
     seconds: float = 0.0
@@ -44,6 +49,7 @@ class FrameEntry:
     breaks: list[GraphBreak] = field(default_factory=list)
     fallbacks: list[Fallback] = field(default_factory=list)
     graphs: list[weakref.ref[GraphEntry]] = field(default_factory=list)
+    missed: bool = False
     marked: list[weakref.ref[Any]] = field(default_factory=list)
     input_shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     rewritten: weakref.ref[types.CodeType] | None = None
@@ -62,15 +68,18 @@ class GraphEntry:
     journal: Journal
     mutates: bool
     compile_seconds: float = 0.0
-    reported: dict[tuple[str, ...], int] = field(default_factory=dict)
 
 
 @dataclass
 class Calls:
-    """How often a graph ran in one run, and for how many seconds of wall time."""
+    """How often a graph ran in one run, and for how many seconds of wall time.
+
+    ``fallbacks_before`` counts what its journal held when the run first met it.
+    """
 
     count: int = 0
     seconds: float = 0.0
+    fallbacks_before: dict[tuple[str, ...], int] = field(default_factory=dict)
 
 
 class Run:
@@ -85,6 +94,14 @@ class Run:
         self.eager_frames: dict[tuple[str, str, int], FrameEntry] = {}
         self.compile_seconds = 0.0
         self.lock = threading.Lock()
+
+    def calls_of(self, entry: GraphEntry) -> Calls:
+        """The counter of a graph, begun where this run has not met it yet."""
+        counted = self.calls.get(entry)
+        if counted is None:
+            before = {key: found.count for key, found in entry.journal.fallbacks.items()}
+            counted = self.calls.setdefault(entry, Calls(fallbacks_before=before))
+        return counted
 
     def add_recompile(self, found: Recompile) -> None:
         """Keep equal recompiles once, with their count."""
@@ -180,6 +197,7 @@ class FrameListener:
         entry = FrameEntry(
             "", original_function(code.co_name), code.co_filename, code.co_firstlineno,
             weakref.ref(code),
+            code.co_name,
         )  # fmt: skip
         breaks, metrics = torch_private.graph_break_count(), torch_private.latest_metrics()
         _compiling.stack.append((entry, frame))
@@ -291,7 +309,11 @@ def note_guard_failure(failure: Any) -> None:
     run = _active
     if run is None or not _compiling.stack:
         return
-    _, frame = _compiling.stack[-1]
+    entry, frame = _compiling.stack[-1]
+    # Called once for each compiled version that did not fit, the newest first.
+    if entry.missed:
+        return
+    entry.missed = True
     note_misses(run, frame, [failure.reason], prevented=False)
 
 
@@ -308,7 +330,15 @@ def note_misses(run: Run, frame: Any, reasons: list[str], *, prevented: bool) ->
     frame_id = torch_private.current_compile_id()
     for reason in reasons[:1]:
         run.add_recompile(
-            recompile_record(frame_id, name, reason, scopes, line, prevented=prevented)
+            recompile_record(
+                frame_id,
+                name,
+                reason,
+                scopes,
+                line,
+                prevented=prevented,
+                cell_file=run.cell_file,
+            )
         )
 
 
@@ -326,7 +356,7 @@ class ReuseListener:
         """Let the frame run eagerly, and say so."""
         run, code = _active, frame.f_code
         if run is None or torch_private.is_library_code(code):
-            return torch_private.run_eagerly_now(callees_too=True)
+            return torch_private.skip_frame()
         versions, reasons = torch_private.recompile_reasons(frame, self._compiler)
         in_cell = code.co_filename == run.cell_file and code.co_name == "<module>"
         if versions or in_cell:

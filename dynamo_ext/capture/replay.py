@@ -30,7 +30,7 @@ _MUTATING_FUNCTIONS = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", 
 def mutates_inputs(graph: GraphModule) -> bool:
     """Whether running the captured graph a second time could apply an in-place change twice."""
     for node in graph.graph.nodes:
-        if "out" in node.kwargs:
+        if "out" in node.kwargs or node.kwargs.get("inplace"):
             return True
         name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
         if node.op == "call_method" and name.endswith("_") and not name.endswith("__"):

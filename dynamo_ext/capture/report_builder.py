@@ -61,7 +61,7 @@ def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ())
         breaks=tuple(breaks.values()),
         guards=tuple(_guards(frames)),
         recompiles=tuple(run.recompiles.values()),
-        fallbacks=tuple(_fallbacks(frames, graphs, names)),
+        fallbacks=tuple(_fallbacks(frames, run, graphs, names)),
         bytecode=tuple(_bytecode(frames)),
         error=facts.error,
         interrupted=facts.interrupted,
@@ -154,15 +154,17 @@ def _guards(frames: Iterable[FrameEntry]) -> Iterable[Guard]:
 
 
 def _fallbacks(
-    frames: Iterable[FrameEntry], graphs: Iterable[GraphEntry], names: dict[GraphEntry, str]
+    frames: Iterable[FrameEntry],
+    run: Run,
+    graphs: Iterable[GraphEntry],
+    names: dict[GraphEntry, str],
 ) -> Iterable[Fallback]:
     for frame in frames:
         yield from frame.fallbacks
     for graph in graphs:
         journal = graph.journal
         for key, found in journal.fallbacks.items():
-            before = graph.reported.get(key, 0)
-            graph.reported[key] = found.count
+            before = run.calls[graph].fallbacks_before.get(key, 0)
             fresh = found.count - before
             if found.stage == "run" and fresh == 0:
                 continue

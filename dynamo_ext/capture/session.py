@@ -13,7 +13,7 @@ from dynamo_ext.backends import registry
 from dynamo_ext.capture import recorder, torch_private
 from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.capture.tracing import Tracer, optimizing, reusing
-from dynamo_ext.errors import NoReportError
+from dynamo_ext.errors import NoReportError, OptionError
 
 if TYPE_CHECKING:
     import types
@@ -76,7 +76,7 @@ class Session:
 
         with dynamo_ext.optimize("onnxrt") as session:   # what the block *calls* is captured
             y = model(x)
-        session.report
+        session.report               # (a module of torch's own, called right in it, is not)
 
         fast = dynamo_ext.optimize("onnxrt")(function)   # a function, or as a decorator
         fast.report()
@@ -153,6 +153,11 @@ class Session:
             # Past OptimizedModule.__setattr__, which would write to the user's module.
             module.__dict__["report"] = lambda: session.report
             return module
+        if not callable(target):
+            msg = f"A {type(target).__name__} cannot be wrapped: it cannot be called."
+            raise OptionError(
+                msg, "Pass a function or a module, or use the session in a with block."
+            )
         name = getattr(target, "__qualname__", type(target).__name__)
         session = Session(self._make_tracer, self._mode, name)
         wrapper = session._wrap(target)
@@ -170,6 +175,9 @@ class Session:
             with recorder.recording(self._run), tracer.surroundings():
                 try:
                     return torch_private.call_under(tracer.callback, inner, *args, **kwargs)
+                except KeyboardInterrupt:
+                    self._interrupted = True
+                    raise
                 finally:
                     self._seconds += clock() - started
 
@@ -208,6 +216,10 @@ def optimize(
     BackendUnavailableError
         With ``strict``.
     """
+    if not isinstance(backend, str) and not callable(backend):
+        msg = f"A {type(backend).__name__} is no backend."
+        remedy = "Give a name or a function (GraphModule, example_inputs) -> callable."
+        raise OptionError(msg, remedy)
     compiler = registry.compiler(backend, options, strict=strict)
     name = getattr(compiler, "name", str(backend))
     return Session(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _TRACE_LINE = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
+_LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 _RESUMED = re.compile(r"^(?:torch_dynamo_resume_in_)+(?P<name>.+?)(?:_at_\d+)+$")
 
 
@@ -41,8 +42,9 @@ def from_trace_text(text: str | None, cell_file: str | None) -> tuple[SourceLine
 
 
 def users_line(stack: Sequence[SourceLine]) -> SourceLine | None:
-    """The line a user would look at: the cell's where it is on the stack, else the innermost."""
+    """The line a user would look at: the cell's, else the innermost that is no library's."""
     for line in reversed(stack):
         if line.in_cell:
             return line
-    return stack[-1] if stack else None
+    own = [line for line in stack if not _LIBRARY.search(line.file)]
+    return (own or stack)[-1] if stack else None

@@ -139,6 +139,15 @@ def run_eagerly_now(*, callees_too: bool) -> ConvertFrameReturn:
     )
 
 
+def skip_frame() -> ConvertFrameReturn:
+    """Answer of a frame callback: Dynamo has nothing to do with this code, ever.
+
+    Unlike ``run_eagerly_now`` it leaves the callback alone while the frame runs, so that our own
+    frames can take it out.
+    """
+    return ConvertFrameReturn()
+
+
 def is_library_code(code: types.CodeType) -> bool:
     """Whether Dynamo never traces this code (torch itself, the standard library …)."""
     return bool(trace_rules.check(code))

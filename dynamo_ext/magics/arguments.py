@@ -10,6 +10,7 @@ from dynamo_ext.errors import OptionError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Collection
 
 MODES = ("optimize", "run")
 COMMANDS = ("backends", "report", "reset", "use")
@@ -85,7 +86,7 @@ def _pair(text: str) -> tuple[str, str]:
     return key.strip(), unquoted(value.strip())
 
 
-def check_output_name(name: str | None, namespace: dict[str, Any], stored: set[str]) -> None:
+def check_output_name(name: str | None, namespace: dict[str, Any], stored: Collection[str]) -> None:
     """Refuse an ``-o`` that would overwrite something of the user's.
 
     Raises

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError, UnknownBackendError
@@ -42,7 +44,26 @@ def choose(
         msg = f"-b {text} is a {type(value).__name__}, which cannot be called."
         remedy = "Give a backend's name or a function (GraphModule, example_inputs) -> callable."
         raise OptionError(msg, remedy)
-    return registry.compiler(value, options, strict=strict)
+    return registry.compiler(_same_function(text, value), options, strict=strict)
+
+
+def _same_function(text: str, value: Any) -> Any:
+    """The function that this text gave before, where it is the same one made anew.
+
+    ``-b "lambda graph, inputs: …"`` makes a new function at each run, and Dynamo, which knows
+    backends by identity, would compile everything again.
+    """
+    known = _made_before.get(text)
+    facts = ("__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__")
+    same = known is not None and all(
+        getattr(known, fact, None) == getattr(value, fact, value) for fact in facts
+    )
+    if not same and isinstance(value, types.FunctionType):
+        _made_before[text] = value
+    return known if same else value
+
+
+_made_before: weakref.WeakValueDictionary[str, types.FunctionType] = weakref.WeakValueDictionary()
 
 
 def _is_users_expression(text: str, namespace: dict[str, Any]) -> bool:

@@ -87,7 +87,12 @@ class DynamoMagics(Magics):
             raise UsageError(str(error)) from None
 
     def _cell(self, line: str, cell: str) -> None:
-        parsed = parse_argstring(self.dynamo, line)
+        try:
+            parsed = parse_argstring(self.dynamo, line)
+        except ValueError as error:
+            # The shell's splitter: "No closing quotation".
+            msg = f"%%dynamo {line.strip()} cannot be read: {error}."
+            raise UsageError(msg) from None
         if parsed.help:
             print(self.dynamo.__doc__)  # noqa: T201 - a magic's help goes to stdout
             return

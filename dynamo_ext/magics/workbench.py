@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.error import UsageError
@@ -53,7 +52,7 @@ class Workbench:
         except SyntaxError as error:
             self._show_syntax_error(error)
             return
-        check_output_name(arguments.output, self._shell.user_ns, _stored(state))
+        check_output_name(arguments.output, self._shell.user_ns, state.program.stored_names)
         tracer = self._tracer(arguments, state)
         text.name_for_tracebacks(state.program.filename)
         result = run_cell(
@@ -173,6 +172,7 @@ class Workbench:
         self._programs.clear()
         self._tracers.clear()
         torch_private.forget_everything()
+        self._names.forget()
         self.default = DEFAULT_BACKEND
         print("Everything compiled is forgotten; the default backend is inductor.")  # noqa: T201
 
@@ -190,6 +190,8 @@ class Workbench:
         """Let go of everything compiled for this shell's cells."""
         self._programs.clear()
         self._tracers.clear()
+        # Functions of the notebook may have compiled versions too, which need the names.
+        torch_private.forget_everything()
         self._names.close()
 
 
@@ -198,14 +200,3 @@ def _described(backend: str) -> list[Any]:
         return list(registry.describe(backend))
     except UnknownBackendError:
         return []
-
-
-def _stored(state: CellState) -> set[str]:
-    names: set[str] = set()
-    trees = (statement.tree for s in state.program.segments for statement in s.plain)
-    for node in (node for tree in trees for node in ast.walk(tree)):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-    return names

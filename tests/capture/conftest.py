@@ -19,6 +19,9 @@ def _fresh() -> Iterator[None]:
     torch.manual_seed(0)
     yield
     torch._dynamo.reset()
+    left = torch._C._dynamo.eval_frame.get_eval_frame_callback()
+    torch._C._dynamo.eval_frame.set_eval_frame(None)
+    assert left is None, "a frame callback was left installed"
 
 
 @pytest.fixture

@@ -58,5 +58,7 @@ def test_the_record_has_the_parts() -> None:
 
 
 def test_the_cell_is_called_the_cell() -> None:
-    assert in_users_words("in <ipython-input-1-ab>: no", "<ipython-input-1-ab>") == "in the cell: no"
+    assert (
+        in_users_words("in <ipython-input-1-ab>: no", "<ipython-input-1-ab>") == "in the cell: no"
+    )
     assert in_users_words("in a.py", None) == "in a.py"

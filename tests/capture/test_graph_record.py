@@ -69,7 +69,7 @@ def test_a_cells_operations_have_their_lines(cells: Live) -> None:
         ("operator.sub", 6),
     ]
     assert all(row.line and row.line.in_cell for row in calls)
-    assert [row.line.code for row in calls if row.line][0] == "y = x + 1"
+    assert next(row.line.code for row in calls if row.line) == "y = x + 1"
     assert all((row.dtype, row.shape) == ("float32", ("3",)) for row in calls)
 
 

@@ -11,10 +11,10 @@ import dynamo_ext
 from dynamo_ext.capture.guard_record import (
     in_words,
     readable_source,
-    recompile_record,
     root_variable,
     tensor_words,
 )
+from dynamo_ext.capture.recompile_record import recompile_record
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Recompile
@@ -124,10 +124,10 @@ X = torch.ones(3)
         (lambda x, b: x + 1 if b else x, (X, True), (X, False), "b", "True", "False"),
         (lambda x, s: x + 1 if s == "a" else x * 2, (X, "a"), (X, "b"), "s", "'a'", "'b'"),
         (lambda x, v: x + len(v), (X, [1]), (X, [1, 2]), "v", "1", "2"),
-        (lambda x, v: x if v is None else x + v, (X, None), (X, X), "v", "None", "Tensor"),
+        (lambda x, v: x * 2 if v is None else x + v, (X, None), (X, X), "v", "None", "Tensor"),
     ],
 )
-def test_a_real_recompile_says_what_was_expected_and_what_came(
+def test_a_real_recompile_says_what_was_expected_and_what_came(  # noqa: PLR0917
     function: Any, first: Any, second: Any, variable: str, expected: str, actual: str
 ) -> None:
     (found,) = recompiles_of(function, first, second)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import weakref
 
+import pytest
+
 from dynamo_ext.capture.cell import CellProgram, build_program
 from dynamo_ext.capture.programs import MOST_PROGRAMS, ProgramCache
 
@@ -59,10 +61,8 @@ def test_without_cell_ids_only_the_oldest_go() -> None:
 def test_a_failed_build_leaves_the_cells_program() -> None:
     cache = ProgramCache()
     first = find(cache, "x = 1", "a")
-    try:
+    with pytest.raises(SyntaxError):
         find(cache, "x = = 1", "a")
-    except SyntaxError:
-        pass
     assert find(cache, "x = 1", "a") is first
 
 

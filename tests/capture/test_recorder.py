@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
+
+import dynamo_ext
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Report
@@ -132,7 +135,9 @@ def test_bytecode_before_and_after(cells: Live) -> None:
 
 
 def test_a_skipped_frame_stays_reported_on_later_runs(cells: Live) -> None:
-    cells.well("def f(v):\n    try:\n        print(v)\n        raise ValueError\n    except ValueError:\n        return v + 1")
+    cells.well(
+        "def f(v):\n    try:\n        print(v)\n        raise ValueError\n    except ValueError:\n        return v + 1"
+    )
     first = cells.report("y = f(x)\nz = y + 1")
     again = cells.report("y = f(x)\nz = y + 1")
     eager = {(f.name, f.outcome) for f in first.frames if f.outcome in ("skipped", "failed")}
@@ -166,8 +171,7 @@ def test_a_failing_run_is_a_fallback_and_counted(cells: Live) -> None:
 
 def test_a_wrong_engine_is_a_fallback(cells: Live) -> None:
     cells.well(
-        "def wrong(gm, inputs):\n"
-        "    return lambda *args: tuple(o + 1 for o in gm.forward(*args))"
+        "def wrong(gm, inputs):\n    return lambda *args: tuple(o + 1 for o in gm.forward(*args))"
     )
     report = cells.report("y = x + 1", "-b wrong")
     assert cells.names["y"].tolist() == [1, 2, 3]
@@ -216,10 +220,42 @@ def test_training_is_recorded(cells: Live) -> None:
 
 @pytest.mark.parametrize("backend", ["eager", "onnxrt"])
 def test_nothing_is_said_on_stderr(cells: Live, backend: str) -> None:
-    cells.well("def f(v):\n    print('f')\n    if v.sum() > 0:\n        v = v * 2\n    return v.tolist()")
+    cells.well(
+        "def f(v):\n    print('f')\n    if v.sum() > 0:\n        v = v * 2\n    return v.tolist()"
+    )
     ran = cells.run(f"%%dynamo -b {backend}\ny = f(x)\nz = x.sin().cos().tanh() + y[0]")
     assert ran.error is None
     assert ran.err == ""
     for size in range(4, 16):
         cells.well(f"x = torch.ones({size})")
         assert cells.run(f"%%dynamo -b {backend} --static --quiet\ny = x.sin() + 1").err == ""
+
+
+FLAKY = (
+    "def flaky(gm, inputs):\n    calls = []\n    def call(*args):\n        calls.append(1)\n"
+    "        if len(calls) == 2:\n            raise OSError('gone')\n"
+    "        return gm.forward(*args)\n    return call"
+)
+
+
+def test_a_run_fallback_is_reported_by_the_run_it_happened_in(cells: Live) -> None:
+    cells.well(FLAKY)
+    counts = []
+    for _ in range(4):
+        report = cells.report("y = x + 1", "-b flaky")
+        counts.append([(f.stage, f.count) for f in report.fallbacks])
+        assert cells.names["y"].tolist() == [1, 2, 3]
+    assert counts == [[], [("run", 1)], [], []]
+
+
+def test_a_sessions_report_can_be_asked_for_twice() -> None:
+    def broken(gm: torch.fx.GraphModule, inputs: object) -> object:
+        def call(*args: object) -> object:
+            raise OSError
+
+        return call
+
+    fast = dynamo_ext.optimize(broken)(lambda v: v + 1)
+    fast(torch.ones(2))
+    assert [f.stage for f in fast.report().fallbacks] == ["run"]
+    assert fast.report() == fast.report()

@@ -1,0 +1,88 @@
+"""Tracebacks show the user's lines with the right numbers, and none of ours or torch's."""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.capture.live import Live
+
+HELPER = (
+    "def helper(v):\n    w = v * 2\n    return w @ torch.ones(9, 9)\n"
+    "def breaks(v):\n    print('a break')\n    return helper(v)"
+)
+
+
+def frames(error: BaseException | None) -> list[tuple[str, int | None]]:
+    """Its lines in the notebook, without the line that IPython makes of the magic."""
+    assert error is not None
+    found = [f for f in traceback.extract_tb(error.__traceback__)
+             if f.filename.startswith("<ipython-input")]  # fmt: skip
+    return [(f.name, f.lineno) for f in found if "run_cell_magic" not in (f.line or "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("y = x + 1\nz = y @ torch.ones(9, 9)", [("<module>", 3)]),
+        ("y = x + 1\nz = helper(y)", [("<module>", 3), ("helper", 3)]),
+        ("y = x + 1\n\n\nz = breaks(y)", [("<module>", 5), ("breaks", 6), ("helper", 3)]),
+        ("print('a break')\ny = x + 1\nraise ValueError('mine')", [("<module>", 4)]),
+        ("for i in range(2):\n    y = x + 1\n    z = missing", [("<module>", 4)]),
+        ("y = x + 1\nz = (y\n     .nope())", [("<module>", 4)]),
+        ("y = [x[i] for i in range(9)]", [("<module>", 2), ("<listcomp>", 2)]),
+    ],
+)
+def test_only_the_users_lines_are_shown(
+    cells: Live, text: str, expected: list[tuple[str, int]]
+) -> None:
+    cells.well(HELPER)
+    for _ in range(2):
+        ran, _ = cells.failed(text)
+        found = frames(ran.error)
+        assert [f for f in found if f[0] != "<listcomp>"] == [
+            f for f in expected if f[0] != "<listcomp>"
+        ]
+        for foreign in ("_dynamo", "dynamo_ext", "eval_with_key", "site-packages/torch/fx"):
+            assert foreign not in ran.shown
+        line = text.split("\n")[expected[0][1] - 2].strip()
+        assert line in ran.shown
+        assert f"line {expected[0][1]}" in ran.shown
+
+
+def test_the_cells_number_is_todays(cells: Live) -> None:
+    text = "y = x + 1\nz = y @ torch.ones(9, 9)"
+    first, _ = cells.failed(text)
+    second, _ = cells.failed(text)
+    count = cells.shell.execution_count
+    assert f"Cell In[{count - 2}], line 3" in first.shown
+    assert f"Cell In[{count - 1}], line 3" in second.shown
+
+
+def test_a_cause_is_trimmed_too(cells: Live) -> None:
+    text = (
+        "try:\n    y = x @ torch.ones(9, 9)\nexcept RuntimeError as error:\n"
+        "    raise ValueError('bad sizes') from error"
+    )
+    ran, _ = cells.failed(text)
+    assert isinstance(ran.error, ValueError)
+    assert frames(ran.error) == [("<module>", 5)]
+    assert frames(ran.error.__cause__) == [("<module>", 3)]
+    assert "_dynamo" not in ran.shown
+
+
+def test_a_group_is_trimmed(cells: Live) -> None:
+    text = "y = x + 1\nraise ExceptionGroup('both', [ValueError('a'), TypeError('b')])"
+    ran, _ = cells.failed(text)
+    assert isinstance(ran.error, ExceptionGroup)
+    assert frames(ran.error) == [("<module>", 3)]
+
+
+def test_a_deep_recursion_is_the_users(cells: Live) -> None:
+    cells.well("def deep(v, n):\n    return deep(v + 1, n + 1)")
+    ran, _ = cells.failed("y = deep(x, 0)")
+    assert isinstance(ran.error, RecursionError)
+    assert "_dynamo" not in ran.shown

@@ -1,0 +1,188 @@
+"""What a user may say on the line, and what is refused in one sentence."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from IPython.core.error import UsageError
+
+from dynamo_ext.errors import OptionError
+from dynamo_ext.magics.arguments import cell_arguments, unquoted
+from tests.capture.live import Live, Ran, counting_compiles, live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GOOD = "y = x + 1"
+
+
+@pytest.fixture(scope="module")
+def cells() -> Iterator[Live]:
+    with live("x = torch.arange(3.)", "kept = 1") as found:
+        yield found
+
+
+def names(cells: Live) -> dict[str, int]:
+    return {name: id(value) for name, value in cells.names.items() if not name.startswith("_")}
+
+
+def refused(cells: Live, text: str) -> Ran:
+    """A cell that must be refused with one line, and must change nothing."""
+    before = names(cells)
+    with counting_compiles() as started:
+        ran = cells.run(text)
+    assert isinstance(ran.error, UsageError), ran.error
+    assert ran.err.startswith("UsageError: ")
+    assert ran.err.count("\n") == 1
+    assert ran.out == ""
+    assert ran.outputs == []
+    assert names(cells) == before
+    assert started == []
+    return ran
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("-b onxrt", "Did you mean onnxrt"),
+        ("-b inductr", "inductor"),
+        ("-b zzzzzz", "There are: eager, inductor, onnxrt"),
+        ("-b tvm --strict", "not available"),
+        ("-b onnxrt --opt thread=2", "Did you mean 'threads'"),
+        ("-b onnxrt --opt threads=two", "cannot be 'two'"),
+        ("-b inductor --opt mode=fast", "Choose from: default"),
+        ("-b eager --opt a=1", "has no option 'a'"),
+        ("--opt threads", "not KEY=VALUE"),
+        ("--opt =2", "not KEY=VALUE"),
+        ("--dynamic --static", "contradict"),
+        ("-b kept", "is a int, which cannot be called"),
+        ("-b [1,2]", "is a list, which cannot be called"),
+        ("-b kept.nope", "raises AttributeError"),
+        ("-b 1/0", "raises ZeroDivisionError"),
+        ("-b 'torch.zeros(2) @ torch.zeros(3)'", "raises RuntimeError"),
+        ("-b \"torch.zeros('a')\"", "raises TypeError"),
+        ("-o 3", "not a name"),
+        ("-o class", "not a name"),
+        ("-o a.b", "not a name"),
+        ("-o kept", "overwrite your variable kept"),
+        ("-o torch", "overwrite your variable torch"),
+        ("-o y", "the cell itself assigns y"),
+        ("--bogus", "--bogus"),
+        ("optimise", "invalid choice"),
+        ("run optimize", "optimize"),
+        ("-b", "expected one argument"),
+        ("-b eager -o", "expected one argument"),
+        ("-b 'eager", "quotation"),
+    ],
+)
+def test_bad_lines_are_one_sentence(cells: Live, line: str, says: str) -> None:
+    assert says in refused(cells, f"%%dynamo {line}\n{GOOD}").err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os as r",
+        "from os import path as r",
+        "for r in range(2): pass",
+        "with open('/dev/null') as r: pass",
+        "def r(): pass",
+        "class r: pass",
+        "(r := 1)",
+        "a, *r = 1, 2",
+        "try:\n    1 / 0\nexcept ZeroDivisionError as r:\n    pass",
+        "match x:\n    case r: pass",
+        "match [1]:\n    case [*r]: pass",
+        "r: int = 1",
+        "[r := i for i in range(2)]",
+        "del r",
+        "def f():\n    global r\n    r = 1\nf()",
+    ],
+)
+def test_an_output_name_that_the_cell_binds_is_refused(cells: Live, text: str) -> None:
+    assert (
+        "-o r: the cell itself assigns r" in refused(cells, f"%%dynamo -b eager -o r\n{text}").err
+    )
+
+
+def test_a_local_name_of_a_function_is_no_collision(cells: Live) -> None:
+    cells.well(
+        "%%dynamo -b eager -o local --quiet\ndef g():\n    local = 1\n    return local\ny = g()"
+    )
+    assert type(cells.names.pop("local")).__name__ == "Report"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("%%dynamo", "empty|no code"),
+        ("%%dynamo\n", "empty|no code"),
+        ("%%dynamo -b eager\n\n   \n", "empty|no code"),
+        ("%%dynamo\n# only a comment", "no code"),
+        ("%%dynamo\nawait x", "cannot await at top level"),
+        ("%%dynamo\nasync for i in x: pass", "cannot await at top level"),
+        ("%dynamo", "needs a command"),
+        ("%dynamo nope", "There are: backends, report, reset, use"),
+        ("%dynamo use", "%dynamo use BACKEND"),
+        ("%dynamo use nope", "no backend 'nope'"),
+        ("%dynamo use onxrt", "Did you mean onnxrt"),
+        ("%dynamo use kept", "cannot be called"),
+        ("%dynamo use eager onnxrt", "%dynamo use BACKEND"),
+        ("%dynamo backends nope", "no backend 'nope'"),
+        ("%dynamo backends a b", "%dynamo backends"),
+        ("%dynamo report now", "%dynamo report"),
+        ("%dynamo reset all", "%dynamo reset"),
+        ("%dynamo run", "needs a cell"),
+        ("%dynamo -b eager", "needs a cell"),
+        ("%%dynamo backends\ny = 1", "invalid choice"),
+    ],
+)
+def test_bad_cells_and_commands_are_one_sentence(cells: Live, text: str, says: str) -> None:
+    assert any(word in refused(cells, text).err for word in says.split("|"))
+
+
+def test_a_syntax_error_is_shown_as_pythons(cells: Live) -> None:
+    before = names(cells)
+    ran = cells.run("%%dynamo -b eager\na = 1\nb = = 2")
+    assert isinstance(ran.error, SyntaxError)
+    assert "line 3" in ran.shown
+    assert "b = = 2" in ran.shown
+    assert "dynamo_ext" not in ran.shown
+    assert names(cells) == before
+
+
+def parsed(**given: Any) -> argparse.Namespace:
+    blank = dict.fromkeys(("mode", "backend", "output", "opt"))
+    flags = dict.fromkeys(("dynamic", "static", "fullgraph", "quiet", "strict"), False)
+    return argparse.Namespace(**{**blank, **flags, **given})
+
+
+def test_defaults() -> None:
+    found = cell_arguments(parsed())
+    assert (found.mode, found.backend, found.dynamic, found.options) == ("optimize", None, None, ())
+
+
+def test_dynamic_has_three_states() -> None:
+    assert cell_arguments(parsed(dynamic=True)).dynamic is True
+    assert cell_arguments(parsed(static=True)).dynamic is False
+
+
+def test_options_are_pairs() -> None:
+    found = cell_arguments(parsed(opt=["a=1", " b = 'x=y' ", "'c=3'"])).options
+    assert found == (("a", "1"), ("b", "x=y"), ("c", "3"))
+
+
+@pytest.mark.parametrize("text", ["a", "=1", ""])
+def test_what_is_no_pair_is_refused(text: str) -> None:
+    with pytest.raises(OptionError, match="KEY=VALUE"):
+        cell_arguments(parsed(opt=[text]))
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [("'a'", "a"), ('"a"', "a"), ("a", "a"), ("'a\"", "'a\""), ("'", "'"), ("", "")],
+)
+def test_one_pair_of_quotes_goes(text: str, bare: str) -> None:
+    assert unquoted(text) == bare

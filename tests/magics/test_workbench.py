@@ -1,0 +1,280 @@
+"""The magics as a user meets them: reports, commands, interrupts, unloading."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+import dynamo_ext
+from dynamo_ext.records import Report
+from tests.capture.live import Live, counting_compiles, live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def cells() -> Iterator[Live]:
+    with live("x = torch.arange(3.)") as found:
+        yield found
+
+
+def test_o_keeps_the_report(cells: Live) -> None:
+    cells.well("%%dynamo -b eager --quiet -o r\ny = x + 1")
+    assert isinstance(cells.names["r"], Report)
+    assert cells.names["r"] is dynamo_ext.last_report()
+    cells.well("%%dynamo -b eager --quiet -o r\ny = x + 2")
+    assert cells.names["r"] is dynamo_ext.last_report()
+
+
+def test_o_keeps_the_report_of_a_cell_that_fails(cells: Live) -> None:
+    ran = cells.run("%%dynamo -b eager --quiet -o r\ny = x + 1\n1 / 0")
+    assert isinstance(ran.error, ZeroDivisionError)
+    assert cells.names["r"].error.startswith("ZeroDivisionError")
+    assert cells.names["y"].tolist() == [1, 2, 3]
+
+
+def test_quiet_shows_nothing_and_else_there_is_a_report(cells: Live) -> None:
+    quiet = cells.well("%%dynamo -b eager --quiet\ny = x + 1")
+    assert (quiet.out, quiet.outputs) == ("", [])
+    loud = cells.well("%%dynamo -b eager\ny = x + 1")
+    assert "1 graph" in loud.out or loud.displays
+
+
+def test_the_report_of_a_failing_cell_is_shown_before_its_error(cells: Live) -> None:
+    ran = cells.run("%%dynamo -b eager\ny = x + 1\n1 / 0")
+    assert "ZeroDivisionError" in ran.shown
+    assert "eager" in ran.out or ran.displays
+
+
+def test_report_shows_the_last_one_again(cells: Live) -> None:
+    first = cells.well("%%dynamo -b eager\ny = x + 1")
+    again = cells.well("%dynamo report")
+    assert again.out == first.out
+
+
+def test_before_any_cell_there_is_no_report() -> None:
+    code = (
+        "from IPython.core.interactiveshell import InteractiveShell as S\n"
+        "s = S.instance(); s.run_cell('%load_ext dynamo_ext'); s.run_cell('%dynamo report')"
+    )
+    done = python(code)
+    assert "UsageError: Nothing has run" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": "/tmp/ipython-of-tests"}
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+def test_a_process_ends_without_a_word() -> None:
+    """Compiled code outlives the notebook; its end must not be seen."""
+    code = (
+        "from IPython.core.interactiveshell import InteractiveShell as S\n"
+        "import dynamo_ext\n"
+        "s = S.instance()\n"
+        "s.run_cell('%load_ext dynamo_ext')\n"
+        "s.run_cell('import torch\\nx = torch.ones(3)')\n"
+        "text = '%%dynamo -b eager --quiet\\ny = x + 1\\nprint(y.sum())\\nz = y * 2'\n"
+        "s.run_cell(text)\n"
+        "s.run_cell(text.replace('eager', 'run').replace('-b ', ''))\n"
+        "with dynamo_ext.run(): s.user_ns['x'] + 1\n"
+    )
+    done = python(code)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout == "tensor(6.)\ntensor(6.)\n"
+
+
+def test_backends_lists_all_with_reason_and_remedy(cells: Live) -> None:
+    ran = cells.well("%dynamo backends")
+    shown = ran.out + "".join(str(d) for d in ran.displays)
+    for word in ("eager", "inductor", "onnxrt", "tvm"):
+        assert word in shown
+    assert torch.__version__.split("+")[0] in shown
+
+
+def test_one_backend_has_its_options(cells: Live) -> None:
+    ran = cells.well("%dynamo backends onnxrt")
+    shown = ran.out + "".join(str(d) for d in ran.displays)
+    for word in ("freeze", "verify", "threads"):
+        assert word in shown
+    assert "inductor" not in shown
+
+
+def test_use_changes_the_default_until_reset(cells: Live) -> None:
+    assert "eager" in cells.well("%dynamo use eager").out
+    assert cells.report("y = x + 1", "").backend == "eager"
+    ran = cells.well("%dynamo use tvm")
+    assert "not available" in ran.out
+    assert cells.report("y = x + 1", "").fallbacks[0].stage == "unavailable"
+    cells.well("def mine(gm, inputs):\n    return gm.forward")
+    cells.well("%dynamo use mine")
+    assert cells.report("y = x + 1", "").backend == "mine"
+    assert "inductor" in cells.well("%dynamo reset").out
+    assert cells.report("n = 1", "").backend == "inductor"
+
+
+def test_a_refused_use_keeps_the_default(cells: Live) -> None:
+    cells.well("%dynamo use eager")
+    cells.run("%dynamo use nope")
+    assert cells.report("y = x + 1", "").backend == "eager"
+
+
+@pytest.mark.parametrize("line", ["%%dynamo?", "?dynamo", "%dynamo?"])
+def test_help_is_worth_reading(cells: Live, line: str) -> None:
+    shown: list[str] = []
+    cells.shell.hooks  # noqa: B018
+    cells.shell.set_hook("show_in_pager", lambda _, text, *a, **k: shown.append(str(text)), 0)
+    cells.run(line)
+    text = "".join(shown)
+    for word in ("%%dynamo -b onnxrt", "%dynamo backends", "--fullgraph", "KEY=VALUE", "run"):
+        assert word in text
+    assert "%%%%" not in text
+
+
+def test_dash_h_prints_the_help(cells: Live) -> None:
+    for text in ("%%dynamo -h\ny = 1", "%dynamo --help"):
+        assert "%%dynamo -b onnxrt" in cells.well(text).out
+    assert "y" not in cells.names
+
+
+def test_interrupt_while_compiling(cells: Live) -> None:
+    cells.well(
+        "import signal\n"
+        "def stops(gm, inputs):\n    signal.raise_signal(signal.SIGINT)\n    return gm.forward"
+    )
+    ran = cells.run("%%dynamo -b stops --quiet\nimport os\nbefore = 1\ny = x + 1\nz = 2")
+    assert isinstance(ran.error, KeyboardInterrupt)
+    assert "KeyboardInterrupt" in ran.shown
+    assert dynamo_ext.last_report().interrupted
+    assert "dynamo_ext" not in ran.shown
+    assert "os" in cells.names
+    assert "z" not in cells.names
+    assert "y" not in cells.names
+    cells.well("%%dynamo -b eager --quiet\ny = x + 1")
+    assert cells.names["y"].tolist() == [1, 2, 3]
+
+
+def test_interrupt_while_running(cells: Live) -> None:
+    cells.well(
+        "import signal\ndef stop():\n    print('now')\n    signal.raise_signal(signal.SIGINT)"
+    )
+    ran = cells.run("%%dynamo -b eager\ny = x + 1\nstop()\nz = y * 2")
+    assert isinstance(ran.error, KeyboardInterrupt)
+    assert "KeyboardInterrupt" in ran.shown
+    assert "----> 3" in ran.shown
+    assert dynamo_ext.last_report().interrupted
+    assert cells.names["y"].tolist() == [1, 2, 3]
+    assert "z" not in cells.names
+    again = cells.run("%%dynamo -b eager --quiet\ny = x + 5\nstop()\nz = y * 2")
+    assert isinstance(again.error, KeyboardInterrupt)
+    assert cells.names["y"].tolist() == [5, 6, 7]
+
+
+def test_interrupt_inside_a_graph(cells: Live) -> None:
+    cells.well(
+        "import signal\n"
+        "def slow(gm, inputs):\n"
+        "    def call(*args):\n"
+        "        signal.raise_signal(signal.SIGINT)\n        return gm.forward(*args)\n"
+        "    return call"
+    )
+    ran = cells.run("%%dynamo -b slow --quiet\ny = x + 1\nz = 2")
+    assert isinstance(ran.error, KeyboardInterrupt)
+    assert dynamo_ext.last_report().interrupted
+    assert "dynamo_ext" not in ran.shown
+
+
+def test_after_an_interrupt_nothing_is_left_installed(cells: Live) -> None:
+    cells.well(
+        "import signal\ndef stop():\n    print('now')\n    signal.raise_signal(signal.SIGINT)"
+    )
+    before = set(cells.names)
+    cells.run("%%dynamo -b eager --quiet\ny = x + 1\nstop()")
+    assert torch._C._dynamo.eval_frame.get_eval_frame_callback() is None
+    assert {n for n in set(cells.names) - before if not n.startswith("_i")} <= {"y"}
+
+
+def test_unloading_leaves_nothing() -> None:
+    with live("x = torch.arange(3.)") as cells:
+        shell = cells.shell
+        cells.well("%unload_ext dynamo_ext")
+        names, inside = set(cells.names), set(dir(builtins))
+        magics = {kind: set(found) for kind, found in shell.magics_manager.magics.items()}
+        registry, matchers = (
+            set(shell.magics_manager.registry),
+            list(shell.Completer.custom_matchers),
+        )
+        events = {name: list(found) for name, found in shell.events.callbacks.items()}
+        cells.well("%load_ext dynamo_ext")
+        cells.well("%%dynamo -b eager\ny = x + 1\nprint('a break')\nz = y * 2")
+        cells.run("%%dynamo -b eager\ny = x @ torch.ones(9, 9)")
+        cells.well("%unload_ext dynamo_ext")
+        assert {n for n in set(cells.names) - names if not n.startswith("_")} == {"y", "z"}
+        assert not {n for n in cells.names if n.startswith(("__compiled", "__resume"))}
+        assert set(dir(builtins)) == inside
+        assert {k: set(v) for k, v in shell.magics_manager.magics.items()} == magics
+        assert set(shell.magics_manager.registry) == registry
+        assert list(shell.Completer.custom_matchers) == matchers
+        assert {n: list(f) for n, f in shell.events.callbacks.items()} == events
+        assert cells.run("%%dynamo\ny = 1").error is not None
+
+
+def test_loading_again_works() -> None:
+    with live("x = torch.arange(3.)") as cells:
+        cells.well("%unload_ext dynamo_ext")
+        cells.well("%load_ext dynamo_ext")
+        assert cells.report("y = x + 1").graphs
+        cells.well("%reload_ext dynamo_ext")
+        assert cells.report("y = x + 1").graphs
+
+
+def test_dynamic_and_static(cells: Live) -> None:
+    for line, expected in (("--dynamic", 1), ("--static", 3)):
+        with counting_compiles() as started:
+            for size in (3, 5, 9):
+                cells.well(f"x = torch.ones({size})")
+                cells.report(f"y = x + 1  # {line}", f"-b eager {line}")
+        assert len(started) == expected
+
+
+def test_changed_flags_hold_for_the_same_text(cells: Live) -> None:
+    cells.report("y = x + 1", "-b eager --dynamic")
+    static = cells.report("y = x + 1", "-b eager --static")
+    assert [op.shape for op in static.graphs[-1].operations if op.opcode == "call_function"] == [
+        ("3",)
+    ]
+
+
+def test_fullgraph_holds_for_a_cell_that_ran_without_it(cells: Live) -> None:
+    text = "y = x + 1\nprint('a break')\nz = y * 2"
+    cells.report(text)
+    ran, _ = cells.failed(text, "-b eager --fullgraph")
+    assert type(ran.error).__name__ == "Unsupported"
+
+
+def test_options_reach_the_backend(cells: Live) -> None:
+    report = cells.report("y = (x + 1).sin() * 2", "-b onnxrt --opt threads=1 --opt verify=off")
+    assert report.fallbacks == ()
+    assert report.graphs[0].ran_in_engine == report.graphs[0].normalised > 0
+
+
+def test_last_report_of_the_api_is_the_cells(cells: Live) -> None:
+    report = cells.report("y = x + 1")
+    assert dynamo_ext.last_report() is report
+    fast = dynamo_ext.optimize("eager")(lambda v: v + 1)
+    fast(torch.ones(2))
+    assert dynamo_ext.last_report() == fast.report()
