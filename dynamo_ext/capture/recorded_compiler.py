@@ -136,12 +136,18 @@ def _raise_from_users_line() -> None:
         frame = frame.f_back
 
 
-_recorded_compilers: dict[int, RecordedCompiler] = {}
+_recorded_compilers: dict[tuple[int, bool | None, bool], RecordedCompiler] = {}
 
 
-def recorded(compiler: CompilerFn, name: str) -> RecordedCompiler:
-    """The one ``RecordedCompiler`` of a compiler."""
-    known = _recorded_compilers.get(id(compiler))
+def recorded(
+    compiler: CompilerFn, name: str, *, dynamic: bool | None = None, fullgraph: bool = False
+) -> RecordedCompiler:
+    """The one ``RecordedCompiler`` of a compiler and the flags it compiles under.
+
+    Dynamo does not ask what flags its code was made under, only for which compiler.
+    """
+    key = (id(compiler), dynamic, fullgraph)
+    known = _recorded_compilers.get(key)
     if known is None or known.compiler is not compiler:
-        known = _recorded_compilers[id(compiler)] = RecordedCompiler(compiler, name)
+        known = _recorded_compilers[key] = RecordedCompiler(compiler, name)
     return known

@@ -276,7 +276,9 @@ def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
         if not any(b.reason == found.reason and b.line == found.line for b in entry.breaks):
             entry.breaks.append(found)
     remedy = message.hints[0] if message.hints else _REMEDIES.get(kind, "")
-    detail = " ".join(part for part in (message.reason, message.explanation) if part)
+    # The break itself tells the rest.
+    known = bool(message.registry_id)
+    detail = message.reason if known else f"{message.reason} {message.explanation}".strip()
     entry.fallbacks.append(
         Fallback("capture", "frame", entry.id, "", kind, detail, remedy, line=line)
     )

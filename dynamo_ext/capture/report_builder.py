@@ -98,21 +98,26 @@ def _frame(entry: FrameEntry, run: Run, names: dict[GraphEntry, str]) -> Frame:
     )
 
 
-def _break_key(found: GraphBreak) -> tuple[str, str, str, int]:
+_BreakKey = tuple[str, str, int]
+
+
+def _break_key(found: GraphBreak) -> _BreakKey:
     file, line = (found.line.file, found.line.line) if found.line else ("", 0)
-    return found.registry_id, found.reason, file, line
+    return found.reason, file, line
 
 
 def _distinct_breaks(
     frames: Iterable[FrameEntry],
-) -> dict[tuple[str, str, str, int], GraphBreak]:
-    distinct: dict[tuple[str, str, str, int], GraphBreak] = {}
+) -> dict[_BreakKey, GraphBreak]:
+    distinct: dict[_BreakKey, GraphBreak] = {}
     for frame in frames:
         for found in frame.breaks:
             key = _break_key(found)
             known = distinct.get(key)
             count = known.count + 1 if known else 1
-            distinct[key] = dataclasses.replace(found, count=count)
+            # Torch tells the same break once with its page and once, elsewhere, without.
+            told = known if known and known.registry_id else found
+            distinct[key] = dataclasses.replace(told, count=count)
     return distinct
 
 
@@ -120,7 +125,7 @@ def _graph(
     entry: GraphEntry,
     run: Run,
     name: str,
-    breaks: dict[tuple[str, str, str, int], GraphBreak],
+    breaks: dict[_BreakKey, GraphBreak],
 ) -> Graph:
     ended_by = None
     if entry.ended_by is not None:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch._dynamo as dynamo
-from torch._dynamo import convert_frame, eval_frame, guards, trace_rules
+from torch._dynamo import bytecode_transformation, convert_frame, eval_frame, guards, trace_rules
 from torch._dynamo import utils as dynamo_utils
+from torch._dynamo.resume_execution import ContinueExecutionCache
 from torch._dynamo.source import GlobalSource
 from torch._dynamo.symbolic_convert import (
     InliningInstructionTranslator,
@@ -178,7 +179,18 @@ def cached_versions(code: types.CodeType) -> int:
 
 
 def forget_code(code: types.CodeType) -> None:
-    """Drop every compiled version of ``code`` (``torch._C._dynamo.eval_frame.reset_code``)."""
+    """Drop every compiled version of ``code``, and the functions that resume it.
+
+    ``ContinueExecutionCache`` keeps those, and the way back from them to ``code``; the cache of
+    cleaned instructions keeps the last 128 code objects of anyone's.
+    """
+    resumed = ContinueExecutionCache.cache.get(code) or {}
+    for inner in list(resumed.values()):
+        forget_code(inner[0] if isinstance(inner, tuple) else inner)
+    for table in (ContinueExecutionCache.cache, ContinueExecutionCache.generated_code_metadata):
+        table.values.pop(id(code), None)
+        table.refs.pop(id(code), None)
+    bytecode_transformation._cached_cleaned_instructions.cache_clear()
     torch._C._dynamo.eval_frame.reset_code(code)
 
 

@@ -35,7 +35,7 @@ def optimizing(
 ) -> Tracer:
     """Capture and compile what has not been seen, reuse what has."""
     torch_private.check()
-    heard = recorded(compiler, name)
+    heard = recorded(compiler, name, dynamic=dynamic, fullgraph=fullgraph)
     callback, surroundings = torch_private.frame_callback(
         heard,
         dynamic=dynamic,

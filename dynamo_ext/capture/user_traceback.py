@@ -7,7 +7,9 @@ replay (``replay``).
 
 from __future__ import annotations
 
+import re
 import sys
+import sysconfig
 import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _OURS = str(Path(__file__).resolve().parent.parent)
 _TORCH = Path(torch.__file__).resolve().parent
+_LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
+_STANDARD = sysconfig.get_path("stdlib")
 _MACHINERY = (
     _OURS,
     str(_TORCH / "_dynamo"),
@@ -34,11 +38,16 @@ _MACHINERY = (
 def users_traceback(
     traceback: types.TracebackType | None, cell_file: str
 ) -> types.TracebackType | None:
-    """The part of a traceback from the cell inwards; all of it where the cell is not on it."""
+    """The part of a traceback from the cell inwards.
+
+    Where the cell is not on it (an interrupt while the cell is being compiled, say, in a compiler
+    function of the user's), what is neither ours nor torch's nor IPython's.
+    """
     entries = list(_entries(traceback))
     starts = [i for i, tb in enumerate(entries) if tb.tb_frame.f_code.co_filename == cell_file]
     if not starts:
-        return traceback
+        own = [tb for tb in entries if not _LIBRARY.search(tb.tb_frame.f_code.co_filename)]
+        entries, starts = [tb for tb in own if not _is_standard(tb)], [0]
     kept: list[types.TracebackType] = []
     for entry in entries[starts[0] :]:
         code = entry.tb_frame.f_code
@@ -73,6 +82,11 @@ def trim_tracebacks(error: BaseException, cell_file: str) -> bool:
         if isinstance(one, BaseExceptionGroup):
             pending += one.exceptions
     return any(tb.tb_frame.f_code.co_filename == cell_file for tb in _entries(error.__traceback__))
+
+
+def _is_standard(traceback: types.TracebackType) -> bool:
+    file = traceback.tb_frame.f_code.co_filename
+    return file.startswith((_OURS, _STANDARD))
 
 
 def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:

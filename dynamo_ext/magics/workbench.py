@@ -97,7 +97,9 @@ class Workbench:
         )
         name = getattr(compiler, "name", arguments.backend or self.default)
         if arguments.mode == "run":
-            return tracing.reusing(recorded(compiler, name))
+            last = state.last_compiler
+            same = last is not None and last.compiler is compiler
+            return tracing.reusing(last if same else recorded(compiler, name))
         key = (id(compiler), arguments.dynamic, arguments.fullgraph)
         known = self._tracers.get(key)
         if known is None or known[0] is not compiler:

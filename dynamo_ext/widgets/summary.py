@@ -176,7 +176,7 @@ def _what_to_do(report: Report) -> Iterator[str]:
         first = next((f for f in by_count if f.remedy), by_count[0])
         others = len(by_count) - 1
         also = f" ({others:,} more under Fallbacks)" if others else ""
-        yield sentence(f"{_cause(first)}{also}")
+        yield sentence(f"{_cause(report, first)}{also}")
         yield _remedy(first)
         return
     if report.breaks:
@@ -197,14 +197,23 @@ def _what_to_do(report: Report) -> Iterator[str]:
             yield f"{count(total, 'recompile')}{of}; see Guards for what was expected."
 
 
-def _cause(fallback: Fallback) -> str:
+def _cause(report: Report, fallback: Fallback) -> str:
     """Say what gave way and why, in a clause."""
-    what = fallback.operator or f"{fallback.scope.capitalize()} {fallback.subject}"
+    what = fallback.operator or _subject(report, fallback)
     verb = {"verify": "was wrong", "run": "failed", "lower": "was not built"}
     said = (fallback.message.strip() or fallback.exception).split("\n")[0]
     why = clip(printable(said), 160).rstrip(". ")
     lead = f"{what} {verb.get(fallback.stage, 'stayed in eager')}"
     return f"{lead}: {why}" if why else lead
+
+
+def _subject(report: Report, fallback: Fallback) -> str:
+    """Name what a fallback is about as the user knows it."""
+    for frame in report.frames:
+        if fallback.scope == "frame" and frame.id == fallback.subject:
+            own = frame.in_cell and frame.name == "<module>"
+            return "The cell's own code" if own else f"Function {frame.name}"
+    return f"{fallback.scope.capitalize()} {fallback.subject}"
 
 
 def _remedy(fallback: Fallback) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+import torch
 
 import dynamo_ext
 from tests.capture.live import Live, counting_compiles, live
@@ -46,20 +47,40 @@ def test_two_hundred_runs_compile_once(cells: Live, compiles: list[str]) -> None
     assert {frame.outcome for frame in report.frames} == {"reused"}
 
 
-def test_counters_become_symbols_and_then_stay(cells: Live, compiles: list[str]) -> None:
-    cells.well("n, f, total = 0, 0.5, x")
-    text = "n = n + 1\nf += 0.25\ntotal = total + n * f"
-    for _ in range(5):
+@pytest.mark.parametrize(("start", "step"), [("0", "1"), ("5", "3")])
+def test_a_counter_becomes_a_symbol_and_then_stays(
+    cells: Live, compiles: list[str], start: str, step: str
+) -> None:
+    cells.well(f"n, total = {start}, x")
+    text = f"n = n + {step}\ntotal = total + n"
+    # torch takes 0 and 1 for constants even where a number is known to change.
+    for _ in range(4):
         cells.report(text, cell_id="a")
     warm = len(compiles)
-    # torch takes 0 and 1 for constants even where a number is known to change.
-    assert warm <= 4
     for _ in range(50):
-        assert cells.report(text, cell_id="a").recompiles == ()
+        report = cells.report(text, cell_id="a")
+        assert (report.recompiles, report.fallbacks) == ((), ())
     assert len(compiles) == warm
-    plain = sum((k + 1) * (0.5 + 0.25 * (k + 1)) for k in range(55))
-    assert cells.names["n"] == 55
-    assert cells.names["total"].tolist() == pytest.approx([plain, plain + 1, plain + 2])
+    n, total = float(start), 0.0
+    for _ in range(54):
+        n += float(step)
+        total += n
+    assert cells.names["n"] == n
+    assert cells.names["total"].tolist() == pytest.approx([total, total + 1, total + 2])
+
+
+def test_a_changing_float_is_exact_and_its_eager_end_is_told(cells: Live) -> None:
+    """As symbols floats come back stale or rounded, so each value is a constant, up to the limit."""
+    cells.well("lr, y = 0.1, x")
+    text = "lr = lr * 0.99\ny = x * lr"
+    expected = 0.1
+    for _ in range(12):
+        report = cells.report(text, cell_id="a")
+        expected = expected * 0.99
+        assert cells.names["lr"] == expected
+        assert cells.names["y"].tolist() == pytest.approx([0.0, expected, 2 * expected])
+    assert [(f.stage, f.scope) for f in report.fallbacks] == [("capture", "frame")]
+    assert report.fallbacks[0].remedy
 
 
 def test_new_objects_of_the_same_kind_do_not_recompile(cells: Live, compiles: list[str]) -> None:
@@ -112,6 +133,8 @@ def test_an_edited_cell_releases_its_old_code(cells: Live, text: str) -> None:
     codes = [weakref.ref(c) for s in workbench._programs._states.values() for c in s.program.codes]
     assert len(codes) == 1
     cells.report(text + "\nv = 1", cell_id="a")
+    # torch remembers how the last 128 code objects it saw are disassembled.
+    torch._dynamo.bytecode_transformation._cached_cleaned_instructions.cache_clear()
     gc.collect()
     assert [code() for code in codes] == [None] * len(codes)
 
