@@ -191,6 +191,11 @@ def forget_code(code: types.CodeType) -> None:
         table.values.pop(id(code), None)
         table.refs.pop(id(code), None)
     bytecode_transformation._cached_cleaned_instructions.cache_clear()
+    # Rewritten code may outlive its cache (2.13 keeps a reference after a graph break); what it
+    # was compiled to, the large part, must not.
+    for key, original in list(dynamo_utils.orig_code_map.values.items()):
+        if original is code and key in dynamo_utils.CleanupManager.instance.values:
+            dynamo_utils.CleanupManager.instance._remove_id(key)
     torch._C._dynamo.eval_frame.reset_code(code)
 
 
