@@ -7,13 +7,13 @@ import dis
 import io
 from typing import TYPE_CHECKING
 
+from dynamo_ext.capture.distinct_breaks import DistinctBreaks
 from dynamo_ext.records import (
     Bytecode,
     CodeBlock,
     Fallback,
     Frame,
     Graph,
-    GraphBreak,
     Guard,
     Mode,
     Report,
@@ -48,7 +48,7 @@ def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ())
     graphs = list(run.calls)
     frames = _frames(run, graphs, standing)
     names = {graph: f"g{index}" for index, graph in enumerate(graphs)}
-    breaks = _distinct_breaks(frames)
+    breaks = DistinctBreaks(found for frame in frames for found in frame.breaks)
     return Report(
         mode=facts.mode,
         backend=facts.backend,
@@ -58,7 +58,7 @@ def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ())
         compile_seconds=run.compile_seconds,
         frames=tuple(_frame(f, run, names) for f in frames),
         graphs=tuple(_graph(g, run, names[g], breaks) for g in graphs),
-        breaks=tuple(breaks.values()),
+        breaks=breaks.records,
         guards=tuple(_guards(frames)),
         recompiles=tuple(run.recompiles.values()),
         fallbacks=tuple(_fallbacks(frames, run, graphs, names)),
@@ -98,39 +98,12 @@ def _frame(entry: FrameEntry, run: Run, names: dict[GraphEntry, str]) -> Frame:
     )
 
 
-_BreakKey = tuple[str, str, int]
-
-
-def _break_key(found: GraphBreak) -> _BreakKey:
-    file, line = (found.line.file, found.line.line) if found.line else ("", 0)
-    return found.reason, file, line
-
-
-def _distinct_breaks(
-    frames: Iterable[FrameEntry],
-) -> dict[_BreakKey, GraphBreak]:
-    distinct: dict[_BreakKey, GraphBreak] = {}
-    for frame in frames:
-        for found in frame.breaks:
-            key = _break_key(found)
-            known = distinct.get(key)
-            count = known.count + 1 if known else 1
-            # Torch tells the same break once with its page and once, elsewhere, without.
-            told = known if known and known.registry_id else found
-            distinct[key] = dataclasses.replace(told, count=count)
-    return distinct
-
-
 def _graph(
     entry: GraphEntry,
     run: Run,
     name: str,
-    breaks: dict[_BreakKey, GraphBreak],
+    breaks: DistinctBreaks,
 ) -> Graph:
-    ended_by = None
-    if entry.ended_by is not None:
-        key = _break_key(entry.ended_by)
-        ended_by = list(breaks).index(key) if key in breaks else None
     calls = run.calls[entry]
     return Graph(
         id=name,
@@ -144,7 +117,7 @@ def _graph(
         run_seconds=calls.seconds,
         partitions=tuple(entry.journal.partitions.values()),
         normalised=entry.journal.normalised,
-        ended_by=ended_by,
+        ended_by=breaks.index(entry.ended_by),
     )
 
 
