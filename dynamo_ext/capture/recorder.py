@@ -342,36 +342,3 @@ def note_misses(run: Run, frame: Any, reasons: list[str], *, prevented: bool) ->
                 cell_file=run.cell_file,
             )
         )
-
-
-class ReuseListener:
-    """The frame callback of ``run``: compiled code is used, nothing is compiled, misses count.
-
-    Dynamo calls it only for a frame that no compiled version fits.
-    """
-
-    def __init__(self, compiler: Any) -> None:
-        self._compiler = compiler
-        torch_private.backend_identity(self, compiler)
-
-    def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ARG002
-        """Let the frame run eagerly, and say so."""
-        run, code = _active, frame.f_code
-        if run is None or torch_private.is_library_code(code):
-            return torch_private.skip_frame()
-        versions, reasons = torch_private.recompile_reasons(frame, self._compiler)
-        in_cell = code.co_filename == run.cell_file and code.co_name == "<module>"
-        if versions or in_cell:
-            reason = (
-                "no compiled version fits"
-                if versions
-                else "it has not been compiled: run it once with %%dynamo optimize"
-            )
-            name = original_function(code.co_name)
-            key = (name, code.co_filename, code.co_firstlineno)
-            run.eager_frames[key] = FrameEntry(
-                "", *key, weakref.ref(code), outcome="eager", reason=reason
-            )
-            if reasons:
-                note_misses(run, frame, reasons, prevented=True)
-        return torch_private.run_eagerly_now(callees_too=not in_cell)

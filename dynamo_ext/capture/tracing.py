@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.capture import recorder, torch_private
 from dynamo_ext.capture.recorded_compiler import RecordedCompiler, recorded
+from dynamo_ext.capture.reuse_listener import ReuseListener
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,4 +51,4 @@ def optimizing(
 def reusing(compiler: RecordedCompiler | None) -> Tracer:
     """Reuse only: what ``compiler`` compiled is used, and nothing is compiled, ever."""
     torch_private.check()
-    return Tracer(recorder.ReuseListener(compiler), compiler, contextlib.nullcontext)
+    return Tracer(ReuseListener(compiler), compiler, contextlib.nullcontext)

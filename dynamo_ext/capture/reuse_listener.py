@@ -1,0 +1,42 @@
+"""Listens under ``run``: what was compiled is used, what does not fit is counted."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from dynamo_ext.capture import recorder, torch_private
+from dynamo_ext.capture.source_lines import original_function
+
+
+class ReuseListener:
+    """The frame callback of ``run``: compiled code is used, nothing is compiled, misses count.
+
+    Dynamo calls it only for a frame that no compiled version fits.
+    """
+
+    def __init__(self, compiler: Any) -> None:
+        self._compiler = compiler
+        torch_private.backend_identity(self, compiler)
+
+    def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ARG002
+        """Let the frame run eagerly, and say so."""
+        run, code = recorder.active_run(), frame.f_code
+        if run is None or torch_private.is_library_code(code):
+            return torch_private.skip_frame()
+        versions, reasons = torch_private.recompile_reasons(frame, self._compiler)
+        in_cell = code.co_filename == run.cell_file and code.co_name == "<module>"
+        if versions or in_cell:
+            reason = (
+                "no compiled version fits"
+                if versions
+                else "it has not been compiled: run it once with %%dynamo optimize"
+            )
+            name = original_function(code.co_name)
+            key = (name, code.co_filename, code.co_firstlineno)
+            run.eager_frames[key] = recorder.FrameEntry(
+                "", *key, weakref.ref(code), outcome="eager", reason=reason
+            )
+            if reasons:
+                recorder.note_misses(run, frame, reasons, prevented=True)
+        return torch_private.run_eagerly_now(callees_too=not in_cell)
