@@ -24,6 +24,13 @@ _OURS: dict[str, str] = {
     "eager": "dynamo_ext.backends.eager:BACKEND",
     "inductor": "dynamo_ext.backends.inductor:BACKEND",
     "onnxrt": "dynamo_ext.backends.onnxrt:BACKEND",
+    "aot_eager": "dynamo_ext.backends.aot_eager:BACKEND",
+    "ts": "dynamo_ext.backends.torchscript:TS",
+    "ofi": "dynamo_ext.backends.torchscript:OFI",
+    "nnc": "dynamo_ext.backends.torchscript:NNC",
+    "cudagraphs": "dynamo_ext.backends.cudagraphs:BACKEND",
+    "tensorrt": "dynamo_ext.backends.tensorrt:BACKEND",
+    "nvfuser": "dynamo_ext.backends.nvfuser:BACKEND",
 }
 
 _compilers: dict[tuple[Any, ...], Compiler] = {}

@@ -276,6 +276,10 @@ def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
         if not any(b.reason == found.reason and b.line == found.line for b in entry.breaks):
             entry.breaks.append(found)
     remedy = message.hints[0] if message.hints else _REMEDIES.get(kind, "")
+    if message.registry_id == _LIMIT:
+        remedy = _REMEDIES["RecompileLimitExceeded"]
+    elif message.registry_id and entry.file == run.cell_file and entry.name == "<module>":
+        remedy = _SPLIT
     # The break itself tells the rest.
     known = bool(message.registry_id)
     detail = message.reason if known else f"{message.reason} {message.explanation}".strip()
@@ -284,8 +288,14 @@ def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
     )
 
 
+_LIMIT = "gb0039"
+_SPLIT = (
+    "A loop, `with` or `try` around the break keeps it from being split there: put its body into "
+    "a function, which is then compiled by itself."
+)
 _REMEDIES = {
-    "RecompileLimitExceeded": "Mark what changes as dynamic: %%dynamo --dynamic.",
+    "RecompileLimitExceeded": "See Guards for what changes from run to run: keep a changing "
+    "number in a tensor, and mark changing sizes with %%dynamo --dynamic.",
     "BackendCompilerFailed": "The backend raised while it compiled; try another one.",
 }
 

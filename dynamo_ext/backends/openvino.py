@@ -1,0 +1,104 @@
+"""``openvino``: OpenVINO's CPU plugin on partitions of the functional ATen graph.
+
+Operators become OpenVINO's through its own FX frontend; requests read and write torch's memory,
+so nothing is copied on the way in or out. What the frontend gets wrong is found by trying.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import (
+    openvino_convert,
+    openvino_limits,
+    openvino_session,
+    openvino_trial,
+    torch_private,
+)
+from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.records import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+_INSTALL = 'pip install "dynamo-ext[openvino]"'
+
+
+class LoweringError(RuntimeError):
+    """OpenVINO refused a partition; the message is its own, in one line."""
+
+
+class OpenVinoBackend:
+    """Partitions in OpenVINO on the CPU, one engine for each shape."""
+
+    name = "openvino"
+    summary = "OpenVINO on the CPU, through its PyTorch FX frontend"
+    extra = "openvino"
+    whole_graph = False
+    dynamic_shapes = False
+    options: Sequence[OptionSpec] = (
+        OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
+        OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
+        OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has"),
+        OptionSpec("threads", 0, "OpenVINO's threads; 0 means as many as torch uses"),
+    )
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Support] = {}
+
+    def probe(self) -> Availability:
+        """Whether the package is missing, or its version and the device."""
+        if importlib.util.find_spec("openvino") is None:
+            reason = "openvino cannot be imported."
+            return Availability(available=False, reason=reason, remedy=_INSTALL)
+        version = openvino_session.version()
+        if "CPU" not in openvino_session.devices():
+            reason = f"OpenVINO {version} finds no CPU plugin."
+            return Availability(
+                available=False, version=version, reason=reason, remedy="Reinstall openvino."
+            )
+        return Availability(available=True, version=version, device="cpu")
+
+    def decompositions(
+        self, table: dict[Any, Callable[..., Any]], *, training: bool
+    ) -> dict[Any, Callable[..., Any]]:
+        """Keep whole what OpenVINO fuses; cut up more of what it does not know."""
+        return openvino_convert.decompositions(table, training=training)
+
+    def supports(self, node: Node) -> Support:
+        """Convert the one operation, run it, compare it with eager; kept for its likes."""
+        refused = openvino_limits.objection(node)
+        if refused:
+            return Support(supported=False, reason=refused)
+        key = openvino_trial.signature(node)
+        if key not in self._known:
+            self._known[key] = self._try(node)
+        return self._known[key]
+
+    def _try(self, node: Node) -> Support:
+        try:
+            with torch_private.outside_modes(), openvino_convert.quiet():
+                wrong = openvino_trial.disagreement(node)
+        except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
+            return Support(supported=False, reason=openvino_convert.complaint(error))
+        return Support(supported=not wrong, reason=wrong)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Convert and compile; see ``openvino_session.Session`` for the call."""
+        del example_inputs
+        try:
+            with openvino_convert.quiet():
+                return openvino_session.Session(graph, options).run
+        except Exception as error:
+            raise LoweringError(openvino_convert.complaint(error)) from error
+
+
+BACKEND = OpenVinoBackend()

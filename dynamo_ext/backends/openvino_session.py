@@ -1,0 +1,139 @@
+"""OpenVINO's infer requests on torch's memory."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import openvino_convert
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+
+@functools.cache
+def core() -> Any:
+    """The one ``openvino.Core`` of the process: it holds plugins and their threads."""
+    import openvino
+
+    return openvino.Core()
+
+
+def version() -> str:
+    """OpenVINO's version, without its build."""
+    import openvino
+
+    return str(openvino.__version__).partition("-")[0]
+
+
+def devices() -> Sequence[str]:
+    """The devices that OpenVINO can run on here."""
+    found: Sequence[str] = core().available_devices
+    return found
+
+
+def compiled(model: Any, options: Mapping[str, Any]) -> Any:
+    """An ``openvino.CompiledModel`` on the CPU, in full precision, on torch's thread count."""
+    import torch
+
+    return core().compile_model(
+        model,
+        "CPU",
+        {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+            "NUM_STREAMS": 1,
+            "INFERENCE_NUM_THREADS": int(options.get("threads", 0)) or torch.get_num_threads(),
+            # Pinned threads would share their cores with torch's, which are not.
+            "ENABLE_CPU_PINNING": False,
+        },
+    )
+
+
+def lend(tensor: torch.Tensor) -> Any:
+    """An ``openvino.Tensor`` on the memory of a row-major tensor without gradient."""
+    import openvino
+
+    return openvino.Tensor(tensor.numpy(), shared_memory=True)
+
+
+def lend_bfloat16(tensor: torch.Tensor) -> Any:
+    """As ``lend``: numpy has no bfloat16, so its bits go as another type's."""
+    import openvino
+    import torch
+
+    bits = tensor.view(torch.int16).numpy()
+    return openvino.Tensor(bits, openvino.Shape(list(bits.shape)), openvino.Type.bf16)
+
+
+class Session:
+    """A partition in OpenVINO: ``run(*inputs)`` gives a list of tensors.
+
+    Inputs are lent: nothing is copied, unless an input is not row-major. Outputs are torch's
+    own, fresh at each call, and OpenVINO writes into them.
+
+    Parameters
+    ----------
+    graph
+        A partition of fixed shapes; constants are ``get_attr`` nodes.
+    options
+        ``threads``.
+    """
+
+    def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
+        import torch
+
+        # The engine reads constants where they are, so the graph stays with it.
+        self._graph = openvino_convert.prepare(graph)
+        compiled_model = compiled(openvino_convert.convert(self._graph), options)
+        outputs: Any = self._graph.graph.output_node().args[0]
+        facts = [node.meta["val"] for node in outputs]
+        self._makes = [_maker(value) for value in facts]
+        for value, port in zip(facts, compiled_model.outputs, strict=True):
+            shape = port.get_partial_shape()
+            if shape.is_dynamic or tuple(port.get_shape()) != tuple(value.shape):
+                message = f"A result has shape {shape} where torch has {tuple(value.shape)}"
+                raise RuntimeError(message)
+        examples = [n.meta["val"] for n in self._graph.graph.nodes if n.op == "placeholder"]
+        self._takes = [_taker(value) for value in examples]
+        self._lends = [lend_bfloat16 if v.dtype is torch.bfloat16 else lend for v in facts]
+        self._request = compiled_model.create_infer_request()
+        self._lock = threading.Lock()
+
+    def run(self, *inputs: Any) -> list[Any]:
+        """Run the request on torch's memory."""
+        results = [make() for make in self._makes]
+        request = self._request
+        with self._lock:
+            for position, (take, value) in enumerate(zip(self._takes, inputs, strict=True)):
+                request.set_input_tensor(position, take(value))
+            for position, (give, value) in enumerate(zip(self._lends, results, strict=True)):
+                request.set_output_tensor(position, give(value))
+            request.infer(share_outputs=True)
+        return results
+
+
+def _maker(value: torch.Tensor) -> Callable[[], torch.Tensor]:
+    import torch
+
+    return functools.partial(torch.empty, tuple(value.shape), dtype=value.dtype)
+
+
+def _taker(example: torch.Tensor) -> Callable[[torch.Tensor], Any]:
+    """How an input of this dtype is lent."""
+    import torch
+
+    give = lend_bfloat16 if example.dtype is torch.bfloat16 else lend
+
+    def take(tensor: torch.Tensor) -> Any:
+        if tensor.requires_grad:
+            tensor = tensor.detach()
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        return give(tensor if tensor.is_contiguous() else tensor.contiguous())
+
+    return take
