@@ -284,6 +284,15 @@ class Report:
     versions: tuple[tuple[str, str], ...] = ()
     schema: int = SCHEMA_VERSION
 
+    def __repr__(self) -> str:
+        """One line; ``dynamo_ext.widgets.display_report`` shows it all."""
+        counts = (
+            f"{len(getattr(self, name))} {name}"
+            for name in ("graphs", "breaks", "guards", "recompiles", "fallbacks")
+        )
+        what = " ".join(part for part in (self.mode, self.backend) if part)
+        return f"<Report of {self.title}: {what}, {', '.join(counts)}>"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
         record: dict[str, Any] = dataclasses.asdict(self)

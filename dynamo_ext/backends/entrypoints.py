@@ -43,6 +43,7 @@ def _entry(name: str) -> Callable[..., Any]:
 eager = _entry("eager")
 inductor = _entry("inductor")
 onnxrt = _entry("onnxrt")
+openvino = _entry("openvino")
 aot_eager = _entry("aot_eager")
 ts = _entry("ts")
 ofi = _entry("ofi")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import operator
 import re
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private
 from dynamo_ext.backends.freeze import duplicate
+from dynamo_ext.backends.openvino_limits import operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,13 +70,8 @@ def decompositions(
         Whether forward and backward graphs are to come: attention stays whole in them, and
         normalisations are cut up, for the backward graph reads their statistics.
     """
-    import torch
-
     whole = set() if training else {_overload(name) for name in _WHOLE}
     kept = {op: cut for op, cut in table.items() if op not in whole}
-    if not training:
-        attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default  # noqa: SLF001 - an operator
-        kept[attention] = _masked(kept[attention])
     return kept | torch_private.decompositions_of(_CUT_UP)
 
 
@@ -82,17 +80,6 @@ def _overload(name: str) -> Any:
 
     packet, _, overload = name.partition(".")
     return getattr(getattr(torch.ops.aten, packet), overload)
-
-
-def _masked(cut: Callable[..., Any]) -> Callable[..., Any]:
-    """Attention cut up where it has a mask: whole, a row masked throughout would be NaN."""
-
-    def attention(*args: Any, attn_mask: Any = None, **kwargs: Any) -> Any:
-        if attn_mask is None:
-            return NotImplemented
-        return cut(*args, attn_mask=attn_mask, **kwargs)
-
-    return attention
 
 
 @contextlib.contextmanager
@@ -111,32 +98,50 @@ def quiet() -> Iterator[None]:
 
 def complaint(error: BaseException) -> str:
     """OpenVINO's message in one line, without its file names."""
+    unknown = re.search(r"No conversion rule found for operations: ([^\n]+)", str(error))
+    if unknown:
+        return f"OpenVINO's frontend has no conversion for {unknown[1]}"[:300]
     lines = [line.strip() for line in str(error).splitlines()]
-    useless = re.compile(r"^(Exception from|Check '|Converting input model|Summary:?$|-- |$)")
+    useless = re.compile(
+        r"^(Exception from|Check '|Converting input model|FrontEnd API failed|Summary:?$|-- |$)"
+    )
     telling = [line for line in lines if not useless.match(line)]
     return (telling or [line for line in lines if line] or [type(error).__name__])[0][:300]
+
+
+@functools.cache
+def package() -> Any:
+    """The ``openvino`` package, imported without the telemetry that its import would send.
+
+    OpenVINO does without ``openvino_telemetry`` where that cannot be imported.
+    """
+    blocked = "openvino_telemetry" not in sys.modules
+    if blocked:
+        sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
+    try:
+        import openvino
+    finally:
+        if blocked:
+            del sys.modules["openvino_telemetry"]
+    return openvino
 
 
 @functools.cache
 def types() -> dict[torch.dtype, Any]:
     """The dtypes that cross over, as OpenVINO's types."""
     import torch
-    from openvino import Type
 
+    kinds = package().Type
     return {
-        torch.float32: Type.f32,
-        torch.bfloat16: Type.bf16,
-        torch.int64: Type.i64,
-        torch.int32: Type.i32,
-        torch.bool: Type.boolean,
+        torch.float32: kinds.f32,
+        torch.bfloat16: kinds.bf16,
+        torch.bool: kinds.boolean,
     }
 
 
 @functools.cache
 def _frontend() -> Any:
-    from openvino.frontend import FrontEndManager
-
-    manager = FrontEndManager()
+    manager = package().frontend.FrontEndManager()
     return manager.load_by_framework("pytorch"), manager
 
 
@@ -152,7 +157,13 @@ def prepare(graph: GraphModule) -> GraphModule:
             shape = torch.Size([int(size) for size in value.shape])
             strides = torch.empty(shape, device="meta").stride()
             node.meta["tensor_meta"] = TensorMetadata(
-                shape, value.dtype, False, strides, torch.contiguous_format, False, {}
+                shape,
+                value.dtype,
+                requires_grad=False,
+                stride=strides,
+                memory_format=torch.contiguous_format,
+                is_quantized=False,
+                qparams={},
             )
         elif node.op == "get_attr":
             node.meta.pop("tensor_meta", None)
@@ -161,21 +172,123 @@ def prepare(graph: GraphModule) -> GraphModule:
         else:
             node.meta.pop("tensor_meta", None)
             _mend(graph, node)
-    graph.recompile()
     return graph
 
 
+def distinct(graph: GraphModule) -> list[int]:
+    """Make the graph's outputs distinct; for each former output, the place of it among them.
+
+    Operations that change nothing go: the frontend makes one value of both sides, and then
+    cannot tell their names apart.
+    """
+    for node in list(graph.graph.nodes):
+        if node.op == "call_function" and _changes_nothing(node):
+            node.replace_all_uses_with(node.args[0])
+            graph.graph.erase_node(node)
+    output = graph.graph.output_node()
+    former: Any = output.args[0]
+    different = list(dict.fromkeys(former))
+    output.args = (tuple(different),)
+    graph.recompile()
+    return [different.index(node) for node in former]
+
+
+def _changes_nothing(node: Node) -> bool:
+    source: Any = node.args[0] if node.args else None
+    before: Any = getattr(source, "meta", {}).get("val")
+    after: Any = node.meta.get("val")
+    name = operator_name(node.target)
+    if name in ("aten::clone", "aten::alias", "aten::detach", "aten::lift_fresh_copy"):
+        return True
+    if name.startswith(("aten::expand", "aten::view", "aten::slice.T", "aten::_to_copy")):
+        shapes = getattr(before, "shape", None), getattr(after, "shape", ())
+        return shapes[0] == shapes[1] and before.dtype == after.dtype
+    return name == "aten::permute" and list(node.args[1]) == sorted(node.args[1])  # type: ignore[arg-type]
+
+
 def _mend(graph: GraphModule, node: Node) -> None:
-    """Write an operation in such a way that OpenVINO computes what torch does."""
+    """Write an operation in such a way that OpenVINO hands on NaN as torch does."""
     import torch
 
     aten = torch.ops.aten
+    add = graph.graph.call_function
+    subject: Any = node.args[0] if node.args else None
     if node.target is aten.relu.default:
-        # Its ReLU makes NaN to 0; its Maximum hands on a NaN of the first operand.
-        value = node.meta["val"]
+        # Of its Maximum's operands the second is the result where either is NaN.
         with graph.graph.inserting_before(node):
-            zero = graph.graph.call_function(aten.full.default, ([], 0.0), {"dtype": value.dtype})
-        node.target, node.args = aten.maximum.default, (node.args[0], zero)
+            zero = _scalar(graph, 0.0, node.meta["val"].dtype)
+        node.target, node.args = aten.maximum.default, (zero, subject)
+    elif node.target is aten.clamp.default and node.meta["val"].is_floating_point():
+        low, high = (*node.args, None, None)[1:3]
+        kind = node.meta["val"].dtype
+        with graph.graph.inserting_before(node):
+            if low is not None and high is not None:
+                subject = add(aten.maximum.default, (_scalar(graph, low, kind), subject))
+            limit = _scalar(graph, low if high is None else high, kind)
+        node.target = aten.maximum.default if high is None else aten.minimum.default
+        node.args, node.kwargs = (limit, subject), {}
+    elif node.target is aten.exp.default:
+        # Its exponential of NaN is infinite.
+        with graph.graph.inserting_after(node):
+            lost = add(aten.ne.Tensor, (subject, subject))
+        with graph.graph.inserting_after(lost):
+            _instead(node, add(aten.where.self, (lost, subject, node)))
+    elif node.target is aten._softmax.default:  # noqa: SLF001 - an operator
+        # Its softmax leaves NaN where it stands, and torch's spreads it along the dimension.
+        with graph.graph.inserting_after(node):
+            total = add(aten.sum.dim_IntList, (node, [node.args[1]], True))
+        with graph.graph.inserting_after(total):
+            lost = add(aten.ne.Tensor, (total, total))
+        with graph.graph.inserting_after(lost):
+            nothing = _scalar(graph, float("nan"), node.meta["val"].dtype)
+        with graph.graph.inserting_after(nothing):
+            _instead(node, add(aten.where.self, (lost, nothing, node)), total)
+    elif node.target is aten.max_pool2d_with_indices.default:
+        _mend_pool(graph, node)
+
+
+def _instead(node: Node, mended: Node, *helpers: Node) -> None:
+    """Let the others read ``mended``, which is made of ``node`` by way of ``helpers``."""
+    mended.meta = dict(node.meta)
+    made_of = {mended, *helpers}
+    node.replace_all_uses_with(mended, delete_user_cb=lambda user: user not in made_of)
+
+
+def _scalar(graph: GraphModule, number: Any, kind: torch.dtype) -> Node:
+    import torch
+
+    full = torch.ops.aten.full.default
+    return graph.graph.call_function(full, ([], float(number)), {"dtype": kind})
+
+
+def _mend_pool(graph: GraphModule, node: Node) -> None:
+    """Pool the places of NaN as well, for OpenVINO's maximum passes them over."""
+    import torch
+
+    aten = torch.ops.aten
+    add = graph.graph.call_function
+    subject, *window = node.args
+    pool: Any = node.target
+    readers = [user for user in node.users if user.target is operator.getitem]
+    if any(user.args[1] != 0 for user in readers):
+        return
+    for reader in readers:
+        kind = reader.meta["val"].dtype
+        with graph.graph.inserting_after(reader):
+            lost = add(aten.ne.Tensor, (subject, subject))
+        with graph.graph.inserting_after(lost):
+            number = add(aten._to_copy.default, (lost,), {"dtype": kind})  # noqa: SLF001 - an operator
+        with graph.graph.inserting_after(number):
+            pooled = add(pool, (number, *window))
+        with graph.graph.inserting_after(pooled):
+            first = add(operator.getitem, (pooled, 0))
+        with graph.graph.inserting_after(first):
+            found = add(aten.gt.Scalar, (first, 0.5))
+        with graph.graph.inserting_after(found):
+            nothing = _scalar(graph, float("nan"), kind)
+        with graph.graph.inserting_after(nothing):
+            mended = add(aten.where.self, (found, nothing, reader))
+        _instead(reader, mended)
 
 
 def convert(graph: GraphModule) -> Any:
@@ -191,10 +304,10 @@ def convert(graph: GraphModule) -> Any:
     Exception
         Whatever the frontend raises on an operator that it cannot convert.
     """
+    frontend, _ = _frontend()
     from openvino.frontend.pytorch.fx_decoder import TorchFXPythonDecoder
     from openvino.preprocess import PrePostProcessor
 
-    frontend, _ = _frontend()
     decoder = TorchFXPythonDecoder(graph)
     model = frontend.convert(frontend.load(decoder))
     outputs: Any = graph.graph.output_node().args[0]

@@ -18,16 +18,12 @@ if TYPE_CHECKING:
 @functools.cache
 def core() -> Any:
     """The one ``openvino.Core`` of the process: it holds plugins and their threads."""
-    import openvino
-
-    return openvino.Core()
+    return openvino_convert.package().Core()
 
 
 def version() -> str:
     """OpenVINO's version, without its build."""
-    import openvino
-
-    return str(openvino.__version__).partition("-")[0]
+    return str(openvino_convert.package().__version__).partition("-")[0]
 
 
 def devices() -> Sequence[str]:
@@ -56,16 +52,14 @@ def compiled(model: Any, options: Mapping[str, Any]) -> Any:
 
 def lend(tensor: torch.Tensor) -> Any:
     """An ``openvino.Tensor`` on the memory of a row-major tensor without gradient."""
-    import openvino
-
-    return openvino.Tensor(tensor.numpy(), shared_memory=True)
+    return openvino_convert.package().Tensor(tensor.numpy(), shared_memory=True)
 
 
 def lend_bfloat16(tensor: torch.Tensor) -> Any:
     """As ``lend``: numpy has no bfloat16, so its bits go as another type's."""
-    import openvino
     import torch
 
+    openvino = openvino_convert.package()
     bits = tensor.view(torch.int16).numpy()
     return openvino.Tensor(bits, openvino.Shape(list(bits.shape)), openvino.Type.bf16)
 
@@ -85,13 +79,14 @@ class Session:
     """
 
     def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
-        import torch
-
         # The engine reads constants where they are, so the graph stays with it.
         self._graph = openvino_convert.prepare(graph)
+        places = openvino_convert.distinct(self._graph)
         compiled_model = compiled(openvino_convert.convert(self._graph), options)
         outputs: Any = self._graph.graph.output_node().args[0]
         facts = [node.meta["val"] for node in outputs]
+        self._places = places if places != list(range(len(facts))) else None
+        self._bound = not _hands_through(compiled_model)
         self._makes = [_maker(value) for value in facts]
         for value, port in zip(facts, compiled_model.outputs, strict=True):
             shape = port.get_partial_shape()
@@ -99,8 +94,8 @@ class Session:
                 message = f"A result has shape {shape} where torch has {tuple(value.shape)}"
                 raise RuntimeError(message)
         examples = [n.meta["val"] for n in self._graph.graph.nodes if n.op == "placeholder"]
-        self._takes = [_taker(value) for value in examples]
-        self._lends = [lend_bfloat16 if v.dtype is torch.bfloat16 else lend for v in facts]
+        self._takes = [_lender(value) for value in examples]
+        self._lends = [_lender(value) for value in facts]
         self._request = compiled_model.create_infer_request()
         self._lock = threading.Lock()
 
@@ -109,12 +104,38 @@ class Session:
         results = [make() for make in self._makes]
         request = self._request
         with self._lock:
-            for position, (take, value) in enumerate(zip(self._takes, inputs, strict=True)):
-                request.set_input_tensor(position, take(value))
-            for position, (give, value) in enumerate(zip(self._lends, results, strict=True)):
-                request.set_output_tensor(position, give(value))
+            # A request holds on to addresses alone, so copies must live until it has run.
+            held = [_plain(value) for value in inputs]
+            for position, (give, value) in enumerate(zip(self._takes, held, strict=True)):
+                request.set_input_tensor(position, give(value))
+            if self._bound:
+                for position, (give, value) in enumerate(zip(self._lends, results, strict=True)):
+                    request.set_output_tensor(position, give(value))
             request.infer(share_outputs=True)
-        return results
+            if not self._bound:
+                for position, (give, value) in enumerate(zip(self._lends, results, strict=True)):
+                    request.get_output_tensor(position).copy_to(give(value))
+        return results if self._places is None else self._spread(results)
+
+    def _spread(self, results: list[Any]) -> list[Any]:
+        """One tensor for each output of the graph, with memory of its own."""
+        seen: set[int] = set()
+        spread = []
+        for place in self._places or ():
+            spread.append(results[place].clone() if place in seen else results[place])
+            seen.add(place)
+        return spread
+
+
+def _hands_through(compiled_model: Any) -> bool:
+    """Whether a result is an input or a constant: OpenVINO does not write such a one."""
+    for result in compiled_model.get_runtime_model().get_results():
+        source = result.input_value(0).get_node()
+        facts = source.get_rt_info()
+        kind = str(facts["layerType"].value) if "layerType" in facts else source.get_type_name()
+        if kind in ("Input", "Parameter", "Const", "Constant"):
+            return True
+    return False
 
 
 def _maker(value: torch.Tensor) -> Callable[[], torch.Tensor]:
@@ -123,17 +144,17 @@ def _maker(value: torch.Tensor) -> Callable[[], torch.Tensor]:
     return functools.partial(torch.empty, tuple(value.shape), dtype=value.dtype)
 
 
-def _taker(example: torch.Tensor) -> Callable[[torch.Tensor], Any]:
-    """How an input of this dtype is lent."""
+def _lender(example: torch.Tensor) -> Callable[[torch.Tensor], Any]:
+    """How a tensor of this dtype is lent."""
     import torch
 
-    give = lend_bfloat16 if example.dtype is torch.bfloat16 else lend
+    return lend_bfloat16 if example.dtype is torch.bfloat16 else lend
 
-    def take(tensor: torch.Tensor) -> Any:
-        if tensor.requires_grad:
-            tensor = tensor.detach()
-        if tensor.is_conj() or tensor.is_neg():
-            tensor = tensor.resolve_conj().resolve_neg()
-        return give(tensor if tensor.is_contiguous() else tensor.contiguous())
 
-    return take
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself where it is row-major, and has neither gradient nor lazy bits."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if tensor.is_neg():
+        tensor = tensor.resolve_neg()
+    return tensor if tensor.is_contiguous() else tensor.contiguous()

@@ -24,6 +24,7 @@ _OURS: dict[str, str] = {
     "eager": "dynamo_ext.backends.eager:BACKEND",
     "inductor": "dynamo_ext.backends.inductor:BACKEND",
     "onnxrt": "dynamo_ext.backends.onnxrt:BACKEND",
+    "openvino": "dynamo_ext.backends.openvino:BACKEND",
     "aot_eager": "dynamo_ext.backends.aot_eager:BACKEND",
     "ts": "dynamo_ext.backends.torchscript:TS",
     "ofi": "dynamo_ext.backends.torchscript:OFI",

@@ -312,6 +312,17 @@ class JitGraph:
 
     def constant(self, value: Any) -> Any:
         """A constant; a tensor's memory is shared."""
+        import torch
+
+        if isinstance(value, torch.memory_format):
+            # The binding takes no memory formats; TorchScript knows them by number.
+            formats = (
+                torch.contiguous_format,
+                torch.preserve_format,
+                torch.channels_last,
+                torch.channels_last_3d,
+            )
+            value = formats.index(value)
         return self._graph.insertConstant(value)
 
     def call(self, name: str, inputs: Sequence[Any], types: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -333,13 +344,18 @@ class JitGraph:
         _, (result,) = self.call("prim::ListConstruct", values, [kind])
         self._graph.registerOutput(result)
 
-    def freeze(self) -> None:
-        """Fold what is constant: what ``torch.jit.freeze`` does to a module's graph."""
+    def freeze(self, *, fold: bool) -> None:
+        """What ``torch.jit.freeze`` does to a module's graph.
+
+        With ``fold``, constants are computed first. Without it a graph of mixed ``addmm`` and
+        folded states (an LSTM cell) keeps running: folded, its shape propagation raised.
+        """
         import torch
 
         with torch.no_grad():
-            torch._C._jit_pass_constant_propagation(self._graph)
-            torch._C._jit_pass_dce(self._graph)
+            if fold:
+                torch._C._jit_pass_constant_propagation(self._graph)
+                torch._C._jit_pass_dce(self._graph)
             torch._C._jit_pass_optimize_frozen_graph(self._graph, True)  # noqa: FBT003 - theirs
 
     def optimize_for_inference(self) -> None:
@@ -431,9 +447,9 @@ def cudagraph_objection(graph: GraphModule, fixed: int) -> str:
 
 
 def plain_skip(message: str) -> str:
-    """A skip's reason without the words (at times doubled) that torch puts before it."""
+    """A skip's reason, without the words (at times doubled) before it and the trace after it."""
     prefix = "skipping cudagraphs due to "
-    text = message.strip()
+    text = message.partition("Found from")[0].strip().rstrip(".")
     while text.startswith(prefix):
         text = text.removeprefix(prefix).strip()
     return text

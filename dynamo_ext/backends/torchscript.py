@@ -30,6 +30,21 @@ _OPTIONS = (
     OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has"),
 )
 
+_NUMBERS = (bool, int, float, complex)
+
+_FILLS = frozenset(
+    {
+        "aten::constant_pad_nd",
+        "aten::fill",
+        "aten::full",
+        "aten::full_like",
+        "aten::masked_fill",
+        "aten::new_full",
+        "aten::scalar_tensor",
+    }
+)
+"""Operators that convert a number to a dtype known otherwise: 1 serves them as well as True."""
+
 WARM_CALLS = 4
 """Calls in which TorchScript profiles and then compiles; later ones only run."""
 
@@ -58,6 +73,15 @@ class TorchScriptBackend:
 
         device = "cuda:0" if torch.cuda.is_available() else "cpu"
         return Availability(available=True, version=torch.__version__, device=device)
+
+    def decompositions(
+        self,
+        table: dict[Any, Callable[..., Any]],
+        *,
+        training: bool,  # noqa: ARG002 - the pipeline's name
+    ) -> dict[Any, Callable[..., Any]]:
+        """Keep attention whole: TorchScript calls the very kernel that eager calls."""
+        return {op: cut for op, cut in table.items() if "_scaled_dot_product" not in str(op)}
 
     def supports(self, node: Node) -> Support:
         """Whether TorchScript resolves the node to the very overload that eager would call."""
@@ -89,7 +113,7 @@ class InferenceBackend(TorchScriptBackend):
     def decompositions(
         self, table: dict[Any, Callable[..., Any]], *, training: bool
     ) -> dict[Any, Callable[..., Any]]:
-        """Leave the table as it is, and a graph that will be differentiated to eager.
+        """As ``ts``; a graph that will be differentiated is left to eager.
 
         Called once for each captured graph, before any of it is compiled.
         """
@@ -101,7 +125,7 @@ class InferenceBackend(TorchScriptBackend):
                 remedy="Call it under torch.no_grad(), or train on the ts backend.",
             )
             raise pipeline._StayEager  # noqa: SLF001 - the pipeline's own way to say so
-        return table
+        return super().decompositions(table, training=training)
 
     def lower(
         self,
@@ -109,8 +133,8 @@ class InferenceBackend(TorchScriptBackend):
         example_inputs: Sequence[torch.Tensor],  # noqa: ARG002
         options: Options,  # noqa: ARG002
     ) -> CompiledFn:
-        """As ``ts``, with composite operators where the optimizer looks for those."""
-        writer = _written(graph, composites=True)
+        """As ``ts``, with constants folded, and then the passes for inference."""
+        writer = _written(graph, fold=True)
         writer.jit.optimize_for_inference()
         return _own_outputs(graph, writer.function())
 
@@ -187,19 +211,23 @@ class _Writer:
 
     def operation(self, node: Node) -> None:
         """One call of one overload, every argument in its place."""
-        target: Any = node.target
+        target, args = _turned(node)
         schema = target._schema  # noqa: SLF001 - FX itself reads it so
         inputs, loose = [], False
         for position, argument in enumerate(schema.arguments):
-            if position < len(node.args):
-                given = node.args[position]
+            if position < len(args):
+                given = args[position]
             else:
                 given = node.kwargs.get(argument.name, argument.default_value)
-            number = str(argument.type) == "Tensor" and isinstance(given, (bool, int, float))
-            loose = loose or number
-            inputs.append(
-                self.jit.constant(given) if number else self._value(given, argument.type, target)
-            )
+            if isinstance(given, bool) and schema.name in _FILLS:
+                given = int(given) if _typed(node) else given
+            number = isinstance(given, _NUMBERS)
+            if str(argument.type) == "Tensor" and (number or _sized(given)):
+                # Eager wraps the number; TorchScript has an overload that takes it as it is.
+                loose = True
+                inputs.append(self.jit.constant(given) if number else self._values[given])
+            else:
+                inputs.append(self._value(given, argument.type, target))
         types = [each.type for each in schema.returns]
         found, results = self.jit.call(schema.name, inputs, types)
         wanted = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
@@ -211,7 +239,7 @@ class _Writer:
         self._values[node] = results[0] if len(results) == 1 else results
 
     def composite(self, node: Node) -> bool:
-        """Write a node as the operator that ``optimize_for_inference`` knows, if it is one."""
+        """Write a node as the composite operator that TorchScript optimizes, if it is one."""
         made = _composite(node)
         if made is None:
             return False
@@ -257,7 +285,7 @@ class _Writer:
         return self.jit.constant(convert(given) if convert and given is not None else given)
 
 
-def _written(graph: GraphModule, *, composites: bool = False) -> _Writer:
+def _written(graph: GraphModule, *, fold: bool = False) -> _Writer:
     writer = _Writer()
     for node in graph.graph.nodes:
         if node.op == "placeholder":
@@ -268,10 +296,38 @@ def _written(graph: GraphModule, *, composites: bool = False) -> _Writer:
             writer.returns(node.args[0])
         elif node.target is operator.getitem:
             writer.item(node)
-        elif not (composites and writer.composite(node)):
+        elif not writer.composite(node):
             writer.operation(node)
-    writer.jit.freeze()
+    writer.jit.freeze(fold=fold)
     return writer
+
+
+def _turned(node: Node) -> tuple[Any, list[Any]]:
+    """A node's operator and arguments; ``2 - x`` as what TorchScript has for it."""
+    import torch
+
+    aten = torch.ops.aten
+    target: Any = node.target
+    args: list[Any] = list(node.args)
+    first = len(args) > 1 and isinstance(args[0], _NUMBERS) and hasattr(args[1], "op")
+    if first and target is aten.sub.Tensor:
+        return aten.rsub.Scalar, [args[1], args[0]]
+    if first and (target is aten.mul.Tensor or (target is aten.add.Tensor and not node.kwargs)):
+        return target, [args[1], args[0]]
+    return target, args
+
+
+def _sized(given: Any) -> bool:
+    """Whether an argument is a node for a number: a symbolic size, or what comes of one."""
+    import torch
+
+    kinds = (*_NUMBERS, torch.SymInt, torch.SymFloat, torch.SymBool)
+    return isinstance(getattr(given, "meta", {}).get("val"), kinds)
+
+
+def _typed(node: Node) -> bool:
+    """Whether an operator of ``_FILLS`` knows its dtype without looking at the number."""
+    return bool(node.all_input_nodes) or node.kwargs.get("dtype") is not None
 
 
 def _composite(node: Node) -> tuple[Any, list[Any]] | None:

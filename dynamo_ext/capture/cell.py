@@ -324,7 +324,9 @@ def _function_code(
     function = ast.FunctionDef(_FUNCTION, arguments, body, [], None)
     if "type_params" in ast.FunctionDef._fields:
         function.type_params = []  # type: ignore[attr-defined,unused-ignore]
-    ast.copy_location(function, body[0])
+    # As module code does, which front ends count on when they show the lines around an error.
+    function.lineno = function.end_lineno = 1
+    function.col_offset = function.end_col_offset = 0
     module = ast.fix_missing_locations(ast.Module([function], []))
     outer = compiler(module, filename, "exec")
     inner = next(

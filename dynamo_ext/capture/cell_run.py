@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     from dynamo_ext.capture.tracing import Tracer
 
 
+_ANY = ""  # in the place of a backend's name
+
+
 @dataclass
 class CellState:
     """A program and what its runs so far have left behind.
 
-    ``standing`` holds frames that Dynamo will not look at again although they run eagerly, by
-    backend; ``last_compiler`` is the one that ``run`` reuses.
+    ``standing`` holds frames that Dynamo will not look at again although they run eagerly. Code
+    that it skips it skips for every backend; a frame that compiled to no graph is standing for its
+    own backend alone. ``last_compiler`` is the one that ``run`` reuses.
     """
 
     program: CellProgram
-    standing: dict[str, dict[tuple[str, str, int], FrameEntry]] = field(default_factory=dict)
+    standing: dict[tuple[str, str, int, str], FrameEntry] = field(default_factory=dict)
     last_compiler: RecordedCompiler | None = None
 
     def release(self) -> None:
@@ -81,9 +85,9 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     seconds = time.perf_counter() - started
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
-    standing = state.standing.setdefault(backend, {})
     if mode == "optimize":
-        _keep_standing(standing, run)
+        _keep_standing(state.standing, run, backend)
+    standing = [entry for key, entry in state.standing.items() if key[-1] in {_ANY, backend}]
     facts = RunFacts(
         mode=mode,
         backend=backend,
@@ -94,7 +98,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         interrupted=isinstance(error, KeyboardInterrupt),
         versions=versions,
     )
-    return CellResult(build_report(run, facts, standing.values()), error)
+    return CellResult(build_report(run, facts, standing), error)
 
 
 def _run_segment(
@@ -135,14 +139,17 @@ def _run_plain(statement: PlainStatement, filename: str, namespace: dict[str, An
     exec(code, namespace)  # noqa: S102 - running the user's cell is what this is for
 
 
-def _keep_standing(standing: dict[tuple[str, str, int], FrameEntry], run: Run) -> None:
+def _keep_standing(
+    standing: dict[tuple[str, str, int, str], FrameEntry], run: Run, backend: str
+) -> None:
     for entry in run.compiled:
-        key = (entry.code_name, entry.file, entry.line)
-        graphless = not entry.graphs and (entry.breaks or entry.fallbacks)
-        if entry.outcome in {"skipped", "failed"} or graphless:
-            standing[key] = entry
-        else:
-            standing.pop(key, None)
+        place = (entry.code_name, entry.file, entry.line)
+        standing.pop((*place, _ANY), None)
+        standing.pop((*place, backend), None)
+        if entry.outcome in {"skipped", "failed"}:
+            standing[*place, _ANY] = entry
+        elif not entry.graphs and (entry.breaks or entry.fallbacks):
+            standing[*place, backend] = entry
 
 
 def _one_line(error: BaseException | None) -> str:

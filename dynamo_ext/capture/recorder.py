@@ -7,7 +7,9 @@ Two lifetimes meet here. ``FrameEntry`` and ``GraphEntry`` live as long as Dynam
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import linecache
 import threading
 import time
 import weakref
@@ -278,7 +280,7 @@ def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
     remedy = message.hints[0] if message.hints else _REMEDIES.get(kind, "")
     if message.registry_id == _LIMIT:
         remedy = _REMEDIES["RecompileLimitExceeded"]
-    elif message.registry_id and entry.file == run.cell_file and entry.name == "<module>":
+    elif kind == "Unsupported" and _is_in_loop(entry, metrics, run):
         remedy = _SPLIT
     # The break itself tells the rest.
     known = bool(message.registry_id)
@@ -288,10 +290,24 @@ def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
     )
 
 
+def _is_in_loop(entry: FrameEntry, metrics: Any, run: Run) -> bool:
+    """Whether the cell's own loop is around the line that ended its capture."""
+    if entry.name != "<module>" or metrics.fail_user_frame_filename != run.cell_file:
+        return False
+    source = "".join(linecache.getlines(run.cell_file or ""))
+    with contextlib.suppress(SyntaxError):
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, (ast.For, ast.While)):
+                last = node.end_lineno or node.lineno
+                if node.lineno <= metrics.fail_user_frame_lineno <= last:
+                    return True
+    return False
+
+
 _LIMIT = "gb0039"
 _SPLIT = (
-    "A loop, `with` or `try` around the break keeps it from being split there: put its body into "
-    "a function, which is then compiled by itself."
+    "The loop around it keeps it from being split there: put the loop's body into a function, "
+    "which is then compiled by itself."
 )
 _REMEDIES = {
     "RecompileLimitExceeded": "See Guards for what changes from run to run: keep a changing "
@@ -323,7 +339,8 @@ def note_guard_failure(failure: Any) -> None:
         return
     entry, frame = _compiling.stack[-1]
     # Called once for each compiled version that did not fit, the newest first.
-    if entry.missed:
+    # Another backend's code is no version that could have fitted.
+    if entry.missed or "BACKEND_MATCH" in failure.reason:
         return
     entry.missed = True
     note_misses(run, frame, [failure.reason], prevented=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from dynamo_ext.capture.recorded_compiler import RecordedCompiler
     from dynamo_ext.records import Mode, Report
 
-_last: weakref.ref[Session] | None = None
+_last: Session | None = None
 _last_report: Report | None = None
 _last_compiler: RecordedCompiler | None = None
 
@@ -41,9 +40,8 @@ def last_report() -> Report:
     NoReportError
         When nothing has run yet.
     """
-    session = _last() if _last is not None else None
-    if session is not None:
-        return session.report
+    if _last is not None:
+        return _last.report
     if _last_report is None:
         msg = "Nothing has run under dynamo_ext yet."
         raise NoReportError(msg, "Run a %%dynamo cell or dynamo_ext.optimize(...) first.")
@@ -119,7 +117,7 @@ class Session:
             self._tracer = self._make_tracer()
             if self._mode == "optimize":
                 remember_compiler(self._tracer.compiler)
-        _last = weakref.ref(self)
+        _last = self
         return self._tracer
 
     def __enter__(self) -> Self:

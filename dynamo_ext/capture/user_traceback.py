@@ -7,6 +7,7 @@ replay (``replay``).
 
 from __future__ import annotations
 
+import linecache
 import re
 import sys
 import sysconfig
@@ -62,7 +63,7 @@ def users_traceback(
     for entry in reversed(kept):
         frame, last = entry.tb_frame, entry.tb_lasti
         if original_function(frame.f_code.co_name) != frame.f_code.co_name:
-            frame = _named_frame(frame)
+            frame = _named_frame(frame, entry.tb_lineno)
             last = frame.f_lasti
         rebuilt = types.TracebackType(rebuilt, frame, last, entry.tb_lineno)
     return rebuilt
@@ -110,18 +111,34 @@ def _resumes(code: types.CodeType, outer: types.CodeType) -> bool:
     )
 
 
-def _this_frame() -> types.FrameType:
-    return sys._getframe()  # noqa: SLF001 - a frame object to show, there is no other way
+def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
+    """A frame that shows under the user's function name instead of the resume function's.
+
+    It stands at ``line``, since not every front end asks the traceback for the line.
+    """
+    code = frame.f_code
+    name = original_function(code.co_name)
+    first = 1 if name == "<module>" else _definition(code.co_filename, name, line)
+    lead, gap = "\n" * (first - 1), "\n" * (line - first)
+    outer = compile(f"{lead}def shown():{gap} return {_LOOK}()", code.co_filename, "exec")
+    inner = next(c for c in outer.co_consts if isinstance(c, types.CodeType))
+    inner = inner.replace(co_name=name, co_qualname=name)
+    namespace: dict[str, Any] = {**frame.f_globals, _LOOK: _callers_frame}
+    shown: types.FrameType = types.FunctionType(inner, namespace)()
+    return shown
 
 
-def _named_frame(frame: types.FrameType) -> types.FrameType:
-    """A frame that shows under the user's function name instead of the resume function's."""
-    code = _this_frame.__code__.replace(
-        co_filename=frame.f_code.co_filename,
-        co_name=original_function(frame.f_code.co_name),
-        co_qualname=original_function(frame.f_code.co_name),
-        co_firstlineno=frame.f_code.co_firstlineno,
-    )
-    namespace: dict[str, Any] = {**frame.f_globals, "sys": sys}
-    named: types.FrameType = types.FunctionType(code, namespace)()
-    return named
+def _definition(file: str, name: str, line: int) -> int:
+    """The line of ``def name`` at or above ``line``."""
+    pattern = re.compile(rf"\s*(?:async\s+)?def\s+{re.escape(name)}\b")
+    for number in range(line, 0, -1):
+        if pattern.match(linecache.getline(file, number)):
+            return number
+    return line
+
+
+_LOOK = "__dynamo_ext_look__"
+
+
+def _callers_frame() -> types.FrameType:
+    return sys._getframe(1)  # noqa: SLF001 - a frame object to show, there is no other way

@@ -91,7 +91,7 @@ def place_graph(report: Report, graph: Graph) -> Placement:
 def partition_engine(report: Report, graph: Graph, part: Partition) -> str:
     """Name the engine that ran a partition: ``eager`` if a fallback says that its own gave way."""
     subject = f"{graph.id}:{part.name}"
-    fell = any(f.subject == subject and f.stage in _WHOLE_SUBJECT for f in report.fallbacks)
+    fell = any(f.subject == subject and _took_all(f, graph) for f in report.fallbacks)
     return EAGER if fell or _is_eager(report, graph) else part.engine
 
 
@@ -137,6 +137,12 @@ def _is_inner(fallback: Fallback) -> bool:
     return fallback.stage == "unsupported" and bool(fallback.operator)
 
 
+def _took_all(fallback: Fallback, graph: Graph) -> bool:
+    """Whether its subject ran eagerly in every call; a failed call is one call."""
+    always = fallback.stage == "run" and 0 < graph.calls <= fallback.count
+    return always or fallback.stage in _WHOLE_SUBJECT
+
+
 def _is_eager(report: Report, graph: Graph) -> bool:
     """Whether the graph as a whole gave way to eager."""
     if graph.backend == EAGER:
@@ -148,7 +154,7 @@ def _is_eager(report: Report, graph: Graph) -> bool:
     ):
         return True
     return any(
-        f.stage in _WHOLE_SUBJECT
+        (f.scope != "partition" and _took_all(f, graph))
         or (f.stage == "unsupported" and not f.operator and not graph.partitions)
         for f in _of_graph(report, graph)
     )

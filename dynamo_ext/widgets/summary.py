@@ -57,11 +57,12 @@ def status(report: Report) -> tuple[str, str]:
     gave_way = bool(report.fallbacks) or eager_frames or any(r.prevented for r in report.recompiles)
     verdicts = [
         (_unavailable(report) is not None, "bad", "✗ backend unavailable"),
-        (bool(report.error), "bad", "✗ stopped by an error"),
         (report.interrupted, "part", "◐ interrupted"),
+        (bool(report.error), "bad", "✗ stopped by an error"),
         (not report.graphs, "bad", "✗ no graph"),
         (not covered.graphs, "bad", "✗ nothing ran compiled"),
         (report.backend == EAGER and not gave_way, "good", "✓ captured"),
+        (report.backend == EAGER, "part", "◐ captured in part"),
         (not covered.in_engine, "bad", "✗ all eager"),
         (gave_way or covered.in_engine < covered.total, "part", "◐ partly eager"),
         (bool(report.breaks), "good", "✓ compiled, with breaks"),
@@ -132,10 +133,10 @@ def _what_happened(report: Report) -> str:
     covered, backend = coverage(report), report.backend
     graphs = count(covered.graphs, "graph")
     ended = ""
-    if report.error:
-        ended = f"The code raised {clip(sentence(report.error), _LONGEST)} "
-    elif report.interrupted:
+    if report.interrupted:
         ended = f"Interrupted after {seconds(report.seconds)}; what was recorded is kept. "
+    elif report.error:
+        ended = f"The code raised {clip(sentence(report.error), _LONGEST)} "
     if not report.graphs:
         return ended + _nothing(report)
     if not covered.graphs:
@@ -162,10 +163,14 @@ def _nothing(report: Report) -> str:
             "Nothing was captured: run only reuses compiled code, and none fits this code and "
             "these inputs. Run it once under optimize first."
         )
+    if report.interrupted:
+        return "No graph was captured before."
     reasons = [f.reason for f in report.frames if f.reason]
     why = sentence(clip(reasons[0], _LONGEST)) if reasons else ""
     if not why and not report.error and not report.interrupted:
         why = "Only tensor operations become graphs; check that the code has some."
+    if report.error:
+        return f"Nothing was captured. {why}".rstrip()
     return f"Nothing was captured: all of it ran as ordinary Python. {why}".rstrip()
 
 

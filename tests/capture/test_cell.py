@@ -152,7 +152,7 @@ def test_traced_code_reads_as_module_code() -> None:
     code = codes[0]
     plain = compile(text, "<cell>", "exec")
     assert (code.co_name, code.co_qualname) == ("<module>", "<module>")
-    assert code.co_firstlineno == 3
+    assert code.co_firstlineno == 1
 
     def inner(outer: types.CodeType) -> list[tuple[str, str, int, int]]:
         found = []

@@ -1,0 +1,137 @@
+"""``cudagraphs``: CUDA graphs as torch makes them, their silent skips recorded as fallbacks.
+
+Not verified on a GPU yet. What a graph must be like is checked on fake CUDA tensors.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends import torch_private
+from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.records import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+    from dynamo_ext.backends.journal import Journal
+
+_REMEDY = "Keep the graph on one CUDA device, and change no input in place."
+_UNKNOWN = "torch skipped it at run time without a reason."
+
+
+class CudagraphsBackend:
+    """Takes the captured graph whole; records and replays kernels instead of launching each."""
+
+    name = "cudagraphs"
+    summary = "CUDA graphs: kernels recorded once and replayed together"
+    extra = ""
+    whole_graph = True
+    options: Sequence[OptionSpec] = (
+        OptionSpec(
+            "clone_outputs", default=True, help="copy results, which the next replay overwrites"
+        ),
+        OptionSpec("verify", default=True, help="compare the first call of each graph with eager"),
+    )
+
+    def probe(self) -> Availability:
+        """It needs a CUDA build of torch and a device."""
+        import torch
+
+        if torch.cuda.is_available():
+            return Availability(available=True, version=torch.__version__, device="cuda:0")
+        if torch.version.cuda is None:
+            reason = f"CUDA graphs need CUDA, and torch {torch.__version__} is built without it."
+        else:
+            reason = "CUDA graphs need a CUDA device, and torch sees none."
+        remedy = "Run on a machine with an NVIDIA GPU and a CUDA build of torch."
+        return Availability(available=False, reason=reason, remedy=remedy)
+
+    def supports(self, node: Node) -> Support:  # noqa: ARG002
+        """Whether a graph is fit is a question about all of it: see ``eligible``."""
+        return Support(supported=True)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Hand the graph to torch's backend, and watch its counter of skips."""
+        journal = journals.current()
+        with _Skips(journal), warnings.catch_warnings():
+            # Parts of torch still decorate with what torch itself has deprecated.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            run = torch_private.torch_backend("cudagraphs")(graph, example_inputs)
+        return _Watched(run, journal, clone=bool(options.get("clone_outputs", True)))
+
+
+def eligible(graph: GraphModule, fixed: int = 0) -> Support:
+    """Whether torch would take an ATen graph, its values fake or real, and if not, why.
+
+    Parameters
+    ----------
+    graph
+        An ATen graph with ``meta["val"]``.
+    fixed
+        How many of the first inputs keep their address (parameters), and so may change in place.
+    """
+    reason = torch_private.cudagraph_objection(graph, fixed)
+    return Support(supported=not reason, reason=reason)
+
+
+class _Skips:
+    """Journals each skip that torch counts inside, under the reason that it logs."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._manager = torch_private.cudagraph_reasons()
+
+    def __enter__(self) -> None:
+        self._before = torch_private.cudagraph_skips()
+        self._reasons = self._manager.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._manager.__exit__(None, None, None)
+        skipped = torch_private.cudagraph_skips() - self._before
+        for position in range(skipped):
+            known = position < len(self._reasons)
+            reason = self._reasons[position] if known else _UNKNOWN
+            self._journal.add_fallback(
+                "unsupported",
+                "graph",
+                message=f"No CUDA graph is made: {reason}",
+                remedy=_REMEDY,
+            )
+
+
+class _Watched:
+    """A compiled graph whose skips at run time are journalled and whose outputs are its own."""
+
+    def __init__(self, run: Callable[..., Any], journal: Journal, *, clone: bool) -> None:
+        self._run = run
+        self._journal = journal
+        self._clone = clone
+
+    def __call__(self, *args: Any) -> Any:
+        with _Skips(self._journal):
+            outputs = self._run(*args)
+        return list(_cloned(outputs)) if self._clone else outputs
+
+
+def _cloned(outputs: Sequence[Any]) -> Iterator[Any]:
+    """Copies of CUDA tensors, two for one object only where there were two."""
+    import torch
+
+    made: dict[int, Any] = {}
+    for value in outputs:
+        fresh = isinstance(value, torch.Tensor) and value.is_cuda
+        if fresh and id(value) not in made:
+            made[id(value)] = value.clone()
+        yield made[id(value)] if fresh else value
+
+
+BACKEND = CudagraphsBackend()

@@ -1,0 +1,112 @@
+"""``nvfuser``: lightning-thunder with its nvFuser executor. Not verified on a GPU.
+
+TorchScript's own nvFuser is gone; thunder is the one way to it that is left. Neither has been
+made for the torch versions that this package needs, so the probe is what most will see of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.records import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+_LAST_TORCH = (2, 11)
+"""The newest torch on which lightning-thunder 0.2.6 imports; on 2.13 it does not."""
+
+_PYTHONS = ((3, 10), (3, 12))
+"""Pythons that nvFuser has wheels for."""
+
+_REMEDY = (
+    "It needs an NVIDIA GPU, Python 3.12, torch 2.11 at most, lightning-thunder, and an nvFuser "
+    "built for that torch (wheels: nvfuser-cu128-torch28 and nvfuser-cu128-torch29)."
+)
+
+
+class NvFuserBackend:
+    """Takes the captured graph whole; thunder fuses what nvFuser can run."""
+
+    name = "nvfuser"
+    summary = "NVIDIA nvFuser through lightning-thunder"
+    extra = "nvfuser"
+    whole_graph = True
+    options: Sequence[OptionSpec] = (
+        OptionSpec("verify", default=True, help="compare the first call of each graph with eager"),
+    )
+
+    def probe(self) -> Availability:
+        """Torch, CUDA, Python, thunder and nvFuser must all fit; the reason names what does not."""
+        import torch
+
+        wrong = problems(torch.__version__, sys.version_info[:2], cuda=torch.cuda.is_available())
+        if wrong:
+            return Availability(available=False, reason=" ".join(wrong), remedy=_REMEDY)
+        _executor()
+        version = metadata.version("lightning-thunder")
+        return Availability(available=True, version=version, device="cuda:0")
+
+    def supports(self, node: Node) -> Support:  # noqa: ARG002
+        """Thunder cuts the graph up itself."""
+        return Support(supported=True)
+
+    def lower(
+        self,
+        graph: GraphModule,
+        example_inputs: Sequence[torch.Tensor],
+        options: Options,  # noqa: ARG002
+    ) -> CompiledFn:
+        """Compile with thunder; what it hands on to inductor is journalled with its reason."""
+        compiler = importlib.import_module("thunder.dynamo").ThunderCompiler(
+            executors=[_executor()]
+        )
+        compiled: CompiledFn = compiler(graph, list(example_inputs))
+        journal = journals.current()
+        for info in compiler.subgraph_infos:
+            for reason in getattr(info, "split_reasons", None) or ():
+                text = str(getattr(reason, "info", reason)).strip()
+                journal.add_fallback(
+                    "unsupported", "graph", message=f"Inductor runs a part: {text}"
+                )
+        return compiled
+
+
+def problems(torch_version: str, python: tuple[int, int], *, cuda: bool) -> list[str]:
+    """What keeps nvFuser from running here, one sentence each."""
+    found = []
+    major, minor = (int(part) for part in torch_version.partition("+")[0].split(".")[:2])
+    if (major, minor) > _LAST_TORCH:
+        found.append(f"lightning-thunder does not import on torch {major}.{minor}.")
+    if not cuda:
+        found.append("nvFuser needs a CUDA device, and torch sees none.")
+    if python not in _PYTHONS:
+        found.append(f"nvFuser has no wheel for Python {python[0]}.{python[1]}.")
+    names = {"thunder": "lightning-thunder", "nvfuser": "nvFuser"}
+    missing = [names[name] for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        verb = "are" if len(missing) > 1 else "is"
+        found.append(f"{' and '.join(missing)} {verb} not installed.")
+    return found
+
+
+def _executor() -> Any:
+    executor = importlib.import_module("thunder.extend").get_executor("nvfuser")
+    if executor is None:
+        message = "lightning-thunder has not registered its nvFuser executor."
+        raise RuntimeError(message)
+    return executor
+
+
+BACKEND = NvFuserBackend()

@@ -1,0 +1,89 @@
+"""``cudagraphs`` without a GPU: its probe, which graphs are fit, and how skips are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.utils import counters
+from torch._inductor import cudagraph_utils
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from dynamo_ext.backends import cudagraphs, registry, torch_private
+from dynamo_ext.errors import BackendUnavailableError
+
+needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA is here")
+
+
+def traced(fn: Any, *devices: str) -> Any:
+    with FakeTensorMode():
+        return make_fx(fn)(*(torch.empty(4, 4, device=device) for device in devices))
+
+
+@pytest.mark.parametrize(
+    ("fn", "devices", "fixed", "reason"),
+    [
+        (lambda x: torch.relu(x @ x), ["cuda"], 0, ""),
+        (lambda x: x.add_(1), ["cuda"], 0, "mutated inputs (1 instances)"),
+        (lambda x: x.add_(1), ["cuda"], 1, ""),
+        (lambda x, y: x.sum() + y.sum(), ["cuda", "cpu"], 0, "cpu device (y_1)"),
+        (lambda x, y: (x.sum(), y.sum()), ["cuda:0", "cuda:1"], 0, "multiple devices"),
+        (lambda x: x.sum(), ["cpu"], 0, "cpu device"),
+    ],
+)
+def test_which_graphs_are_fit(fn: Any, devices: list[str], fixed: int, reason: str) -> None:
+    answer = cudagraphs.eligible(traced(fn, *devices), fixed)
+    assert answer.supported is (not reason)
+    assert answer.reason.startswith(reason)
+
+
+def test_reasons_lose_their_prefixes_and_traces() -> None:
+    twice = (
+        "skipping cudagraphs due to skipping cudagraphs due to cpu device (x). Found from : \n F"
+    )
+    assert torch_private.plain_skip(twice) == "cpu device (x)"
+
+
+def test_skips_become_fallbacks(harness: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """Torch's own backend skips every graph on the CPU, so its counter and log are real here."""
+    before = counters["inductor"]["cudagraph_skips"]
+    compiled = harness.compile(lambda x: x.sin() + 1, cudagraphs.BACKEND)
+    x = torch.randn(3)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), x.sin() + 1)
+    assert counters["inductor"]["cudagraph_skips"] == before + 1
+    (fallback,) = harness.journal.fallbacks.values()
+    assert (fallback.stage, fallback.scope, fallback.count) == ("unsupported", "graph", 1)
+    assert "cpu device" in fallback.message
+    assert "skipping" not in fallback.message
+    assert fallback.remedy
+    assert capfd.readouterr() == ("", "")
+
+
+def test_skips_at_run_time_become_fallbacks_too(harness: Any) -> None:
+    def run(x: torch.Tensor) -> list[torch.Tensor]:
+        cudagraph_utils.log_cudagraph_skip_and_bump_counter("skipping cudagraphs due to the moon")
+        return [x]
+
+    watched = cudagraphs._Watched(run, harness.journal, clone=True)
+    assert watched(torch.ones(1))[0].item() == 1
+    watched(torch.ones(1))
+    (fallback,) = harness.journal.fallbacks.values()
+    assert "the moon" in fallback.message
+    assert fallback.count == 2
+
+
+@needs_no_gpu
+def test_without_a_gpu_it_runs_eagerly(harness: Any) -> None:
+    answer = cudagraphs.BACKEND.probe()
+    assert not answer.available
+    assert "CUDA" in answer.reason
+    assert answer.remedy
+    with pytest.raises(BackendUnavailableError, match="CUDA"):
+        registry.compiler("cudagraphs", strict=True)
+    x = torch.randn(3)
+    compiled = harness.compile(torch.sin, registry.compiler("cudagraphs"))
+    torch.testing.assert_close(compiled(x), x.sin())
+    assert harness.stages == ["unavailable"]
