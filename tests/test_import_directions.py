@@ -38,7 +38,7 @@ ENGINES = {
     "onnxruntime": ONNX_FILES,
     "onnxscript": ONNX_FILES,
     "tvm": {"tvm"},
-    "openvino": {"openvino"},
+    "openvino": {"openvino", "openvino_convert"},
     "torch_xla": {"xla"},
     "torch_tensorrt": {"tensorrt"},
     "tensorrt": {"tensorrt"},

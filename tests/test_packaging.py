@@ -51,7 +51,20 @@ def test_what_runs_here_is_what_is_pinned():
 def test_entry_points_are_installed_and_load():
     group = importlib.metadata.entry_points(group="torch_dynamo_backends")
     ours = {entry.name: entry for entry in group if entry.value.startswith("dynamo_ext.")}
-    assert set(ours) == {"dx_eager", "dx_inductor", "dx_onnxrt", "onnxrt"}
+    assert set(ours) == {
+        "dx_eager",
+        "dx_inductor",
+        "dx_onnxrt",
+        "dx_openvino",
+        "dx_aot_eager",
+        "dx_ts",
+        "dx_ofi",
+        "dx_nnc",
+        "dx_cudagraphs",
+        "dx_tensorrt",
+        "dx_nvfuser",
+        "onnxrt",
+    }
     assert all(callable(entry.load()) for entry in ours.values())
 
 

@@ -41,7 +41,7 @@ class NvFuserBackend:
 
     name = "nvfuser"
     summary = "NVIDIA nvFuser through lightning-thunder"
-    extra = "nvfuser"
+    extra = ""
     whole_graph = True
     options: Sequence[OptionSpec] = (
         OptionSpec("verify", default=True, help="compare the first call of each graph with eager"),

@@ -32,7 +32,7 @@ class TensorRtBackend:
 
     name = "tensorrt"
     summary = "NVIDIA TensorRT through torch_tensorrt"
-    extra = "tensorrt"
+    extra = ""
     whole_graph = True
     options: Sequence[OptionSpec] = (
         OptionSpec(
