@@ -122,11 +122,19 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
         if each.line:
             mark = marks.setdefault(_where(each.line), _Mark())
             mark.eager, mark.broken = True, sentence(each.reason)
-    if not report.graphs and report.cell:
+    if report.cell and _own_code_is_eager(report):
         for number, line in _numbered(report.cell):
             if line.strip() and not re.match(r"\s*#", line):
-                marks.setdefault(("", number), _Mark()).eager = True
+                marks.setdefault(("", number), _Mark(eager=True))
     return marks
+
+
+def _own_code_is_eager(report: Report) -> bool:
+    """Whether the cell's own statements were never compiled, whatever they call may have been."""
+    own = [frame for frame in report.frames if frame.in_cell and frame.name == "<module>"]
+    return not report.graphs or (
+        bool(own) and all(frame.outcome in {"skipped", "failed", "eager"} for frame in own)
+    )
 
 
 def _outside(report: Report) -> list[SourceLine]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynamo_ext.records import CodeBlock, SourceLine
+from dynamo_ext.records import CodeBlock, Frame, Graph, Operation, Report, SourceLine
 from dynamo_ext.widgets import breaks, code
 
 
@@ -71,3 +71,19 @@ def test_breaks_give_reason_hints_and_stack(reports, page):
     assert "Called from train.py:12 in step" in read
     assert "→ Move the print out of the compiled code." in breaks.text(reports["mixed"])
     assert breaks.html(reports["clean"]) == breaks.text(reports["clean"]) == ""
+
+
+def test_a_skipped_cell_is_eager_on_every_line_though_it_calls_compiled_code() -> None:
+    source = "# %%dynamo\nfor i in range(3):\n    y = f(x)"
+    cell = CodeBlock("Cell In[2]", "cell", 1, source)
+    inside = SourceLine("other", 4, "f", "return x + 1")
+    operation = Operation("call_function", "add", "operator.add", "x, 1", "", line=inside)
+    graph = Graph("g0", "1/0", "onnxrt", (operation,), "", 0.1, True, 3, 0.01)
+    frames = (
+        Frame("0/0", "<module>", "cell", 2, "skipped", in_cell=True),
+        Frame("1/0", "f", "other", 3, "compiled", ("g0",)),
+    )
+    report = Report("optimize", "onnxrt", "", cell, 1.0, 0.1, frames=frames, graphs=(graph,))
+    lines = code.text(report).splitlines()
+    assert [line for line in lines if "eager │ for i" in line or "eager │     y = f(x)" in line]
+    assert sum("eager │" in line for line in lines) == 2
