@@ -21,7 +21,7 @@ _TRUTH = re.compile(r" == (?P<value>True|False)$")
 _COMPARED = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+?)$")
 _BARE = re.compile(r"^(?P<name>[^\W\d]\w*)(?=$|[.\[])")
 _LENGTH = re.compile(r"^len\((?P<source>[LG]\[.+?)\) == (?P<expected>\d+)$")
-_COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
+TORCH_COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
 _QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
 
 
@@ -81,7 +81,7 @@ def _record(
 
 def in_words(kind: str, subject: str, code: tuple[str, ...]) -> str:
     """The condition as a sentence; torch's own text where no sentence is known for it."""
-    first = _COMMENT.sub("", code[0]) if code else ""
+    first = TORCH_COMMENT.sub("", code[0]) if code else ""
     compared = _COMPARED.match(first)
     if kind in {"EQUALS_MATCH", "CONSTANT_MATCH"} and compared:
         return f"`{subject}` must stay {compared['expected']}"

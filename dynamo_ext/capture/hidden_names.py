@@ -27,7 +27,7 @@ class HiddenNames:
         self._namespace = namespace
         self._ours: set[str] = set()
         # Python empties the builtins before the last compiled code dies, which then misses them.
-        atexit.register(self._leave_builtins)
+        atexit.register(self.forget)
 
     @contextlib.contextmanager
     def watching(self, namespace: dict[str, Any]) -> Iterator[None]:
@@ -54,19 +54,16 @@ class HiddenNames:
             self._ours &= self._namespace.keys()
             self._move(self._namespace, waiting)
 
-    def _leave_builtins(self) -> None:
+    def forget(self) -> None:
+        """Take the names out of Python's builtins, once no compiled code is left to need them."""
         self._ours &= builtins.__dict__.keys()
         self._move(builtins.__dict__, {})
         self._ours.clear()
 
-    def forget(self) -> None:
-        """Take the names out of Python's builtins, once no compiled code is left to need them."""
-        self._leave_builtins()
-
     def close(self) -> None:
         """``forget``, for good."""
-        self._leave_builtins()
-        atexit.unregister(self._leave_builtins)
+        self.forget()
+        atexit.unregister(self.forget)
 
     def _move(self, source: dict[str, Any], target: dict[str, Any]) -> None:
         for name in self._ours:

@@ -11,7 +11,7 @@ import re
 from collections import ChainMap
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.capture.guard_record import readable_source, root_variable
+from dynamo_ext.capture.guard_record import TORCH_COMMENT, readable_source, root_variable
 from dynamo_ext.capture.source_lines import from_trace_text, users_line
 from dynamo_ext.records import Recompile, SourceLine
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _PREFIX = re.compile(r"^\s*-?\s*\[?\d+/\d+\]?:\s*")
-_COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
 _EXPECTED = re.compile(r"expected (?P<expected>.+?),? actual (?P<actual>.+?)(?=$|\s{2,}|\.$)")
 _GRAD = re.compile(r"expected requires_grad=(?P<expected>[01])")
 _QUOTED = re.compile(r"tensor '(?P<source>.+?)'(?= |$)")
@@ -58,7 +57,7 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
     cell_file
         The file name of the cell that ran.
     """
-    text = _COMMENT.sub("", _PREFIX.sub("", reason.strip().splitlines()[0])).strip()
+    text = TORCH_COMMENT.sub("", _PREFIX.sub("", reason.strip().splitlines()[0])).strip()
     source, expected, actual = _facts(text, scopes)
     named = _NAMED.search(text)
     source = source or (named.group() if named else "")

@@ -87,9 +87,8 @@ class Calls:
 class Run:
     """What happened between two moments, on one thread and those it starts (autograd's)."""
 
-    def __init__(self, *, cell_file: str | None = None, keep: bool = False) -> None:
+    def __init__(self, *, cell_file: str | None = None) -> None:
         self.cell_file = cell_file
-        self.keep = keep
         self.calls: dict[GraphEntry, Calls] = {}
         self.compiled: list[FrameEntry] = []
         self.recompiles: dict[tuple[str, ...], Recompile] = {}

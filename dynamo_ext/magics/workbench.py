@@ -171,9 +171,7 @@ class Workbench:
 
     def reset_command(self) -> None:
         """``%dynamo reset``."""
-        self._programs.clear()
-        self._tracers.clear()
-        torch_private.forget_everything()
+        self._forget_compiled()
         self._names.forget()
         self.default = DEFAULT_BACKEND
         print("Everything compiled is forgotten; the default backend is inductor.")  # noqa: T201
@@ -190,11 +188,14 @@ class Workbench:
 
     def close(self) -> None:
         """Let go of everything compiled for this shell's cells."""
+        self._forget_compiled()
+        self._names.close()
+
+    def _forget_compiled(self) -> None:
         self._programs.clear()
         self._tracers.clear()
-        # Functions of the notebook may have compiled versions too, which need the names.
+        # Functions of the notebook may have compiled versions too, which need the hidden names.
         torch_private.forget_everything()
-        self._names.close()
 
 
 def _described(backend: str) -> list[Any]:
