@@ -18,10 +18,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests lab notebooks format clean
+.PHONY: help demo test lint tests lab notebooks sweep models callcost test-gpu format clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 # Made anew whenever the project's dependencies or their pins change.
 $(STAMP): pyproject.toml constraints.txt
@@ -48,6 +48,18 @@ lab: $(STAMP) ## JupyterLab on the notebooks
 
 notebooks: $(STAMP) ## execute the notebooks and store their outputs, without widget state
 	$(BIN)/python notebooks/execute.py --in-place notebooks/*.ipynb
+
+sweep: $(STAMP) ## torch's own operator samples through every engine; writes docs/operators.md
+	$(BIN)/python -m benchmarks.operators --write docs/operators.md
+
+models: $(STAMP) ## the model zoo through every CPU engine; writes docs/models.md
+	$(BIN)/python -m benchmarks.models --write docs/models.md
+
+callcost: $(STAMP) ## what one call of a tiny graph costs, by backend; writes docs/call-cost.md
+	$(BIN)/python -m benchmarks.call_cost --write docs/call-cost.md
+
+test-gpu: $(STAMP) ## the tests that need a CUDA device
+	$(BIN)/python -m pytest tests/gpu $(ARGS)
 
 format: $(STAMP) ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .

@@ -31,22 +31,25 @@ ROOMS_OF = {
 FRONT_END = {"IPython", "ipywidgets", "ipykernel", "traitlets", "matplotlib"}
 FRONT_END_ROOMS = {"magics", "widgets"}
 # An engine's package, and the files of backends/ that are that engine's.
-ONNX_FILES = {"onnxrt", "onnx_convert", "onnx_session"}
+TF_FILES = {"onnx2tf", "tf_operators", "tf_session"}
+ONNX_FILES = {"onnxrt", "onnx_convert", "onnx_session", *TF_FILES}
+TVM_FILES = {"tvm", "tvm_convert", "tvm_operators", "tvm_schedule", "tvm_session", "tvm_tune"}
+XLA_FILES = {"xla", "xla_lowerings", "xla_session"}
 ENGINES = {
     "onnx": ONNX_FILES,
     "onnx_ir": ONNX_FILES,
     "onnxruntime": ONNX_FILES,
     "onnxscript": ONNX_FILES,
-    "tvm": {"tvm"},
+    "tvm": TVM_FILES,
+    "xgboost": TVM_FILES,
+    "jax": XLA_FILES,
+    "torchax": XLA_FILES,
     "openvino": {"openvino", "openvino_convert"},
-    "torch_xla": {"xla"},
     "torch_tensorrt": {"tensorrt"},
     "tensorrt": {"tensorrt"},
     "thunder": {"nvfuser"},
     "nvfuser": {"nvfuser"},
-    "onnx2tf": {"onnx2tf"},
-    "tensorflow": {"onnx2tf"},
-    "ai_edge_litert": {"onnx2tf"},
+    "tensorflow": TF_FILES,
 }
 
 

@@ -1,0 +1,1 @@
+"""Measurements of dynamo_ext and of the engines behind it; each module is a command."""
