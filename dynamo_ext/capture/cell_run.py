@@ -17,7 +17,7 @@ from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.records import CodeBlock, Mode, Report
 
 if TYPE_CHECKING:
-    from dynamo_ext.capture.cell import CellProgram, PlainStatement, Segment
+    from dynamo_ext.capture.cell import CellProgram, PlainStatement
     from dynamo_ext.capture.hidden_names import HiddenNames
     from dynamo_ext.capture.recorded_compiler import RecordedCompiler
     from dynamo_ext.capture.tracing import Tracer
@@ -78,8 +78,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     started = time.perf_counter()
     try:
         with recording(run), tracer.surroundings():
-            for segment in program.segments:
-                _run_segment(segment, program.filename, namespace, tracer, names)
+            run_traced(program, namespace, tracer, names)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
     seconds = time.perf_counter() - started
@@ -101,29 +100,43 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     return CellResult(build_report(run, facts, standing), error)
 
 
-def _run_segment(
-    segment: Segment,
-    filename: str,
+def run_traced(
+    program: CellProgram,
     namespace: dict[str, Any],
     tracer: Tracer,
     names: HiddenNames,
+    region: int | None = None,
 ) -> None:
-    code = segment.traced
-    if code is None or not reaches_tensors(code, namespace):
+    """Run every segment under Dynamo, with no record of it.
+
+    ``region`` keeps the compiled code apart (``torch_private.new_region``).
+    """
+    for segment in program.segments:
+        code = segment.traced
+        if code is None or not reaches_tensors(code, namespace):
+            for statement in segment.plain:
+                _run_plain(statement, program.filename, namespace)
+            continue
+        torch_private.always_trace(code)
+        function = types.FunctionType(code, namespace)
+        with names.present():
+            value = _call(tracer, function, region)
+        if segment.displays:
+            sys.displayhook(value)
+
+
+def run_plainly(program: CellProgram, namespace: dict[str, Any]) -> None:
+    """Run every statement as a plain cell does."""
+    for segment in program.segments:
         for statement in segment.plain:
-            _run_plain(statement, filename, namespace)
-        return
-    torch_private.always_trace(code)
-    function = types.FunctionType(code, namespace)
-    with names.present():
-        value = _call(tracer, function)
-    if segment.displays:
-        sys.displayhook(value)
+            _run_plain(statement, program.filename, namespace)
 
 
-def _call(tracer: Tracer, function: types.FunctionType) -> Any:
+def _call(tracer: Tracer, function: types.FunctionType, region: int | None) -> Any:
     try:
-        return torch_private.call_under(tracer.callback, function)
+        if region is None:
+            return torch_private.call_under(tracer.callback, function)
+        return torch_private.call_in_region(region, tracer.callback, function)
     except Exception as error:
         untouched = failed_before_effects(error.__traceback__)
         if untouched is None:

@@ -151,3 +151,9 @@ def recorded(
     if known is None or known.compiler is not compiler:
         known = _recorded_compilers[key] = RecordedCompiler(compiler, name)
     return known
+
+
+def forget_recorded(compiler: CompilerFn) -> None:
+    """Let go of a compiler that nothing will be compiled with again."""
+    for key in [k for k, known in _recorded_compilers.items() if known.compiler is compiler]:
+        del _recorded_compilers[key]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 
 from dynamo_ext.backends import registry
+from dynamo_ext.backends.users import is_backend
 from dynamo_ext.capture import recorder, torch_private
 from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.capture.tracing import Tracer, optimizing, reusing
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import types
     from collections.abc import Callable, Mapping
 
+    from dynamo_ext.backends.base import Backend
     from dynamo_ext.capture.recorded_compiler import RecordedCompiler
     from dynamo_ext.records import Mode, Report
 
@@ -183,7 +185,7 @@ class Session:
 
 
 def optimize(
-    backend: str | Callable[..., Any] = "inductor",
+    backend: str | Backend | Callable[..., Any] = "inductor",
     *,
     dynamic: bool | None = None,
     fullgraph: bool = False,
@@ -195,7 +197,8 @@ def optimize(
     Parameters
     ----------
     backend
-        A name of ours, any backend registered with torch, or a compiler function
+        A name of ours, of your own (``register_backend``) or of torch's; a backend object (see
+        ``dynamo_ext.Backend``); or a compiler function
         ``(torch.fx.GraphModule, example_inputs) -> callable``.
     dynamic
         ``True`` for symbolic sizes from the start, ``False`` for none, ``None`` for torch's way:
@@ -209,14 +212,17 @@ def optimize(
 
     Raises
     ------
-    UnknownBackendError, OptionError
+    UnknownBackendError, InvalidBackendError, OptionError
         At once, before anything runs.
     BackendUnavailableError
         With ``strict``.
     """
-    if not isinstance(backend, str) and not callable(backend):
+    if not (isinstance(backend, str) or callable(backend) or is_backend(backend)):
         msg = f"A {type(backend).__name__} is no backend."
-        remedy = "Give a name or a function (GraphModule, example_inputs) -> callable."
+        remedy = (
+            "Give a name, a dynamo_ext.Backend, or a function "
+            "(GraphModule, example_inputs) -> callable."
+        )
         raise OptionError(msg, remedy)
     compiler = registry.compiler(backend, options, strict=strict)
     name = getattr(compiler, "name", str(backend))

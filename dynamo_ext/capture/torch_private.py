@@ -428,3 +428,35 @@ def unmark_static(tensors: Sequence[weakref.ref[Any]]) -> None:
         value = reference()
         if value is not None:
             vars(value).pop("_dynamo_static_input_type", None)
+
+
+def new_region() -> int:
+    """A number for compiled code that is kept apart from all other code's.
+
+    From 2.13 on Dynamo's cache has regions (``torch.compile(isolate_recompiles=True)``): several
+    backends on one function do not share its recompile limit.
+    """
+    return int(next(eval_frame._next_isolate_recompiles_id))
+
+
+def call_in_region(
+    region: int, callback: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    """``call_under`` with the compiled code of one region."""
+    former = eval_frame.set_eval_frame_isolate_recompiles_id(region)
+    prior = eval_frame.set_eval_frame(callback)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        eval_frame.set_eval_frame(prior)
+        eval_frame.set_eval_frame_isolate_recompiles_id(former)
+
+
+def forget_region(code: types.CodeType, region: int) -> None:
+    """Drop what a region holds for ``code``, and leave what others hold."""
+    for entry in eval_frame._get_cache_entries_for_region(code, region):
+        state: Any = getattr(entry.guard_manager, "extra_state", None)
+        if state is not None:
+            state.invalidate(
+                entry, torch._dynamo.guards.DeletedGuardManagerWrapper("It was let go.")
+            )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.capture import recorder, torch_private
-from dynamo_ext.capture.recorded_compiler import RecordedCompiler, recorded
+from dynamo_ext.capture.recorded_compiler import RecordedCompiler, forget_recorded, recorded
 from dynamo_ext.capture.reuse_listener import ReuseListener
 
 if TYPE_CHECKING:
@@ -52,3 +52,8 @@ def reusing(compiler: RecordedCompiler | None) -> Tracer:
     """Reuse only: what ``compiler`` compiled is used, and nothing is compiled, ever."""
     torch_private.check()
     return Tracer(ReuseListener(compiler), compiler, contextlib.nullcontext)
+
+
+def forget(compiler: CompilerFn) -> None:
+    """Let go of a compiler that was made for one purpose (a comparison)."""
+    forget_recorded(compiler)

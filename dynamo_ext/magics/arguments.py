@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 MODES = ("optimize", "run")
+COMPARE = "compare"
 COMMANDS = ("backends", "report", "reset", "use")
 FLAGS = {
     "-b": "backend: a name, or a compiler function of yours",
@@ -54,20 +55,16 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
     if parsed.dynamic and parsed.static:
         msg = "--dynamic and --static contradict each other."
         raise OptionError(msg, "Give one of them, or none for torch's own choice.")
-    output = parsed.output
-    if output is not None and (not output.isidentifier() or keyword.iskeyword(output)):
-        msg = f"-o {output} is not a name that a variable can have."
-        raise OptionError(msg, "Give a Python name, as in -o report.")
     dynamic = True if parsed.dynamic else False if parsed.static else None
     return CellArguments(
         parsed.mode or "optimize",
         unquoted(parsed.backend) if parsed.backend else None,
         dynamic,
         bool(parsed.fullgraph),
-        output,
+        check_name(parsed.output),
         bool(parsed.quiet),
         bool(parsed.strict),
-        tuple(_pair(text) for text in parsed.opt or ()),
+        tuple(key_and_value(text) for text in parsed.opt or ()),
     )
 
 
@@ -78,7 +75,28 @@ def unquoted(text: str) -> str:
     return text
 
 
-def _pair(text: str) -> tuple[str, str]:
+def check_name(output: str | None) -> str | None:
+    """The ``-o`` name, if a variable can have it.
+
+    Raises
+    ------
+    OptionError
+        Where none can.
+    """
+    if output is not None and (not output.isidentifier() or keyword.iskeyword(output)):
+        msg = f"-o {output} is not a name that a variable can have."
+        raise OptionError(msg, "Give a Python name, as in -o report.")
+    return output
+
+
+def key_and_value(text: str) -> tuple[str, str]:
+    """``--opt KEY=VALUE`` as a pair.
+
+    Raises
+    ------
+    OptionError
+        Where it is none.
+    """
     key, equals, value = unquoted(text).partition("=")
     if not equals or not key.strip():
         msg = f"--opt {text} is not KEY=VALUE."
@@ -92,8 +110,9 @@ def check_output_name(name: str | None, namespace: dict[str, Any], stored: Colle
     Raises
     ------
     OptionError
-        Where the cell itself assigns the name, or it holds anything but a report.
+        Where the cell itself assigns the name, or it holds anything but a report or comparison.
     """
+    from dynamo_ext.comparing import ComparisonResult
     from dynamo_ext.records import Report
 
     if name is None:
@@ -101,7 +120,7 @@ def check_output_name(name: str | None, namespace: dict[str, Any], stored: Colle
     if name in stored:
         msg = f"-o {name}: the cell itself assigns {name}."
         raise OptionError(msg, "Choose another name for the report.")
-    if name in namespace and not isinstance(namespace[name], Report):
+    if name in namespace and not isinstance(namespace[name], (Report, ComparisonResult)):
         kind = type(namespace[name]).__name__
         msg = f"-o {name} would overwrite your variable {name} (a {kind})."
         raise OptionError(msg, "Choose another name for the report.")

@@ -14,7 +14,7 @@ from dynamo_ext.capture.hidden_names import HiddenNames
 from dynamo_ext.capture.programs import ProgramCache
 from dynamo_ext.capture.recorded_compiler import recorded
 from dynamo_ext.capture.user_traceback import trim_tracebacks
-from dynamo_ext.errors import CellError, UnknownBackendError
+from dynamo_ext.errors import CellError, DynamoExtError, UnknownBackendError
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
 from dynamo_ext.magics.backend_choice import choose
 from dynamo_ext.magics.cell_text import CellText, read_cell
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from dynamo_ext.backends.base import CompilerFn
+    from dynamo_ext.capture.cell import CellProgram
     from dynamo_ext.capture.tracing import Tracer
+    from dynamo_ext.magics.compare_arguments import CompareArguments
     from dynamo_ext.records import Report
 
 DEFAULT_BACKEND = "inductor"
@@ -74,16 +76,16 @@ class Workbench:
             raise result.error
 
     def _find(self, text: CellText) -> CellState:
-        def build() -> Any:
-            return build_program(
-                text.source,
-                text.register(),
-                cast("Any", self._shell.compile),
-                interactivity=text.interactivity,
-                transform=self._shell.transform_ast,
-            )
+        return self._programs.find(text.key, text.cell_id, lambda: self._build(text))
 
-        return self._programs.find(text.key, text.cell_id, build)
+    def _build(self, text: CellText) -> CellProgram:
+        return build_program(
+            text.source,
+            text.register(),
+            cast("Any", self._shell.compile),
+            interactivity=cast("Any", text.interactivity),
+            transform=self._shell.transform_ast,
+        )
 
     def _tracer(self, arguments: CellArguments, state: CellState) -> Tracer:
         options = dict(arguments.options)
@@ -113,6 +115,37 @@ class Workbench:
             known = self._tracers[key] = (compiler, tracer)
         session.remember_compiler(known[1].compiler)
         return known[1]
+
+    def compare_cell(self, line: str, body: str, arguments: CompareArguments) -> None:
+        """Measure one cell on several backends; raise what the cell itself raises."""
+        from dynamo_ext.magics.compare_cell import compare_cell
+        from dynamo_ext.widgets.comparison import display_comparison
+
+        if not body.strip():
+            msg = "There is no code in this cell."
+            raise CellError(msg, "Put the code to measure under the %%dynamo compare line.")
+        try:
+            text = read_cell(self._shell, line, body)
+            program = self._build(text)
+        except SyntaxError as error:
+            self._show_syntax_error(error)
+            return
+        check_output_name(arguments.output, self._shell.user_ns, program.stored_names)
+        text.name_for_tracebacks(program.filename)
+        try:
+            result = compare_cell(self._shell, text, program, self._names, arguments)
+        except Exception as error:
+            if isinstance(error, (UsageError, DynamoExtError)):
+                raise
+            if not self._show_error(error, program.filename):
+                raise
+            return
+        if arguments.output is not None:
+            self._shell.user_ns[arguments.output] = result
+        if not arguments.quiet:
+            display_comparison(result.record, use=self.use)
+        if result.record.interrupted:
+            raise _interrupt()
 
     def _show_syntax_error(self, error: SyntaxError) -> None:
         """Show it and fail the cell as a plain cell does, with none of our frames around it."""
@@ -178,13 +211,18 @@ class Workbench:
 
     def use_command(self, backend: str) -> None:
         """``%dynamo use BACKEND``."""
+        print(self.use(backend))  # noqa: T201 - a magic's answer goes to stdout
+
+    def use(self, backend: str) -> str:
+        """Make a backend the default for later cells; what to tell the user."""
         compiler = choose(backend, self._shell.user_ns, {}, strict=False)
         self.default = backend
-        known = [i for i in _described(backend) if not i.availability.available]
-        print(f"%%dynamo cells now use {getattr(compiler, 'name', backend)}.")  # noqa: T201
-        for info in known:
+        said = [f"%%dynamo cells now use {getattr(compiler, 'name', backend)}."]
+        for info in _described(backend):
             lack = info.availability
-            print(f"It is not available: {lack.reason} {lack.remedy}".rstrip())  # noqa: T201
+            if not lack.available:
+                said.append(f"It is not available: {lack.reason} {lack.remedy}".rstrip())
+        return "\n".join(said)
 
     def close(self) -> None:
         """Let go of everything compiled for this shell's cells."""
@@ -196,6 +234,14 @@ class Workbench:
         self._tracers.clear()
         # Functions of the notebook may have compiled versions too, which need the hidden names.
         torch_private.forget_everything()
+
+
+def _interrupt() -> KeyboardInterrupt:
+    """An interrupt that stops "Run All" and shows none of our frames."""
+    error = KeyboardInterrupt("the comparison is partial")
+    said = ["KeyboardInterrupt: the comparison shown above is partial."]
+    error._render_traceback_ = lambda: said  # type: ignore[attr-defined]
+    return error
 
 
 def _described(backend: str) -> list[Any]:

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dynamo_ext.placement import EAGER, place_graph
 from dynamo_ext.widgets import breaks, markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element
-from dynamo_ext.widgets.placement import EAGER, place_graph
 from dynamo_ext.widgets.style import hue
 from dynamo_ext.widgets.wording import clip, place, printable, sentence
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dynamo_ext.placement import EAGER, Placement
 from dynamo_ext.widgets.layout import BOX_HEIGHT, BOX_WIDTH, arrange
 from dynamo_ext.widgets.markup import EMPTY, Html, element
-from dynamo_ext.widgets.placement import EAGER, Placement
 from dynamo_ext.widgets.style import hue
 from dynamo_ext.widgets.wording import clip, count
 

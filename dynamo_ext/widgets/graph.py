@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo_ext.placement import Placement, partition_engine, place_graph
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.drawing import colours, is_parameter, result
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, unbroken
-from dynamo_ext.widgets.placement import Placement, partition_engine, place_graph
 from dynamo_ext.widgets.wording import clip, count, place, seconds, sentence
 
 if TYPE_CHECKING:

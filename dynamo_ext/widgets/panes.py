@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from dynamo_ext.placement import place_graph
 from dynamo_ext.widgets import bytecode, code, fallbacks, graph, guards, markup, summary, timing
 from dynamo_ext.widgets.drawing import MOST, colours, matches, select, svg
 from dynamo_ext.widgets.markup import EMPTY, Html, element
-from dynamo_ext.widgets.placement import place_graph
 from dynamo_ext.widgets.wording import clip, count
 
 if TYPE_CHECKING:

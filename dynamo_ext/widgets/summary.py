@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamo_ext.placement import EAGER, Coverage, coverage
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import Html, element, prose
-from dynamo_ext.widgets.placement import EAGER, place_graph
 from dynamo_ext.widgets.wording import (
     clip,
     count,
@@ -28,26 +27,12 @@ TITLE = "Summary"
 _LONGEST = 400
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """Operations of the graphs that were called, and how many of them the backend ran."""
-
-    total: int
-    in_engine: int
-    graphs: int
-
-    @property
-    def words(self) -> str:
-        """``all 14 operations`` or ``12 of 14 operations``."""
-        if self.total == self.in_engine:
-            return f"all {count(self.total, 'operation')}" if self.total > 1 else "its 1 operation"
-        return f"{self.in_engine:,} of {count(self.total, 'operation')}"
-
-
-def coverage(report: Report) -> Coverage:
-    """Count what ran where over the graphs that were called in this run."""
-    called = [place_graph(report, graph) for graph in report.graphs if graph.calls]
-    return Coverage(sum(p.total for p in called), sum(p.in_engine for p in called), len(called))
+def covered_words(covered: Coverage) -> str:
+    """``all 14 operations`` or ``12 of 14 operations``."""
+    if covered.total == covered.in_engine:
+        total = covered.total
+        return f"all {count(total, 'operation')}" if total > 1 else "its 1 operation"
+    return f"{covered.in_engine:,} of {count(covered.total, 'operation')}"
 
 
 def status(report: Report) -> tuple[str, str]:
@@ -124,7 +109,7 @@ def _gone(report: Report, fallback: Fallback) -> str:
     covered = coverage(report)
     lead = f"{report.backend} is not available here, so {ran} ran eagerly."
     if covered.in_engine:
-        lead = f"A backend is not available here: only {covered.words} ran compiled."
+        lead = f"A backend is not available here: only {covered_words(covered)} ran compiled."
     message = clip(sentence(fallback.message), _LONGEST)
     return " ".join(filter(None, [lead, message, _remedy(fallback)]))
 
@@ -153,7 +138,7 @@ def _what_happened(report: Report) -> str:
     left = covered.total - covered.in_engine
     rest = f"; {left:,} ran eagerly" if left else ""
     where = " where it ran" if any(r.prevented for r in report.recompiles) else ""
-    return f"{ended}{backend} ran {covered.words} in {graphs}{where}{rest}."
+    return f"{ended}{backend} ran {covered_words(covered)} in {graphs}{where}{rest}."
 
 
 def _nothing(report: Report) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo_ext.placement import place_graph
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import Html, element
-from dynamo_ext.widgets.placement import place_graph
 from dynamo_ext.widgets.wording import clip, seconds
 
 if TYPE_CHECKING:

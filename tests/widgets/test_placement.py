@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from dynamo_ext.records import Fallback
-from dynamo_ext.widgets.placement import EAGER, operator, place_graph
+from dynamo_ext.placement import EAGER, operator, place_graph
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,21 @@ def place_graph(report: Report, graph: Graph) -> Placement:
     return Placement(shares, names)
 
 
+@dataclass(frozen=True)
+class Coverage:
+    """Operations of the graphs that were called, and how many of them the backend ran."""
+
+    total: int
+    in_engine: int
+    graphs: int
+
+
+def coverage(report: Report) -> Coverage:
+    """Count what ran where over the graphs that were called in this run."""
+    called = [place_graph(report, graph) for graph in report.graphs if graph.calls]
+    return Coverage(sum(p.total for p in called), sum(p.in_engine for p in called), len(called))
+
+
 def partition_engine(report: Report, graph: Graph, part: Partition) -> str:
     """Name the engine that ran a partition: ``eager`` if a fallback says that its own gave way."""
     subject = f"{graph.id}:{part.name}"

@@ -1,0 +1,248 @@
+"""``dynamo_ext.compare``: several backends on a function or module, outside of a notebook too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.comparison import CandidateResult, Comparison
+from dynamo_ext.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Executor
+
+    import pandas as pd
+
+    from dynamo_ext.measure.candidates import Backends
+
+DTYPES = ("float16", "bfloat16")
+
+
+class ComparisonResult:
+    """A comparison that can be shown, saved and read on.
+
+    Parameters
+    ----------
+    record
+        What was measured.
+
+    Attributes
+    ----------
+    record
+        The frozen ``dynamo_ext.comparison.Comparison``: every sample, interval and error.
+    """
+
+    def __init__(self, record: Comparison) -> None:
+        self.record = record
+
+    def __repr__(self) -> str:
+        from dynamo_ext.widgets import comparison
+
+        return comparison.text(self.record)
+
+    def _repr_mimebundle_(self, **_kwargs: object) -> dict[str, Any]:
+        from dynamo_ext.widgets import comparison
+
+        return dict(comparison.mimebundle(self.record))
+
+    @property
+    def best(self) -> CandidateResult | None:
+        """The fastest candidate that is right and faster than the baseline, if there is one."""
+        return self.record.best
+
+    def __getitem__(self, name: str) -> CandidateResult:
+        """One candidate's row.
+
+        Raises
+        ------
+        KeyError
+            Where no candidate has the name.
+        """
+        for each in self.record.candidates:
+            if each.name == name:
+                return each
+        raise KeyError(name)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row a candidate; seconds, bytes, ratios (needs pandas).
+
+        Raises
+        ------
+        OptionError
+            Where pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            message = "to_dataframe needs pandas, which is not installed."
+            raise OptionError(message, "pip install pandas") from None
+        rows = [_row(self.record, each) for each in self.record.candidates]
+        return pd.DataFrame(rows).set_index("name")
+
+    def to_json(self) -> str:
+        """The whole record, every sample included; ``load`` reads it back."""
+        return json.dumps(self.record.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> ComparisonResult:
+        """A comparison that ``save`` wrote as JSON.
+
+        Raises
+        ------
+        RecordFormatError
+            Where the file holds no comparison of this version.
+        """
+        return cls(Comparison.from_dict(json.loads(Path(path).read_text(encoding="utf-8"))))
+
+    def save(self, path: str | Path) -> Path:
+        """Write ``.html`` (a page of its own, readable offline), ``.json``, ``.csv`` or ``.txt``.
+
+        Raises
+        ------
+        OptionError
+            For another ending.
+        """
+        from dynamo_ext.widgets import comparison
+
+        target = Path(path)
+        forms: dict[str, Callable[[], str]] = {
+            ".html": lambda: comparison.page(self.record),
+            ".json": self.to_json,
+            ".csv": lambda: self.to_dataframe().to_csv(),
+            ".txt": lambda: comparison.text(self.record),
+        }
+        if target.suffix not in forms:
+            message = f"A comparison cannot be saved as {target.suffix or 'a file without ending'}."
+            raise OptionError(message, f"Use {', '.join(forms)}.")
+        target.write_text(forms[target.suffix](), encoding="utf-8")
+        return target
+
+
+def _row(record: Comparison, each: CandidateResult) -> dict[str, Any]:
+    speedup, timing = each.speedup, each.timing
+    error = each.accuracy[0] if each.accuracy else None
+    return {
+        "name": each.name,
+        "verdict": record.verdict(each),
+        "median_seconds": timing.median if timing else None,
+        "speedup": speedup.ratio if speedup else None,
+        "speedup_low": speedup.low if speedup else None,
+        "speedup_high": speedup.high if speedup else None,
+        "p_value": speedup.p_value if speedup else None,
+        "first_call_seconds": each.first_call_seconds,
+        "compile_seconds": each.compile_seconds,
+        "break_even_calls": record.break_even(each),
+        "peak_bytes": each.peak_bytes,
+        "operations": each.operations,
+        "in_engine": each.in_engine,
+        "graphs": each.graphs,
+        "breaks": each.breaks,
+        "fallbacks": each.fallbacks,
+        "max_abs_error": error.max_abs if error else None,
+        "max_rel_error": error.max_rel if error else None,
+        "cosine": error.cosine if error else None,
+        "reason": each.reason,
+    }
+
+
+def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
+    target: Callable[..., Any],
+    args: Sequence[Any] = (),
+    backends: Backends = "inductor,onnxrt,openvino",
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    rounds: int | None = None,
+    budget: float = 30.0,
+    baseline: str = "eager",
+    fp64: bool = False,
+    dtype: str | None = None,
+    train: bool = False,
+    per_graph: bool = False,
+    isolate: bool = False,
+    executor: Executor | None = None,
+    options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> ComparisonResult:
+    """Find which backend is faster on some code, whether it is right, and how sure that is.
+
+    Baseline and candidates run interleaved, in an order drawn anew each round; compiling is timed
+    apart. Weights, random states, arguments and stdout are as before when it returns.
+
+    Parameters
+    ----------
+    target
+        A function or module.
+    args, kwargs
+        Its arguments: tensors of any shape and dtype, or anything else.
+    backends
+        Names (a list, or one string with commas), compiler functions, or a mapping from row names
+        to either.
+    rounds
+        A fixed number of rounds. Without it they go on until every interval is within ±1 %.
+    budget
+        Seconds to measure for; compiling comes on top.
+    baseline
+        ``eager`` is the code as it is, without Dynamo; else one of ``backends``.
+    fp64
+        Also run in float64, and judge each candidate by its distance from that against eager's.
+    dtype
+        ``float16`` or ``bfloat16``: hold weights and inputs in it. The reference is eager at that
+        precision.
+    train
+        Go on to the gradients: backward from the sum of every floating result.
+    per_graph
+        Also race every captured graph by itself, and the mix of the fastest end to end.
+    isolate
+        Compile and time each candidate in a process of its own: a crash or a hang is a row.
+    executor
+        Any ``concurrent.futures.Executor`` to carry the candidates (Dask's, ipyparallel's).
+    options
+        ``{"threads": 2}`` for all that have the option, ``{"tvm.opt_level": 3}`` for one.
+    seed
+        Of the schedule and the bootstrap.
+
+    Returns
+    -------
+    ComparisonResult
+        A table where it is displayed; ``record`` has every number.
+
+    Raises
+    ------
+    UnknownBackendError, OptionError
+        At once, before anything runs.
+    Exception
+        Whatever the target raises by itself.
+    """
+    from dynamo_ext.measure.candidates import candidates_of
+    from dynamo_ext.measure.compare import Settings, compare_workload
+    from dynamo_ext.measure.workload import FunctionWorkload
+
+    if not callable(target):
+        message = f"A {type(target).__name__} cannot be compared: it cannot be called."
+        raise OptionError(message, "Pass a function or module, and its arguments as args=(x, …).")
+    if dtype is not None and dtype not in DTYPES:
+        message = f"dtype={dtype!r} is none that can be compared in."
+        raise OptionError(message, f"Use {' or '.join(DTYPES)}.")
+    settings = Settings(
+        rounds=rounds,
+        budget=budget,
+        baseline=baseline,
+        fp64=fp64,
+        dtype=dtype or "",
+        train=train,
+        per_graph=per_graph,
+        seed=seed,
+    )
+    listed = candidates_of(backends, options, baseline=baseline)
+    if baseline not in {"eager", *(each.name for each in listed)}:
+        message = f"The baseline {baseline} is none of the backends."
+        raise OptionError(message, f"Use eager or one of {', '.join(e.name for e in listed)}.")
+    if isolate or executor is not None:
+        from dynamo_ext.measure.isolation import FunctionTask, compare_apart
+
+        task = FunctionTask(target, tuple(args), dict(kwargs or {}))
+        return ComparisonResult(compare_apart(task, listed, settings, executor))
+    workload = FunctionWorkload(target, args, kwargs, train=train)
+    return ComparisonResult(compare_workload(workload, listed, settings))

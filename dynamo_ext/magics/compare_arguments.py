@@ -1,0 +1,115 @@
+"""What a user said on a ``%%dynamo compare`` line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic_arguments import MagicArgumentParser
+
+from dynamo_ext.comparing import DTYPES
+from dynamo_ext.errors import OptionError
+from dynamo_ext.magics.arguments import check_name, key_and_value, unquoted
+
+if TYPE_CHECKING:
+    import argparse
+
+HELP = """Measure several backends on a cell, against eager and each other.
+
+    %%dynamo compare -b inductor,onnxrt,openvino
+    y = model(x)
+
+Baseline and candidates run interleaved, in an order drawn anew each round. Your names, weights,
+random state and output are as before afterwards: the cell's own results are not kept.
+"""
+
+
+@dataclass(frozen=True)
+class CompareArguments:
+    """A parsed line; ``backends`` are as the user wrote them."""
+
+    backends: tuple[str, ...]
+    rounds: int | None
+    budget: float
+    baseline: str
+    fp64: bool
+    dtype: str
+    train: bool
+    per_graph: bool
+    isolate: bool
+    executor: str | None
+    seed: int
+    output: str | None
+    quiet: bool
+    options: tuple[tuple[str, str], ...]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the line, for its help too."""
+    made = MagicArgumentParser("%%dynamo compare", add_help=False)
+    add: Any = made.add_argument
+    add("-b", "--backends", "--backend", action="append", metavar="A,B,…",
+        help="the candidates: names, or variables of yours, with commas between")  # fmt: skip
+    add("-n", "--rounds", type=int, metavar="N", help="exactly N rounds; without it they go on "
+        "until every interval is within 1 per cent")  # fmt: skip
+    add("--budget", type=float, default=30.0, metavar="SECONDS",
+        help="seconds to measure for; compiling comes on top (default: 30)")  # fmt: skip
+    add("--baseline", default="eager", metavar="NAME",
+        help="what to compare with: eager (the cell as it is) or a candidate")  # fmt: skip
+    add("--fp64", action="store_true", help="judge results by their distance from float64's")
+    add("--dtype", choices=DTYPES, help="hold weights and inputs in this precision")
+    add("--train", action="store_true", help="go on to the gradients of the cell's results")
+    add("--per-graph", action="store_true", help="also race every captured graph by itself")
+    add("--isolate", action="store_true", help="each candidate in a process of its own")
+    add("--executor", metavar="EXPR", help="a concurrent.futures.Executor of yours to carry them")
+    add("--seed", type=int, default=0, help="of the schedule and the bootstrap")
+    add("-o", "--output", metavar="NAME", help="keep the comparison under NAME")
+    add("--quiet", action="store_true", help="measure without showing the result")
+    add("--opt", action="append", metavar="[BACKEND.]KEY=VALUE", help="a backend option")
+    add("-h", "--help", action="store_true", help="show this help")
+    return made
+
+
+def compare_arguments(line: str) -> CompareArguments | None:
+    """Read what follows ``compare``; ``None`` where it asks for help.
+
+    Raises
+    ------
+    UsageError
+        For an unknown flag or a value of the wrong kind.
+    OptionError
+        For no backends, numbers that make no sense, or an ``-o`` that is no name.
+    """
+    try:
+        parsed = parser().parse_argstring(line)  # type: ignore[attr-defined]
+    except ValueError as error:
+        msg = f"%%dynamo compare {line.strip()} cannot be read: {error}."
+        raise UsageError(msg) from None
+    if parsed.help:
+        return None
+    names = [part.strip() for text in parsed.backends or () for part in unquoted(text).split(",")]
+    backends = tuple(dict.fromkeys(name for name in names if name))
+    if not backends:
+        msg = "%%dynamo compare needs candidates."
+        raise OptionError(msg, "Write it as in %%dynamo compare -b inductor,onnxrt.")
+    for name, value, least in (("-n", parsed.rounds, 6), ("--budget", parsed.budget, 0.1)):
+        if value is not None and value < least:
+            msg = f"{name} {value} is too little to tell anything."
+            raise OptionError(msg, f"Give {least} or more.")
+    return CompareArguments(
+        backends=backends,
+        rounds=parsed.rounds,
+        budget=parsed.budget,
+        baseline=unquoted(parsed.baseline),
+        fp64=parsed.fp64,
+        dtype=parsed.dtype or "",
+        train=parsed.train,
+        per_graph=parsed.per_graph,
+        isolate=parsed.isolate,
+        executor=unquoted(parsed.executor) if parsed.executor else None,
+        seed=parsed.seed,
+        output=check_name(parsed.output),
+        quiet=parsed.quiet,
+        options=tuple(key_and_value(text) for text in parsed.opt or ()),
+    )

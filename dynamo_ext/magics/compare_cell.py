@@ -1,0 +1,123 @@
+"""A cell compared in the notebook it stands in: candidates, progress, silence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from IPython.utils.capture import capture_output
+
+from dynamo_ext.comparing import ComparisonResult
+from dynamo_ext.errors import OptionError, UnknownBackendError
+from dynamo_ext.magics.backend_choice import evaluate
+from dynamo_ext.measure.candidates import Candidate, candidates_of
+from dynamo_ext.measure.compare import Settings, compare_workload
+from dynamo_ext.measure.workload import CellWorkload
+from dynamo_ext.records import CodeBlock
+from dynamo_ext.widgets.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from dynamo_ext.capture.cell import CellProgram
+    from dynamo_ext.capture.hidden_names import HiddenNames
+    from dynamo_ext.magics.cell_text import CellText
+    from dynamo_ext.magics.compare_arguments import CompareArguments
+    from dynamo_ext.measure.race import Progress
+
+
+def compare_cell(
+    shell: InteractiveShell,
+    text: CellText,
+    program: CellProgram,
+    names: HiddenNames,
+    arguments: CompareArguments,
+) -> ComparisonResult:
+    """Measure a cell; the namespace is as before when this returns.
+
+    Raises
+    ------
+    UnknownBackendError, OptionError
+        Before anything runs.
+    Exception
+        What the cell raises by itself.
+    """
+    candidates = _candidates(shell.user_ns, arguments)
+    settings = Settings(
+        rounds=arguments.rounds,
+        budget=arguments.budget,
+        baseline=arguments.baseline,
+        fp64=arguments.fp64,
+        dtype=arguments.dtype,
+        train=arguments.train,
+        per_graph=arguments.per_graph,
+        seed=arguments.seed,
+    )
+    title = f"Cell In[{text.number}]"
+    cell = CodeBlock(title, program.filename, 1, text.source)
+    executor = _executor(shell.user_ns, arguments.executor)
+    with ProgressLine("Comparing") as line:
+        if arguments.isolate or executor is not None:
+            from dynamo_ext.measure.isolation import CellTask, compare_apart
+
+            task = CellTask.of(program, shell.user_ns, title, cell, text.interactivity)
+            return ComparisonResult(compare_apart(task, candidates, settings, executor))
+        workload = CellWorkload(
+            program,
+            shell.user_ns,
+            names,
+            title=title,
+            train=arguments.train,
+            silence=capture_output,
+        )
+        record = compare_workload(
+            workload,
+            candidates,
+            settings,
+            cell=cell,
+            progress=lambda step: line.tell(*_words(step)),
+        )
+    return ComparisonResult(record)
+
+
+def _words(step: Progress) -> tuple[str, float]:
+    """What to show of a step, and how far along it is (0 to 1; below 0 where that is unknown)."""
+    if not step.round:
+        return step.contender, -1.0
+    by_time = step.elapsed / step.budget if step.budget else 0.0
+    by_round = step.round / step.rounds if step.rounds else 0.0
+    left = max(step.budget - step.elapsed, 0.0)
+    of = f" of {step.rounds}" if step.rounds else ""
+    said = f"{step.contender}, round {step.round}{of}, at most {left:.0f} s left"
+    return said, min(max(by_time, by_round), 1.0)
+
+
+def _candidates(namespace: dict[str, Any], arguments: CompareArguments) -> list[Candidate]:
+    rows: dict[str, Any] = {}
+    for name in arguments.backends:
+        rows[name] = name
+        try:
+            candidates_of([name])
+        except UnknownBackendError:
+            if not name.isidentifier() or name not in namespace:
+                raise
+            rows[name] = namespace[name]
+    found = candidates_of(rows, dict(arguments.options), baseline=arguments.baseline)
+    known = {"eager", *(each.name for each in found)}
+    if arguments.baseline not in known:
+        msg = f"--baseline {arguments.baseline} is none of the candidates."
+        raise OptionError(msg, f"Use {', '.join(sorted(known))}, or add it to -b.")
+    return found
+
+
+def _executor(namespace: dict[str, Any], text: str | None) -> Executor | None:
+    from concurrent.futures import Executor
+
+    if text is None:
+        return None
+    value = evaluate(text, namespace, "--executor")
+    if not isinstance(value, Executor):
+        msg = f"--executor {text} is a {type(value).__name__}, no concurrent.futures.Executor."
+        raise OptionError(msg, "Give one, as client.get_executor() of a Dask client.")
+    return value

@@ -1,0 +1,147 @@
+"""A candidate's results against a reference's: how far off, and whether that is all right.
+
+Against eager the tolerance follows the dtype (``backends.verify``). Against float64 the question
+is the maintainers' own (``torch._dynamo.utils.same``): is the candidate much farther from the
+float64 result than eager itself is?
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynamo_ext.backends import verify
+from dynamo_ext.comparison import Accuracy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Results = dict[str, Any]
+"""Names of results to tensors (detached copies) and other values."""
+
+MULTIPLE = 3.0
+"""How many times eager's own distance from float64 a candidate may have."""
+
+
+def collect(values: Mapping[str, Any]) -> Results:
+    """Copy the tensors out of named values, containers and plain objects entered.
+
+    Numbers and strings are kept as they are; what is neither is left out.
+    """
+    found: Results = {}
+    for name, value in values.items():
+        for path, leaf in _leaves(name, value, 0):
+            found[path] = leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+    return found
+
+
+_DEEPEST = 8
+
+
+def _leaves(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (torch.Tensor, bool, int, float, complex, str)):
+        yield path, value
+    elif depth > _DEEPEST:
+        return
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(f"{path}[{key!r:.40}]", item, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _leaves(f"{path}[{index}]", item, depth + 1)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from _leaves(f"{path}.{field.name}", getattr(value, field.name, None), depth + 1)
+
+
+def against(found: Results, expected: Results, reference: str = "eager") -> Accuracy:
+    """How far ``found`` is from ``expected``, with the verdict that the dtype asks for."""
+    if found.keys() != expected.keys():
+        odd = sorted(found.keys() ^ expected.keys())
+        detail = f"{odd[0]} is a result of only one of the two."
+        return Accuracy(
+            reference,
+            cosine=math.nan,
+            max_abs=math.nan,
+            max_rel=math.nan,
+            within=False,
+            outputs=len(expected),
+            detail=detail,
+        )
+    detail = ""
+    for name, want in expected.items():
+        wrong = verify.disagreement([found[name]], [want])
+        if wrong:
+            detail = f"{name}: {wrong.removeprefix('Output 0: ')}"
+            break
+    return _measured(found, expected, reference, detail)
+
+
+def against_float64(found: Results, eager: Results, exact: Results) -> Accuracy:
+    """How far ``found`` is from the float64 result, against how far eager is."""
+    names = [n for n in exact if n in found and n in eager and _is_float(exact[n])]
+    detail = ""
+    for name in names:
+        if found[name].shape != exact[name].shape or eager[name].shape != exact[name].shape:
+            detail = f"{name} has another shape in float64."
+            break
+        allowed = verify.tolerance(eager[name].dtype)
+        floor = allowed.floor + allowed.scale * float(_largest(exact[name]))
+        mine, theirs = _rms(found[name], exact[name]), _rms(eager[name], exact[name])
+        if not mine <= MULTIPLE * theirs + floor / 10:
+            detail = f"{name} is {mine:.3g} from float64 (root mean square), eager {theirs:.3g}."
+            break
+    kept = {n: exact[n] for n in names}
+    return _measured({n: found[n] for n in names}, kept, "float64", detail)
+
+
+def _measured(found: Results, expected: Results, reference: str, detail: str) -> Accuracy:
+    dot = one = other = worst = relative = 0.0
+    dtypes: list[str] = []
+    for name, want in expected.items():
+        got = found[name]
+        comparable = isinstance(got, torch.Tensor) and getattr(got, "shape", None) == want.shape
+        if not _is_float(want) or not comparable or not want.numel():
+            continue
+        dtypes.append(str(got.dtype).removeprefix("torch."))
+        mine, theirs = got.double().flatten(), want.double().flatten()
+        finite = torch.isfinite(mine) & torch.isfinite(theirs)
+        mine, theirs = mine[finite], theirs[finite]
+        if not mine.numel():
+            continue
+        error = float((mine - theirs).abs().max())
+        worst = max(worst, error)
+        largest = float(theirs.abs().max())
+        relative = max(relative, error / largest if largest else float(error > 0))
+        dot += float(mine @ theirs)
+        one += float(mine @ mine)
+        other += float(theirs @ theirs)
+    cosine = dot / math.sqrt(one * other) if one and other else (1.0 if one == other else 0.0)
+    return Accuracy(
+        reference=reference,
+        cosine=min(cosine, 1.0),
+        max_abs=worst,
+        max_rel=relative,
+        within=not detail,
+        outputs=len(expected),
+        dtype=", ".join(dict.fromkeys(dtypes)),
+        detail=detail,
+    )
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def _largest(value: torch.Tensor) -> float:
+    finite = value[torch.isfinite(value)]
+    return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def _rms(one: torch.Tensor, other: torch.Tensor) -> float:
+    if not one.numel():
+        return 0.0
+    return float((one.double() - other.double()).pow(2).mean().sqrt())

@@ -1,0 +1,71 @@
+"""One fair reading of the time that a call takes."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SHORTEST_SAMPLE = 0.002
+"""Seconds that one sample should last: shorter calls are timed several at a time."""
+
+MOST_CALLS = 2_000
+"""Calls of one sample at the most."""
+
+
+def seconds_per_call(
+    call: Callable[[], object], calls: int, wait: Callable[[], object] | None = None
+) -> float:
+    """Wall seconds of one call, averaged over ``calls`` in a row.
+
+    Parameters
+    ----------
+    call
+        What is timed.
+    calls
+        How often, within one reading of the clock.
+    wait
+        Waits for the device; called before both readings.
+    """
+    repeat = itertools.repeat(None, calls)
+    clock = time.perf_counter_ns
+    if wait is not None:
+        wait()
+    started = clock()
+    for _ in repeat:
+        call()
+    if wait is not None:
+        wait()
+    return (clock() - started) / calls * 1e-9
+
+
+def calls_for(seconds: float) -> int:
+    """How many calls of this length make a sample that the clock can be trusted with."""
+    return max(1, min(MOST_CALLS, round(SHORTEST_SAMPLE / max(seconds, 1e-9))))
+
+
+def device_barrier() -> Callable[[], object] | None:
+    """What waits for every CUDA device in use; ``None`` where nothing runs but the CPU."""
+    import torch
+
+    if not torch.cuda.is_available() or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return None
+    return torch.cuda.synchronize
+
+
+@contextlib.contextmanager
+def collector_parked() -> Iterator[None]:
+    """Keep the garbage collector from running inside a sample; what it owed is paid before."""
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

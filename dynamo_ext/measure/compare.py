@@ -1,0 +1,294 @@
+"""A comparison from end to end: rehearse, compile each, check each, race all, put all back."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynamo_ext.capture import session
+from dynamo_ext.comparison import CandidateResult, Comparison, Speedup
+from dynamo_ext.measure import accuracy, entrant, memory, per_graph, statistics
+from dynamo_ext.measure.effects import Effects
+from dynamo_ext.measure.entrant import Entrant
+from dynamo_ext.measure.precision import precision
+from dynamo_ext.measure.race import Contender, Plan, Progress, race
+from dynamo_ext.measure.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from dynamo_ext.measure.accuracy import Results
+    from dynamo_ext.measure.candidates import Candidate
+    from dynamo_ext.measure.workload import Workload
+    from dynamo_ext.records import CodeBlock
+
+Show = Callable[[Progress], object]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may set; see ``dynamo_ext.compare``."""
+
+    rounds: int | None = None
+    budget: float = 30.0
+    baseline: str = "eager"
+    fp64: bool = False
+    dtype: str = ""
+    train: bool = False
+    per_graph: bool = False
+    seed: int = 0
+
+
+def compare_workload(
+    workload: Workload,
+    candidates: list[Candidate],
+    settings: Settings,
+    *,
+    cell: CodeBlock | None = None,
+    progress: Show | None = None,
+) -> Comparison:
+    """Measure candidates on a workload; see ``Comparison`` for what comes of it.
+
+    An interrupt ends the measuring and keeps what there is (``partial``); everything the workload
+    reaches is as before in any case.
+
+    Raises
+    ------
+    Exception
+        What the code itself raises when it runs plainly.
+    """
+    made = _Comparing(workload, candidates, settings, progress)
+    return made.run(cell)
+
+
+class _Comparing:
+    """One comparison under way."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        candidates: list[Candidate],
+        settings: Settings,
+        progress: Show | None,
+    ) -> None:
+        self._workload = workload
+        self._settings = settings
+        self._progress = progress
+        self._entrants = [Entrant(candidate) for candidate in candidates]
+        self._notes: list[str] = []
+        self._base: Contender | None = None
+        self._base_peak: int | None = None
+        self._base_first = 0.0
+        self._eager: Results = {}
+        self._graphs: per_graph.Found = per_graph.Found()
+        self._started = time.perf_counter()
+        self._short = False
+
+    def run(self, cell: CodeBlock | None) -> Comparison:
+        workload, settings = self._workload, self._settings
+        interrupted = False
+        try:
+            with workload.quiet():
+                self._rehearse()
+                single = self._eager
+                try:
+                    with _held_in(workload, settings.dtype):
+                        self._measure(single)
+                except KeyboardInterrupt:
+                    interrupted = True
+        finally:
+            workload.close()
+        record = self._record(cell, interrupted=interrupted)
+        for each in self._entrants:
+            each.release()
+        return record
+
+    def _rehearse(self) -> None:
+        """Run the code as it is once: its results, what it changes, what it cannot take back."""
+        workload = self._workload
+        self._tell("eager", "the code as it is")
+        workload.restore()
+        with Effects() as effects:
+            started = time.perf_counter()
+            workload.plain()()
+            self._base_first = time.perf_counter() - started
+        self._eager = workload.results()
+        changed = workload.restore(thorough=True)
+        lasting = bool(workload.snapshot.unrestorable or effects.seen)
+        workload.repeatable = not (changed or lasting or self._settings.train)
+        for lost in workload.snapshot.unrestorable[:5]:
+            self._notes.append(f"{lost} cannot be put back between runs.")
+        if effects.seen:
+            said = "; ".join(effects.seen[:5])
+            self._notes.append(f"Each run of the code also {said}: that cannot be taken back.")
+
+    def _measure(self, single: Results) -> None:
+        workload, settings = self._workload, self._settings
+        if settings.dtype:
+            workload.plain()()
+            self._eager = workload.results()
+            workload.restore(thorough=True)
+        exact = self._float64() if settings.fp64 else None
+        for each in self._entrants:
+            self._tell(each.candidate.name, "compiling")
+            each.compile(workload)
+            if each.results is not None:
+                self._check(each, exact, single if settings.dtype else None)
+        self._base = entrant.contender(settings.baseline, self._baseline_call(), workload)
+        entered = [c for c in (each.enter(workload) for each in self._entrants) if c is not None]
+        plan = Plan(settings.budget, settings.rounds, settings.seed)
+        others = [c for c in entered if c.name != settings.baseline]
+        self._short = race([self._base, *others], plan, progress=self._progress)
+        if self._base.error is not None:
+            self._stop_at(self._base)
+        self._peaks()
+        if settings.per_graph:
+            self._graphs = per_graph.race_graphs(
+                workload,
+                [each.candidate for each in self._entrants if each.ready],
+                self._base,
+                settings,
+                self._progress,
+            )
+
+    def _stop_at(self, base: Contender) -> None:
+        """The code itself failed in a later round: with some rounds done, they are kept."""
+        error = base.error
+        if error is None or len(base.samples) < statistics.FEWEST:
+            raise error or RuntimeError
+        number = len(base.samples) + 1
+        self._short = True
+        self._notes.append(f"The code itself failed in round {number}: {entrant.one_line(error)}")
+
+    def _baseline_call(self) -> Callable[[], object]:
+        name = self._settings.baseline
+        for each in self._entrants:
+            if each.candidate.name == name:
+                if each.call is None:
+                    message = f"The baseline {name} did not run: {each.failure}"
+                    raise RuntimeError(message)
+                return each.call
+        return self._workload.plain()
+
+    def _float64(self) -> Results | None:
+        workload = self._workload
+        try:
+            with precision(workload.snapshot.tensors, torch.float64):
+                workload.plain()()
+                return workload.results()
+        except Exception as error:  # noqa: BLE001 - not every code runs in float64
+            self._notes.append(f"The code does not run in float64: {entrant.one_line(error)}")
+            return None
+        finally:
+            workload.restore(thorough=True)
+
+    def _check(self, each: Entrant, exact: Results | None, single: Results | None) -> None:
+        if each.results is None:
+            return
+        found = each.results
+        reference = f"eager {self._settings.dtype}".strip()
+        each.accuracy.append(accuracy.against(found, self._eager, reference))
+        if single is not None:
+            measured = accuracy.against(found, single, "eager float32")
+            # Only the distance tells: the dtypes differ on purpose.
+            each.accuracy.append(_without_verdict(measured))
+        if exact is not None:
+            each.accuracy.append(accuracy.against_float64(found, self._eager, exact))
+        each.results = None
+
+    def _peaks(self) -> None:
+        workload = self._workload
+        plain = self._workload.plain()
+        workload.restore()
+        self._base_peak = memory.peak_of(plain)
+        for each in self._entrants:
+            if each.ready and each.call is not None and not (each.contender or self._base).error:  # type: ignore[union-attr]
+                workload.restore()
+                with contextlib.suppress(Exception):
+                    each.peak_bytes = memory.peak_of(each.call)
+        workload.restore(thorough=True)
+
+    def _tell(self, name: str, what: str) -> None:
+        if self._progress is not None:
+            spent = time.perf_counter() - self._started
+            self._progress(Progress(f"{name}: {what}", 0, 0, spent, self._settings.budget))
+
+    def _record(self, cell: CodeBlock | None, *, interrupted: bool) -> Comparison:
+        settings, base = self._settings, self._base
+        rows = [] if self._has_baseline_row() else [self._baseline_row()]
+        rows += [each.row(self._speedup(each.contender)) for each in self._entrants]
+        return Comparison(
+            title=self._workload.title,
+            baseline=settings.baseline,
+            candidates=tuple(rows),
+            cell=cell,
+            graphs=self._graphs.graphs,
+            mix=self._graphs.mix,
+            rounds=len(base.samples) if base else 0,
+            seconds=time.perf_counter() - self._started,
+            budget=settings.budget,
+            seed=settings.seed,
+            dtype=settings.dtype,
+            train=settings.train,
+            partial=interrupted or self._short,
+            interrupted=interrupted,
+            notes=tuple(self._notes),
+            device=_device(self._workload.snapshot.tensors),
+            threads=torch.get_num_threads(),
+            versions=session.versions(),
+        )
+
+    def _has_baseline_row(self) -> bool:
+        return any(each.candidate.name == self._settings.baseline for each in self._entrants)
+
+    def _baseline_row(self) -> CandidateResult:
+        timing = self._base.timing if self._base else None
+        return CandidateResult(
+            name=self._settings.baseline,
+            backend="",
+            outcome="measured" if timing else "unmeasured",
+            timing=timing,
+            first_call_seconds=self._base_first,
+            peak_bytes=self._base_peak,
+        )
+
+    def _speedup(self, contender: Contender | None) -> Speedup | None:
+        base = self._base
+        if contender is None or base is None or not contender.samples:
+            return None
+        count = min(len(base.samples), len(contender.samples))
+        return statistics.speedup(
+            base.samples[:count], contender.samples[:count], self._settings.seed
+        )
+
+
+@contextlib.contextmanager
+def _held_in(workload: Workload, dtype: str) -> Iterator[None]:
+    """Hold the workload's tensors in another precision, and start each run from there."""
+    if not dtype:
+        yield
+        return
+    full = workload.snapshot
+    with precision(full.tensors, getattr(torch, dtype)):
+        workload.snapshot = Snapshot(workload.roots)
+        try:
+            yield
+        finally:
+            workload.restore(thorough=True)
+            workload.snapshot = full
+
+
+def _without_verdict(measured: Any) -> Any:
+    import dataclasses
+
+    return dataclasses.replace(measured, within=True, detail="")
+
+
+def _device(tensors: list[torch.Tensor]) -> str:
+    for tensor in tensors:
+        if tensor.is_cuda:
+            return torch.cuda.get_device_name(tensor.device)
+    return "cpu"

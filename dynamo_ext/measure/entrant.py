@@ -1,0 +1,174 @@
+"""One candidate made ready: compiled by its first call, checked, and fit to be timed."""
+
+from __future__ import annotations
+
+import time
+import types
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture import recorder, session, torch_private, tracing
+from dynamo_ext.capture.report_builder import RunFacts, build_report
+from dynamo_ext.comparison import Accuracy, CandidateResult, Outcome, Speedup
+from dynamo_ext.measure import clock
+from dynamo_ext.measure.race import Contender
+from dynamo_ext.placement import coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamo_ext.measure.accuracy import Results
+    from dynamo_ext.measure.candidates import Candidate
+    from dynamo_ext.measure.workload import Workload
+    from dynamo_ext.records import Report
+
+WARM_UPS = 2
+"""Calls after the first, in which a size that changes may still become symbolic."""
+
+
+@dataclass
+class Entrant:
+    """A candidate on its way through a comparison.
+
+    ``call`` runs the code on the candidate; ``results`` are copies of what the first call gave.
+    """
+
+    candidate: Candidate
+    call: Callable[[], object] | None = None
+    contender: Contender | None = None
+    results: Results | None = None
+    report: Report | None = None
+    first_call_seconds: float = 0.0
+    peak_bytes: int | None = None
+    accuracy: list[Accuracy] = field(default_factory=list)
+    failure: str = ""
+    remedy: str = ""
+    region: int = -1
+    codes: list[weakref.ref[types.CodeType]] = field(default_factory=list)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it compiled and ran."""
+        return self.call is not None and not self.failure
+
+    def compile(self, workload: Workload) -> None:
+        """Make the first call, which compiles, and those after it that may compile again.
+
+        Whatever the candidate raises becomes ``failure``.
+        """
+        candidate = self.candidate
+        if candidate.compiler is None:
+            self.failure = candidate.availability.reason
+            self.remedy = candidate.availability.remedy
+            return
+        self.region = torch_private.new_region()
+        tracer = tracing.optimizing(candidate.compiler, candidate.backend)
+        call = workload.traced(tracer, self.region)
+        run = recorder.Run()
+        try:
+            with recorder.recording(run), tracer.surroundings():
+                workload.restore()
+                started = time.perf_counter()
+                call()
+                self.first_call_seconds = time.perf_counter() - started
+                self.results = workload.results()
+                for _ in range(WARM_UPS):
+                    workload.restore()
+                    call()
+            self.call = call
+        except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
+            self.failure = one_line(error)
+        finally:
+            self.codes = [entry.code for entry in run.compiled]
+            workload.restore(thorough=True)
+        facts = RunFacts(
+            "optimize",
+            candidate.backend,
+            workload.title,
+            None,
+            self.first_call_seconds,
+            error=self.failure,
+            versions=session.versions(),
+        )
+        self.report = build_report(run, facts)
+
+    def enter(self, workload: Workload) -> Contender | None:
+        """What takes part in the race."""
+        if self.ready and self.call is not None:
+            self.contender = contender(self.candidate.name, self.call, workload)
+        return self.contender
+
+    def release(self) -> None:
+        """Let go of what was compiled for this candidate, and of nothing else."""
+        for reference in self.codes:
+            code = reference()
+            if code is not None:
+                torch_private.forget_region(code, self.region)
+        tracing.forget(self.candidate.compiler)
+        self.call = self.contender = None
+
+    def row(self, speedup: Speedup | None) -> CandidateResult:
+        """The candidate's row."""
+        report = self.report
+        covered = coverage(report) if report is not None else None
+        timing = self.contender.timing if self.contender is not None else None
+        outcome, reason, remedy = self._outcome()
+        return CandidateResult(
+            name=self.candidate.name,
+            backend=self.candidate.backend,
+            outcome=outcome,
+            reason=reason,
+            remedy=remedy,
+            timing=timing,
+            speedup=speedup,
+            first_call_seconds=self.first_call_seconds,
+            compile_seconds=report.compile_seconds if report else 0.0,
+            peak_bytes=self.peak_bytes,
+            operations=covered.total if covered else 0,
+            in_engine=covered.in_engine if covered else 0,
+            graphs=len(report.graphs) if report else 0,
+            breaks=sum(each.count for each in report.breaks) if report else 0,
+            fallbacks=len(report.fallbacks) if report else 0,
+            accuracy=tuple(self.accuracy),
+            options=self.candidate.options,
+            report=report,
+        )
+
+    def _outcome(self) -> tuple[Outcome, str, str]:
+        raced = self.contender.error if self.contender is not None else None
+        timed = self.contender is not None and bool(self.contender.samples)
+        wrong = next((each for each in self.accuracy if not each.within), None)
+        if self.candidate.compiler is None:
+            return "unavailable", self.failure, self.remedy
+        if self.failure or raced is not None:
+            return "failed", self.failure or one_line(raced), self.remedy
+        if wrong is not None:
+            return "wrong", wrong.detail, "Compare with --fp64 to see which of the two is off."
+        if self.report is not None and not coverage(self.report).in_engine:
+            return "eager", *why_eager(self.report)
+        return ("measured", "", "") if timed else ("unmeasured", "Stopped before its turn.", "")
+
+
+def contender(name: str, call: Callable[[], object], workload: Workload) -> Contender:
+    """A race's contender for one way to run the workload."""
+    before = None if workload.repeatable else workload.restore
+    return Contender(name, call, before, clock.device_barrier())
+
+
+def why_eager(report: Report) -> tuple[str, str]:
+    """Why nothing ran in the engine, and what mends it."""
+    if not report.graphs:
+        reasons = [frame.reason for frame in report.frames if frame.reason]
+        return (reasons[0] if reasons else "Dynamo captured no graph."), ""
+    for fallback in sorted(report.fallbacks, key=lambda each: -each.count):
+        text = fallback.message or fallback.exception
+        what = f"{fallback.operator}: " if fallback.operator else ""
+        return f"{what}{text}".splitlines()[0], fallback.remedy
+    return "This backend runs the captured graph as it is.", ""
+
+
+def one_line(error: Any) -> str:
+    """An exception in one line."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

@@ -1,0 +1,189 @@
+"""Several contenders on one clock: interleaved round by round, in an order drawn anew.
+
+Used for whole cells, for single graphs and by the ``auto`` backend.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.comparison import Timing
+from dynamo_ext.measure import clock, statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FEWEST_ROUNDS = 20
+MOST_ROUNDS = 1_000
+TIGHT = 0.01
+"""Half the width of an interval that needs no more rounds."""
+
+
+@dataclass
+class Contender:
+    """What takes part in a race.
+
+    Parameters
+    ----------
+    name
+        Unique in its race.
+    call
+        One call of the code; its result is let go.
+    before
+        Runs ahead of every call and is not timed (state is put back); without one, several calls
+        are timed at once where one is too short for the clock.
+    wait
+        Waits for the device.
+    """
+
+    name: str
+    call: Callable[[], object]
+    before: Callable[[], object] | None = None
+    wait: Callable[[], object] | None = None
+    samples: list[float] = field(default_factory=list)
+    calls: int = 1
+    error: Exception | None = None
+
+    def warm_up(self) -> None:
+        """Run twice, and see how many calls make a sample."""
+        taken = self._sample()
+        if self.before is None:
+            self.calls = clock.calls_for(min(taken, self._sample()))
+
+    def take(self) -> None:
+        """One more sample."""
+        self.samples.append(self._sample())
+
+    def _sample(self) -> float:
+        if self.before is not None:
+            self.before()
+        return clock.seconds_per_call(self.call, self.calls, self.wait)
+
+    @property
+    def timing(self) -> Timing | None:
+        """What was measured, if anything."""
+        return Timing(tuple(self.samples), self.calls) if self.samples else None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a race stands: told after each sample, at most a few times a second."""
+
+    contender: str
+    round: int
+    rounds: int
+    elapsed: float
+    budget: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long a race runs.
+
+    ``rounds`` fixes their number; without it they go on until every interval is tight. Either way
+    ``budget`` seconds end it.
+    """
+
+    budget: float = 30.0
+    rounds: int | None = None
+    seed: int = 0
+    tight: float = TIGHT
+    fewest: int = FEWEST_ROUNDS
+
+
+def race(
+    contenders: list[Contender],
+    plan: Plan,
+    *,
+    progress: Callable[[Progress], object] | None = None,
+) -> bool:
+    """Run rounds until the plan is fulfilled; the first contender is the baseline.
+
+    A contender that raises takes no further part and keeps its exception. Every contender has
+    the same number of samples as the baseline, except one that failed.
+
+    Returns
+    -------
+    bool
+        Whether the budget, not the plan, ended it.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        As it comes; the rounds that were complete are kept.
+    """
+    started = time.perf_counter()
+    order = random.Random(plan.seed)  # noqa: S311 - a schedule, not a secret
+    show = _Throttle(progress, plan, started)
+    with clock.collector_parked():
+        for contender in contenders:
+            show(contender.name, 0)
+            _guarded(contender, contender.warm_up)
+        most = plan.rounds or MOST_ROUNDS
+        for number in range(1, most + 1):
+            running = [c for c in contenders if c.error is None]
+            if not running or running[0] is not contenders[0]:
+                return False
+            order.shuffle(running)
+            _round(running, number, show)
+            if plan.rounds is None and _is_settled(contenders, plan, number):
+                return False
+            if time.perf_counter() - started > plan.budget and number >= statistics.FEWEST:
+                return number < (plan.rounds or plan.fewest)
+    return False
+
+
+def _round(running: list[Contender], number: int, show: _Throttle) -> None:
+    lengths = {c.name: len(c.samples) for c in running}
+    try:
+        for contender in running:
+            show(contender.name, number)
+            _guarded(contender, contender.take)
+    except BaseException:
+        # Pairs must stay pairs: a round that was cut short counts for nobody.
+        for contender in running:
+            del contender.samples[lengths[contender.name] :]
+        raise
+
+
+def _guarded(contender: Contender, action: Callable[[], object]) -> None:
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
+        contender.error = error
+
+
+def _is_settled(contenders: list[Contender], plan: Plan, number: int) -> bool:
+    # Looking at every round would cost more than it saves.
+    if number < plan.fewest or number % 5:
+        return False
+    base = contenders[0].samples
+    return all(
+        statistics.settled(base[: len(c.samples)], c.samples, plan.tight)
+        for c in contenders[1:]
+        if c.error is None
+    )
+
+
+class _Throttle:
+    """Passes progress on ten times a second at the most: showing it takes time of its own."""
+
+    def __init__(
+        self, progress: Callable[[Progress], object] | None, plan: Plan, started: float
+    ) -> None:
+        self._progress = progress
+        self._plan = plan
+        self._started = started
+        self._last = 0.0
+
+    def __call__(self, name: str, number: int) -> Any:
+        now = time.perf_counter()
+        if self._progress is None or now - self._last < 0.1:  # noqa: PLR2004 - seconds
+            return
+        self._last = now
+        plan = self._plan
+        rounds = plan.rounds or 0
+        self._progress(Progress(name, number, rounds, now - self._started, plan.budget))

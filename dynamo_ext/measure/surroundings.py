@@ -1,0 +1,76 @@
+"""What code can change outside its own objects: random states, torch's switches, the process."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+
+
+class Surroundings:
+    """The random states and global switches of this process, as they are now."""
+
+    def __init__(self) -> None:
+        self._python = random.getstate()
+        self._numpy = np.random.get_state()  # noqa: NPY002 - the generator that users' cells use
+        self._torch = torch.get_rng_state()
+        self._cuda = torch.cuda.get_rng_state_all() if _cuda() else []
+        self._switches = _switches()
+        self._environ = dict(os.environ)
+        self._folder = os.getcwd()  # noqa: PTH109 - chdir's counterpart
+        self._filters = list(warnings.filters)
+        self._path = list(sys.path)
+
+    def restore_random(self) -> None:
+        """Put the random states of Python, NumPy and torch back."""
+        random.setstate(self._python)
+        np.random.set_state(self._numpy)  # noqa: NPY002
+        torch.set_rng_state(self._torch)
+        if self._cuda:
+            torch.cuda.set_rng_state_all(self._cuda)
+
+    def restore(self) -> None:
+        """Put everything back."""
+        self.restore_random()
+        now = _switches()
+        for name, value in self._switches.items():
+            if now[name] != value:
+                _SETTERS[name](value)
+        if dict(os.environ) != self._environ:
+            os.environ.clear()
+            os.environ.update(self._environ)
+        if os.getcwd() != self._folder:  # noqa: PTH109
+            os.chdir(self._folder)
+        if list(warnings.filters) != self._filters:
+            warnings.filters[:] = self._filters  # type: ignore[index]
+        sys.path[:] = self._path
+
+
+def _cuda() -> bool:
+    return torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+
+
+def _switches() -> dict[str, Any]:
+    return {
+        "grad": torch.is_grad_enabled(),
+        "dtype": torch.get_default_dtype(),
+        "threads": torch.get_num_threads(),
+        "matmul": torch.get_float32_matmul_precision(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "cudnn": torch.backends.cudnn.benchmark,
+    }
+
+
+_SETTERS: dict[str, Any] = {
+    "grad": torch.set_grad_enabled,
+    "dtype": torch.set_default_dtype,
+    "threads": torch.set_num_threads,
+    "matmul": torch.set_float32_matmul_precision,
+    "deterministic": torch.use_deterministic_algorithms,
+    "cudnn": lambda value: setattr(torch.backends.cudnn, "benchmark", value),
+}

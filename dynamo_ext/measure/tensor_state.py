@@ -1,0 +1,85 @@
+"""One tensor's content, memory and gradient, to be put back in place."""
+
+from __future__ import annotations
+
+import torch
+
+
+class TensorState:
+    """What a tensor holds now.
+
+    Parameters
+    ----------
+    tensor
+        Any dense tensor. Its content is cloned.
+
+    Raises
+    ------
+    RuntimeError, NotImplementedError
+        For tensors that cannot be copied (on the meta device, of a subclass that refuses).
+    """
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        if tensor.layout is not torch.strided or tensor.is_meta:
+            message = f"a tensor that is {tensor.layout} on {tensor.device} is not put back"
+            raise NotImplementedError(message)
+        self.tensor = tensor
+        # Shares memory with the tensor for as long as nobody gives the tensor other memory.
+        self._memory = tensor.data
+        self._content = tensor.detach().clone()
+        self._grad = tensor.grad if tensor.is_leaf else None
+        self._requires_grad = tensor.requires_grad
+        self._version = _version(tensor)
+
+    def changed(self, *, thorough: bool) -> bool:
+        """Whether content, memory or gradient is another.
+
+        Without ``thorough`` the content counts as unchanged where the version counter stands
+        still, as it does under writes through ``.data`` and NumPy.
+        """
+        tensor = self.tensor
+        moved = tensor.data_ptr() != self._memory.data_ptr() or tensor.dtype != self._memory.dtype
+        if moved or tensor.shape != self._memory.shape or self._grad_changed():
+            return True
+        if tensor.is_leaf and tensor.requires_grad != self._requires_grad:
+            return True
+        if not thorough and _version(tensor) == self._version:
+            return False
+        return not _equal(tensor.detach(), self._content)
+
+    def restore(self, *, thorough: bool) -> bool:
+        """Put memory, content and gradient back where they changed; whether they had."""
+        if not self.changed(thorough=thorough):
+            return False
+        tensor = self.tensor
+        if tensor.is_leaf and self._grad_changed():
+            tensor.grad = self._grad
+        if tensor.is_leaf and tensor.requires_grad != self._requires_grad:
+            tensor.requires_grad_(self._requires_grad)
+        same_place = tensor.data_ptr() == self._memory.data_ptr()
+        if not same_place or tensor.shape != self._memory.shape:
+            tensor.data = self._memory
+        if not _equal(tensor.detach(), self._content):
+            # Not through .data: whoever froze this tensor must see that it was written to.
+            with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+                tensor.detach().copy_(self._content)
+        self._version = _version(tensor)
+        return True
+
+    def _grad_changed(self) -> bool:
+        return self.tensor.is_leaf and self.tensor.grad is not self._grad
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return -1 if tensor.is_inference() else int(tensor._version)  # noqa: SLF001 - public in effect
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors hold the same values, NaN for NaN."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if torch.equal(one, other):
+        return True
+    if not (one.is_floating_point() or one.is_complex()):
+        return False
+    return bool(((one == other) | (one.isnan() & other.isnan())).all())

@@ -1,0 +1,323 @@
+"""What is measured: a function or a module with its arguments, or a cell in its namespace.
+
+A workload can run plainly or under Dynamo, says what came of it, and puts everything that it
+changed back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+from dynamo_ext.capture import torch_private
+from dynamo_ext.capture.cell_run import run_plainly, run_traced
+from dynamo_ext.measure import accuracy
+from dynamo_ext.measure.snapshot import Snapshot, names_read
+from dynamo_ext.measure.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from dynamo_ext.capture.cell import CellProgram
+    from dynamo_ext.capture.hidden_names import HiddenNames
+    from dynamo_ext.capture.tracing import Tracer
+
+
+class Workload(Protocol):
+    """Code that can be run again and again from the same state."""
+
+    title: str
+    roots: dict[str, Any]
+    """What the code can reach, by name."""
+    snapshot: Snapshot
+    repeatable: bool
+    """Whether it may run several times without being put back in between."""
+
+    def plain(self) -> Callable[[], object]:
+        """The code as it is."""
+        ...
+
+    def traced(self, tracer: Tracer, region: int) -> Callable[[], object]:
+        """The code under Dynamo, its compiled code in a region of its own."""
+        ...
+
+    def results(self) -> accuracy.Results:
+        """Copies of what the last call gave."""
+        ...
+
+    def restore(self, *, thorough: bool = False) -> bool:
+        """Put back what the last call changed; whether anything had."""
+        ...
+
+    def quiet(self) -> contextlib.AbstractContextManager[None]:
+        """Keep what the code prints and displays from being seen."""
+        ...
+
+    def close(self) -> None:
+        """Put everything back for good."""
+        ...
+
+
+class FunctionWorkload:
+    """A function or module and its arguments.
+
+    Parameters
+    ----------
+    target
+        Any callable; modules keep their mode (``train()`` or ``eval()``).
+    args, kwargs
+        Its arguments: tensors of any shape and dtype, and anything else.
+    train
+        Go on to the gradients: backward from the sum of every floating result that requires
+        one; they are results too.
+    """
+
+    def __init__(
+        self,
+        target: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        train: bool = False,
+        title: str = "",
+    ) -> None:
+        self.title = title or getattr(target, "__qualname__", type(target).__name__)
+        self._target = target
+        self._args = tuple(args)
+        self._kwargs = dict(kwargs or {})
+        self._train = train
+        self._value: Any = None
+        self.surroundings = Surroundings()
+        self.roots = {"target": target, "args": self._args, "kwargs": self._kwargs}
+        self.snapshot = Snapshot(self.roots)
+        self.repeatable = False
+
+    def _forward(self, call: Callable[..., Any]) -> Callable[[], object]:
+        args, kwargs = self._args, self._kwargs
+        if not self._train:
+
+            def forward() -> None:
+                self._value = call(*args, **kwargs)
+
+            return forward
+
+        def both() -> None:
+            self._value = call(*args, **kwargs)
+            backward_from(self._value)
+
+        return both
+
+    def plain(self) -> Callable[[], object]:
+        """The function as it is."""
+        return self._forward(self._target)
+
+    def traced(self, tracer: Tracer, region: int) -> Callable[[], object]:
+        """The function under Dynamo."""
+        inner, callback = torch_private.traceable(self._target), tracer.callback
+        call = torch_private.call_in_region
+
+        def under(*args: Any, **kwargs: Any) -> Any:
+            return call(region, callback, inner, *args, **kwargs)
+
+        return self._forward(under)
+
+    def results(self) -> accuracy.Results:
+        """The returned values and, in training, the gradients."""
+        found = {"result": self._value}
+        if self._train:
+            found["gradients"] = gradients(self.snapshot)
+        return accuracy.collect(found)
+
+    def restore(self, *, thorough: bool = False) -> bool:
+        """Put back what the call changed in its arguments and what they reach."""
+        self._value = None
+        self.surroundings.restore_random()
+        return self.snapshot.restore(thorough=thorough)
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Take what the function prints."""
+        with _nothing_printed():
+            yield
+
+    def close(self) -> None:
+        """Put everything back for good."""
+        self.restore(thorough=True)
+        self.surroundings.restore()
+
+
+class CellWorkload:
+    """A cell in a notebook's namespace.
+
+    Parameters
+    ----------
+    program
+        The cell. Its code objects must be this comparison's own: compiled code hangs off them.
+    namespace
+        The user's. The cell runs in it, since the functions it calls read it; after every run it
+        holds what it held before, and nothing else.
+    names
+        Dynamo's own names in that namespace.
+    silence
+        The front end's way to swallow displays, beside what goes to stdout and stderr.
+    """
+
+    def __init__(  # noqa: PLR0913 - what one comparison needs, by keyword
+        self,
+        program: CellProgram,
+        namespace: dict[str, Any],
+        names: HiddenNames,
+        *,
+        title: str,
+        train: bool = False,
+        silence: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+    ) -> None:
+        self.title = title
+        self._program = program
+        self._namespace = namespace
+        self._names = names
+        self._train = train
+        self._silence = silence
+        self._before = dict(namespace)
+        self._stored = program.stored_names
+        self._shown: Any = None
+        self.surroundings = Surroundings()
+        self._read = self._read_names()
+        self.roots = {name: namespace[name] for name in self._read}
+        self.snapshot = Snapshot(self.roots)
+        self.repeatable = False
+
+    def _read_names(self) -> list[str]:
+        read: set[str] = set()
+        for segment in self._program.segments:
+            for statement in segment.plain:
+                if statement.code is not None:
+                    read |= names_read(statement.code)
+        return sorted(name for name in read if name in self._namespace)
+
+    def plain(self) -> Callable[[], object]:
+        """The cell as a plain cell."""
+
+        def run() -> None:
+            run_plainly(self._program, self._namespace)
+            self._finish()
+
+        return run
+
+    def traced(self, tracer: Tracer, region: int) -> Callable[[], object]:
+        """The cell under Dynamo."""
+
+        def run() -> None:
+            run_traced(self._program, self._namespace, tracer, self._names, region)
+            self._finish()
+
+        return run
+
+    def _finish(self) -> None:
+        if self._train:
+            backward_from(self._named())
+
+    def _named(self) -> dict[str, Any]:
+        """What the cell assigned or displayed."""
+        space = self._namespace
+        found = {name: space[name] for name in sorted(self._stored) if name in space}
+        if self._shown is not None:
+            found["Out"] = self._shown
+        return found
+
+    def results(self) -> accuracy.Results:
+        """What the cell assigned, displayed, and changed in place (weights, gradients)."""
+        found = self._named()
+        changed = self.snapshot.changed()
+        if changed:
+            found["changed in place"] = [tensor.detach() for tensor in changed]
+        if self._train:
+            found["gradients"] = gradients(self.snapshot)
+        return accuracy.collect(found)
+
+    def restore(self, *, thorough: bool = False) -> bool:
+        """Put the namespace and what it reaches back; whether a second run would have noticed."""
+        self._shown = None
+        space, before = self._namespace, self._before
+        for name in [name for name in space if name not in before]:
+            del space[name]
+        noticed = False
+        for name, value in before.items():
+            if space.get(name, space) is not value:
+                space[name] = value
+                noticed = noticed or name in self._read
+        self.surroundings.restore_random()
+        return self.snapshot.restore(thorough=thorough) or noticed
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Take what the cell prints and displays."""
+        hook = sys.displayhook
+
+        def keep(value: object) -> None:
+            self._shown = value
+
+        sys.displayhook = keep
+        try:
+            with self._silence(), _nothing_printed():
+                yield
+        finally:
+            sys.displayhook = hook
+
+    def close(self) -> None:
+        """Put everything back for good, and let go of the compiled cell."""
+        self.restore(thorough=True)
+        self.surroundings.restore()
+        for code in self._program.codes:
+            torch_private.forget_code(code)
+
+
+def backward_from(value: Any) -> None:
+    """Backward from the sum of every floating tensor in ``value`` that requires a gradient."""
+    losses = [t.float().sum() for t in tensors_in(value) if t.requires_grad and t.grad_fn]
+    if losses:
+        torch.stack([loss.to(losses[0].device) for loss in losses]).sum().backward()  # type: ignore[no-untyped-call]
+
+
+def tensors_in(value: Any, depth: int = 6) -> Iterator[torch.Tensor]:
+    """The floating tensors in containers and plain objects."""
+    if isinstance(value, torch.Tensor):
+        if value.is_floating_point():
+            yield value
+    elif depth and isinstance(value, dict):
+        for item in value.values():
+            yield from tensors_in(item, depth - 1)
+    elif depth and isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item, depth - 1)
+
+
+def gradients(snapshot: Snapshot) -> list[torch.Tensor]:
+    """The gradients of the leaves that a snapshot found, in its order."""
+    leaves = (t for t in snapshot.tensors if t.is_leaf and t.requires_grad)
+    return [leaf.grad for leaf in leaves if leaf.grad is not None]
+
+
+class _Nowhere:
+    """A text stream that keeps nothing."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def flush(self) -> None:
+        return
+
+    def isatty(self) -> bool:
+        return False
+
+
+@contextlib.contextmanager
+def _nothing_printed() -> Iterator[None]:
+    nowhere: Any = _Nowhere()
+    with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+        yield

@@ -1,0 +1,295 @@
+"""Whole comparisons, on backends of our own that do as told."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import torch
+
+import dynamo_ext
+from dynamo_ext.comparison import Comparison
+from dynamo_ext.errors import OptionError, UnknownBackendError
+
+ROUNDS = 8
+TRUSTING = {"wrong.verify": False}  # or its results would be found wrong at the first call
+
+
+def fine(graph, inputs):
+    return graph.forward
+
+
+def slow(graph, inputs):
+    def run(*args):
+        end = time.perf_counter() + 0.004
+        while time.perf_counter() < end:
+            pass
+        return graph.forward(*args)
+
+    return run
+
+
+def wrong(graph, inputs):
+    return lambda *args: tuple(out + 1 for out in graph.forward(*args))
+
+
+def failing(graph, inputs):
+    msg = "no such engine"
+    raise RuntimeError(msg)
+
+
+def breaking(graph, inputs):
+    calls = []
+
+    def run(*args):
+        calls.append(1)
+        if len(calls) > 6:
+            raise MemoryError
+        return graph.forward(*args)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+def model():
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+
+
+def test_rows_say_what_each_candidate_came_to():
+    net, x = model().eval(), torch.randn(4, 8)
+    found = dynamo_ext.compare(
+        net, (x,), [fine, slow, wrong, "aot_eager"], rounds=ROUNDS, options=TRUSTING
+    )
+    record = found.record
+    assert [each.name for each in record.candidates] == [
+        "eager",
+        "fine",
+        "slow",
+        "wrong",
+        "aot_eager",
+    ]
+    assert record.rounds == ROUNDS
+    assert record.verdict(found["eager"]) == "baseline"
+    assert record.verdict(found["slow"]) == "slower"
+    assert found["slow"].speedup.ratio < 0.1
+    assert found["slow"].speedup.p_value < 0.05
+    assert record.verdict(found["wrong"]) == "wrong"
+    assert found["wrong"].accuracy[0].max_abs == pytest.approx(1.0)
+    assert found["fine"].accuracy[0].within
+    assert found["aot_eager"].accuracy[0].cosine == pytest.approx(1.0)
+    assert all(len(each.timing.samples) == ROUNDS for each in record.candidates)
+
+
+def test_the_record_goes_to_json_and_back():
+    found = dynamo_ext.compare(model(), (torch.randn(4, 8),), [fine], rounds=ROUNDS)
+    assert Comparison.from_dict(json.loads(found.to_json())) == found.record
+
+
+def test_a_failing_candidate_is_a_row_and_the_others_go_on():
+    found = dynamo_ext.compare(model(), (torch.randn(4, 8),), [failing, fine], rounds=ROUNDS)
+    row = found["failing"]
+    # The pipeline ran it eagerly, and that is what the row says.
+    assert found.record.verdict(row) == "eager"
+    assert "no such engine" in row.reason
+    assert found["fine"].timing is not None
+
+
+def test_a_candidate_that_fails_later_runs_eagerly_then():
+    found = dynamo_ext.compare(model(), (torch.randn(4, 8),), [breaking], rounds=ROUNDS)
+    assert found["breaking"].timing is not None
+
+
+def test_an_unavailable_backend_is_a_row_with_its_remedy():
+    found = dynamo_ext.compare(model(), (torch.randn(4, 8),), ["tensorrt", fine], rounds=ROUNDS)
+    row = found["tensorrt"]
+    assert (row.outcome, row.timing) == ("unavailable", None)
+    assert row.reason
+    assert row.remedy
+
+
+def test_what_ran_eagerly_is_not_called_measured():
+    found = dynamo_ext.compare(model(), (torch.randn(4, 8),), ["eager"], rounds=ROUNDS)
+    row = found["eager under Dynamo"]
+    assert found.record.verdict(row) == "eager"
+    assert row.graphs == 1
+
+
+def test_weights_random_state_and_output_are_as_before(capsys):
+    net = model()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    x, seen = torch.randn(4, 8), []
+
+    def step():
+        optimizer.zero_grad()
+        loss = net(x + torch.rand(1)).square().mean()
+        loss.backward()
+        optimizer.step()
+        seen.append(loss.item())
+        print("loss", loss.item())  # noqa: T201
+        return loss.detach()
+
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    objects = [id(p) for p in net.parameters()]
+    random = torch.get_rng_state()
+    found = dynamo_ext.compare(step, (), [fine, "aot_eager"], rounds=ROUNDS)
+    assert all(torch.equal(net.state_dict()[k], v) for k, v in before.items())
+    assert [id(p) for p in net.parameters()] == objects
+    assert all(p.grad is None for p in net.parameters())
+    assert not optimizer.state
+    assert torch.equal(torch.get_rng_state(), random)
+    assert seen == []
+    assert capsys.readouterr() == ("", "")
+    assert found["aot_eager"].accuracy[0].within, found["aot_eager"].accuracy
+
+
+def test_training_compares_gradients():
+    found = dynamo_ext.compare(
+        model(), (torch.randn(4, 8),), ["aot_eager"], rounds=ROUNDS, train=True
+    )
+    # One result and four parameters' gradients.
+    assert found["aot_eager"].accuracy[0].outputs == 5
+    assert found["aot_eager"].accuracy[0].within
+
+
+def test_float64_judges_by_the_distance_that_eager_has():
+    net, x = model(), torch.randn(4, 8)
+    found = dynamo_ext.compare(
+        net, (x,), ["aot_eager", wrong], rounds=ROUNDS, fp64=True, options=TRUSTING
+    )
+    right, off = found["aot_eager"].accuracy[1], found["wrong"].accuracy[1]
+    assert (right.reference, right.within) == ("float64", True)
+    assert 0 < right.max_abs < 1e-5
+    assert not off.within
+    assert net[0].weight.dtype is torch.float32
+    assert x.dtype is torch.float32
+
+
+def test_half_precision_is_compared_with_eager_at_that_precision():
+    net, x = model(), torch.randn(4, 8)
+    found = dynamo_ext.compare(net, (x,), ["aot_eager"], rounds=ROUNDS, dtype="bfloat16")
+    at_it, beside = found["aot_eager"].accuracy
+    assert (at_it.reference, at_it.within, at_it.dtype) == ("eager bfloat16", True, "bfloat16")
+    assert beside.reference == "eager float32"
+    assert beside.max_abs > 0
+    assert net[0].weight.dtype is torch.float32
+
+
+def test_graphs_are_raced_one_by_one_and_the_mix_end_to_end():
+    net = model().eval()
+
+    def two(x):
+        y = net(x)
+        print("between")  # noqa: T201
+        return y.softmax(-1) + 1
+
+    with torch.no_grad():
+        found = dynamo_ext.compare(
+            two, (torch.randn(4, 8),), [slow, "onnxrt"], rounds=ROUNDS, per_graph=True, budget=20
+        )
+    record = found.record
+    assert [graph.calls for graph in record.graphs] == [1, 1]
+    assert {time.backend for time in record.graphs[0].times} == {"eager", "slow", "onnxrt"}
+    slower = next(t for t in record.graphs[0].times if t.backend == "slow")
+    assert slower.speedup.ratio < 0.5
+    assert record.mix.speedup is not None
+    assert dict(record.mix.choice).keys() == {"g0", "g1"}
+    assert "slow" not in dict(record.mix.choice).values()
+
+
+def test_nothing_compiled_is_left_behind():
+    from torch._dynamo import eval_frame
+
+    def f(x):
+        return x.sin() + 1
+
+    dynamo_ext.compare(f, (torch.randn(4),), [fine, "aot_eager"], rounds=ROUNDS)
+    regions = range(-1, next(eval_frame._next_isolate_recompiles_id))
+    entries = [e for r in regions for e in eval_frame._get_cache_entries_for_region(f.__code__, r)]
+    assert entries
+    # Dynamo keeps an empty entry in the place of one that was let go.
+    assert all(entry.code is None for entry in entries)
+
+
+def test_files_that_the_code_writes_are_said(tmp_path):
+    def f(x):
+        (tmp_path / "out.txt").write_text("1")
+        return x + 1
+
+    found = dynamo_ext.compare(f, (torch.ones(3),), [fine], rounds=ROUNDS)
+    assert any("out.txt" in note for note in found.record.notes)
+
+
+def test_iterators_that_are_used_up_are_said():
+    batches = iter([torch.ones(3)] * 100)
+
+    def f():
+        return next(batches) + 1
+
+    found = dynamo_ext.compare(f, (), [fine], rounds=ROUNDS)
+    assert any("batches" in note for note in found.record.notes)
+
+
+def test_an_error_of_the_code_itself_is_the_users():
+    def f(x):
+        msg = "mine"
+        raise KeyError(msg)
+
+    with pytest.raises(KeyError, match="mine"):
+        dynamo_ext.compare(f, (torch.ones(3),), [fine], rounds=ROUNDS)
+
+
+def test_an_interrupt_keeps_what_was_measured():
+    # Objects that the code reaches are put back after every run; a class of a library is not.
+    def stop(x):
+        counter()
+        return x + 1
+
+    def counter():
+        Counter.n += 1
+        if Counter.n > 60:
+            raise KeyboardInterrupt
+
+    class Counter:
+        n = 0
+
+    found = dynamo_ext.compare(stop, (torch.ones(3),), [slow], rounds=1_000)
+    assert found.record.interrupted
+    assert found.record.partial
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "words"),
+    [
+        ({"backends": ""}, "no backend"),
+        ({"backends": ["eager", "eager"]}, "twice"),
+        ({"backends": "aot_eager", "options": {"nonsense": 1}}, "nonsense"),
+        ({"backends": "aot_eager", "dtype": "int8"}, "int8"),
+        ({"backends": "aot_eager", "baseline": "tvm"}, "baseline"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_runs(kwargs, words):
+    def never(x):
+        raise AssertionError
+
+    with pytest.raises(OptionError, match=words):
+        dynamo_ext.compare(never, (torch.ones(1),), **kwargs)
+
+
+def test_an_unknown_backend_is_refused():
+    with pytest.raises(UnknownBackendError, match="onnxrt"):
+        dynamo_ext.compare(torch.sin, (torch.ones(1),), "onnxrtt")
+
+
+def test_a_data_frame_has_a_row_for_each():
+    frame = dynamo_ext.compare(model(), (torch.randn(4, 8),), [fine], rounds=ROUNDS).to_dataframe()
+    assert list(frame.index) == ["eager", "fine"]
+    assert frame.loc["eager", "verdict"] == "baseline"
+    assert frame.loc["fine", "speedup"] > 0

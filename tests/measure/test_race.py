@@ -1,0 +1,138 @@
+"""Interleaving, plans, failures and interrupts, on stand-in code."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import pytest
+
+from dynamo_ext.measure import clock
+from dynamo_ext.measure.race import Contender, Plan, Progress, race
+
+
+class Code:
+    """Notes its calls; takes some time."""
+
+    def __init__(self, name, log, seconds=0.0, fails_at=None, error=ValueError):
+        self.name, self.log, self.seconds = name, log, seconds
+        self.fails_at, self.error, self.count = fails_at, error, 0
+
+    def __call__(self):
+        self.count += 1
+        self.log.append(self.name)
+        if self.fails_at is not None and self.count >= self.fails_at:
+            raise self.error(self.name)
+        end = time.perf_counter() + self.seconds
+        while time.perf_counter() < end:
+            pass
+
+
+def contenders(log, *names, **kwargs):
+    return [Contender(n, Code(n, log, 0.003, **kwargs), before=lambda: None) for n in names]
+
+
+def test_every_round_has_each_contender_once_in_a_changing_order():
+    log = []
+    entered = contenders(log, "a", "b", "c")
+    race(entered, Plan(budget=60, rounds=12))
+    rounds = [log[i : i + 3] for i in range(3, len(log), 3)]
+    assert len(rounds) == 12
+    assert all(sorted(r) == ["a", "b", "c"] for r in rounds)
+    assert len({tuple(r) for r in rounds}) > 1
+    assert [len(c.samples) for c in entered] == [12, 12, 12]
+
+
+def test_the_schedule_follows_the_seed():
+    logs = []
+    for _ in range(2):
+        log = []
+        race(contenders(log, "a", "b", "c"), Plan(budget=60, rounds=8, seed=4))
+        logs.append(log)
+    assert logs[0] == logs[1]
+
+
+def test_short_code_is_timed_several_calls_at_a_time():
+    log = []
+    quick = Contender("quick", Code("quick", log))
+    race([quick], Plan(budget=60, rounds=6))
+    assert quick.calls > 50
+    assert quick.timing.calls == quick.calls
+    assert quick.timing.median < 1e-4
+
+
+def test_code_that_must_be_put_back_is_timed_call_by_call():
+    log = []
+    once = Contender("once", Code("once", log), before=lambda: log.append("back"))
+    race([once], Plan(budget=60, rounds=6))
+    assert once.calls == 1
+    assert log == ["back", "once"] * 7
+
+
+def test_a_contender_that_fails_drops_out_and_the_others_go_on():
+    log = []
+    good = contenders(log, "base", "good")
+    bad = Contender("bad", Code("bad", log, fails_at=5), before=lambda: None)
+    race([*good, bad], Plan(budget=60, rounds=10))
+    assert isinstance(bad.error, ValueError)
+    assert [len(c.samples) for c in good] == [10, 10]
+    assert len(bad.samples) == 3
+
+
+def test_a_baseline_that_fails_ends_the_race():
+    log = []
+    bad = Contender("bad", Code("bad", log, fails_at=4), before=lambda: None)
+    race([bad, *contenders(log, "good")], Plan(budget=60, rounds=1_000))
+    assert isinstance(bad.error, ValueError)
+    assert log.count("good") < 10
+
+
+def test_an_interrupt_keeps_whole_rounds_only():
+    log = []
+    entered = contenders(log, "a", "b")
+    stops = Contender(
+        "stops", Code("stops", log, fails_at=6, error=KeyboardInterrupt), before=lambda: None
+    )
+    with pytest.raises(KeyboardInterrupt):
+        race([*entered, stops], Plan(budget=60, rounds=20))
+    assert len({len(c.samples) for c in [*entered, stops]}) == 1
+    assert len(entered[0].samples) == 4
+
+
+def test_the_budget_ends_it():
+    log = []
+    started = time.perf_counter()
+    cut_short = race(contenders(log, "a", "b"), Plan(budget=0.2, rounds=10_000))
+    assert cut_short
+    assert time.perf_counter() - started < 5
+
+
+def test_equal_times_settle_early():
+    class Clocked(Contender):
+        def _sample(self):
+            return 1.0
+
+    entered = [Clocked("a", lambda: None), Clocked("b", lambda: None)]
+    assert not race(entered, Plan(budget=60))
+    assert len(entered[0].samples) == 20
+
+
+def test_the_collector_is_off_while_it_runs_and_on_afterwards():
+    seen = []
+    race([Contender("a", lambda: seen.append(gc.isenabled()), before=gc.isenabled)], Plan(rounds=6))
+    assert not any(seen)
+    assert gc.isenabled()
+
+
+def test_progress_tells_who_runs_and_is_rare():
+    told = []
+    race(contenders([], "a", "b"), Plan(budget=60, rounds=40), progress=told.append)
+    assert all(isinstance(step, Progress) for step in told)
+    assert 1 <= len(told) <= 10
+    assert told[-1].rounds == 40
+
+
+def test_a_sample_is_as_long_as_the_clock_needs():
+    assert clock.calls_for(1.0) == 1
+    assert clock.calls_for(1e-6) == 2_000
+    assert 3 <= clock.calls_for(0.0005) <= 5

@@ -1,0 +1,79 @@
+"""Speedups of samples whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynamo_ext.comparison import Speedup, geometric_mean
+from dynamo_ext.measure.statistics import settled, speedup
+
+
+def noisy(median, rounds, seed, spread=0.05):
+    return list(median * np.exp(np.random.default_rng(seed).normal(0, spread, rounds)))
+
+
+def test_the_ratio_is_the_baselines_time_over_the_candidates():
+    found = speedup(noisy(2.0, 200, 1), noisy(1.0, 200, 2))
+    assert found.ratio == pytest.approx(2.0, rel=0.02)
+    assert found.low < 2.0 < found.high
+    assert found.p_value < 1e-6
+    assert not found.same
+
+
+def test_a_drift_that_hits_both_leaves_the_ratio_alone():
+    drift = np.linspace(1, 10, 60)
+    found = speedup(list(drift * 1.1), list(drift))
+    assert found.ratio == pytest.approx(1.1)
+    assert found.high - found.low < 1e-9
+
+
+def test_the_same_is_called_the_same_however_significant():
+    found = speedup([1.01] * 100, [1.0] * 100)
+    assert found.p_value < 0.05
+    assert found.same
+
+
+def test_a_difference_without_significance_is_none():
+    found = speedup(noisy(1.0, 8, 3, 0.5), noisy(0.9, 8, 4, 0.5))
+    assert found.p_value > 0.05
+    assert found.same
+
+
+def test_too_few_rounds_tell_nothing():
+    assert speedup([2.0] * 5, [1.0] * 5).p_value == 1.0
+
+
+def test_the_interval_is_the_same_for_the_same_seed():
+    one, two = noisy(1.0, 50, 5), noisy(1.0, 50, 6)
+    assert speedup(one, two, seed=1) == speedup(one, two, seed=1)
+    assert speedup(one, two, seed=1) != speedup(one, two, seed=2)
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    hits = 0
+    for seed in range(200):
+        found = speedup(noisy(1.0, 40, seed), noisy(1.0, 40, seed + 10_000), seed)
+        hits += found.low <= 1.0 <= found.high
+    assert 180 <= hits <= 200
+
+
+@pytest.mark.parametrize(("one", "two"), [([1.0], [1.0, 2.0]), ([], []), ([1.0], [0.0])])
+def test_what_cannot_be_compared_is_refused(one, two):
+    with pytest.raises(ValueError, match=r"sample|time"):
+        speedup(one, two)
+
+
+def test_more_rounds_settle_what_few_cannot():
+    one, two = noisy(1.0, 2_000, 7), noisy(1.0, 2_000, 8)
+    assert not settled(one[:3], two[:3], 0.01)
+    assert not settled(one[:20], two[:20], 0.005)
+    assert settled(one, two, 0.005)
+
+
+def test_the_geometric_mean_of_speedups():
+    def of(ratio):
+        return Speedup(ratio, ratio, ratio, 0.0, 10)
+
+    assert geometric_mean((of(4.0), of(1.0))) == pytest.approx(2.0)
+    assert geometric_mean(()) == 1.0
