@@ -19,30 +19,39 @@ def choose(
 ) -> CompilerFn:
     """The compiler for ``-b text``.
 
-    Our names come first, then torch's, then a Python expression in the user's namespace.
+    Our names come first, then registered ones of the user's, then torch's, then a Python
+    expression in the user's namespace: a backend object or a compiler function.
 
     Raises
     ------
     UnknownBackendError
         Where it is neither a name nor an expression that can be evaluated.
+    InvalidBackendError
+        Where the expression's value is a backend object that lacks something.
     OptionError
         Where the expression's value cannot be called, or an option does not fit.
     BackendUnavailableError
         With ``strict``.
     """
     from dynamo_ext.backends import registry
+    from dynamo_ext.backends.users import is_backend
 
     try:
         return registry.compiler(text, options, strict=strict)
     except UnknownBackendError:
         if not _is_users_expression(text, namespace):
             raise
-    value = _evaluate(text, namespace)
+    value = evaluate(text, namespace)
     if isinstance(value, str):
+        return registry.compiler(value, options, strict=strict)
+    if is_backend(value):
         return registry.compiler(value, options, strict=strict)
     if not callable(value):
         msg = f"-b {text} is a {type(value).__name__}, which cannot be called."
-        remedy = "Give a backend's name or a function (GraphModule, example_inputs) -> callable."
+        remedy = (
+            "Give a backend's name, a dynamo_ext.Backend, or a function "
+            "(GraphModule, example_inputs) -> callable."
+        )
         raise OptionError(msg, remedy)
     return registry.compiler(_same_function(text, value), options, strict=strict)
 
@@ -76,11 +85,23 @@ def _is_users_expression(text: str, namespace: dict[str, Any]) -> bool:
     return True
 
 
-def _evaluate(text: str, namespace: dict[str, Any]) -> Any:
+def evaluate(text: str, namespace: dict[str, Any], flag: str = "-b") -> Any:
+    """The user's own expression in the user's own namespace, as the magic promises.
+
+    Raises
+    ------
+    UnknownBackendError
+        Where it raises, after ``-b``.
+    OptionError
+        Where it raises, after another flag.
+    """
     try:
-        # The user's own expression in the user's own namespace, as the magic promises.
         return eval(text, namespace)  # noqa: S307
     except Exception as error:
-        msg = f"-b {text} is no backend's name and raises {type(error).__name__}: {error}."
+        said = f"raises {type(error).__name__}: {error}."
+        if flag != "-b":
+            msg = f"{flag} {text} {said}"
+            raise OptionError(msg, "Give an expression that the notebook can evaluate.") from error
+        msg = f"-b {text} is no backend's name and {said}"
         remedy = "%dynamo backends lists the names."
         raise UnknownBackendError(msg, remedy) from error

@@ -9,7 +9,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from dynamo_ext.errors import DynamoExtError
-from dynamo_ext.magics.arguments import COMMANDS, MODES, cell_arguments
+from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES, cell_arguments
 from dynamo_ext.magics.completion import add_completion, remove_completion
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class DynamoMagics(Magics):
     @argument("mode", nargs="?", choices=MODES, help="optimize (default): compile what is new, "
               "reuse the rest; run: reuse only, never compile")  # fmt: skip
     @argument("-b", "--backend", help="a backend's name (%%dynamo backends lists them) or a Python "
-              "expression: a function (GraphModule, example_inputs) -> callable")  # fmt: skip
+              "expression: a dynamo_ext.Backend, or a function (GraphModule, example_inputs) -> "
+              "callable")  # fmt: skip
     @argument("--dynamic", action="store_true", help="symbolic sizes from the start")
     @argument("--static", action="store_true", help="no symbolic sizes: compile for each shape")
     @argument("--fullgraph", action="store_true", help="raise on a graph break")
@@ -67,6 +68,9 @@ class DynamoMagics(Magics):
             %%dynamo run            # the same cell text again: reuses, never compiles
             y = model(x)
 
+            %%dynamo compare -b inductor,onnxrt     # which is faster here, and is it right?
+            y = model(x)            # (%%dynamo compare -h lists its own flags)
+
         The cell behaves exactly as a plain cell: names, output, errors. What cannot be captured,
         compiled or trusted runs eagerly, and the report says so.
 
@@ -87,6 +91,10 @@ class DynamoMagics(Magics):
             raise UsageError(str(error)) from None
 
     def _cell(self, line: str, cell: str) -> None:
+        first, _, rest = line.strip().partition(" ")
+        if first == COMPARE:
+            self._compare(line, rest, cell)
+            return
         try:
             parsed = parse_argstring(self.dynamo, line)
         except ValueError as error:
@@ -98,13 +106,22 @@ class DynamoMagics(Magics):
             return
         self.workbench.run_cell(line, cell, cell_arguments(parsed))
 
+    def _compare(self, line: str, rest: str, cell: str) -> None:
+        from dynamo_ext.magics.compare_arguments import HELP, compare_arguments, parser
+
+        arguments = compare_arguments(rest)
+        if arguments is None:
+            print(HELP + "\n" + parser().format_help())  # noqa: T201 - help goes to stdout
+            return
+        self.workbench.compare_cell(line, cell, arguments)
+
     def _command(self, line: str) -> None:
         words = line.split()
         name, rest = (words[0], words[1:]) if words else ("", [])
         if name in {"-h", "--help"}:
             print(self.dynamo.__doc__)  # noqa: T201
             return
-        if name in MODES or (name.startswith("-") and name):
+        if name in {*MODES, COMPARE} or (name.startswith("-") and name):
             msg = f"%dynamo {name} needs a cell: write %%dynamo {line} on the cell's first line."
             raise UsageError(msg)
         if name not in COMMANDS:

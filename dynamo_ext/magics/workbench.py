@@ -119,7 +119,6 @@ class Workbench:
     def compare_cell(self, line: str, body: str, arguments: CompareArguments) -> None:
         """Measure one cell on several backends; raise what the cell itself raises."""
         from dynamo_ext.magics.compare_cell import compare_cell
-        from dynamo_ext.widgets.comparison import display_comparison
 
         if not body.strip():
             msg = "There is no code in this cell."
@@ -143,6 +142,8 @@ class Workbench:
         if arguments.output is not None:
             self._shell.user_ns[arguments.output] = result
         if not arguments.quiet:
+            from dynamo_ext.widgets.comparison import display_comparison
+
             display_comparison(result.record, use=self.use)
         if result.record.interrupted:
             raise _interrupt()

@@ -63,7 +63,7 @@ class Entrant:
             self.remedy = candidate.availability.remedy
             return
         self.region = torch_private.new_region()
-        tracer = tracing.optimizing(candidate.compiler, candidate.backend)
+        tracer = tracing.optimizing(candidate.compiler, candidate.backend, names=workload.names)
         call = workload.traced(tracer, self.region)
         run = recorder.Run()
         try:

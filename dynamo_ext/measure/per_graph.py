@@ -48,7 +48,7 @@ def race_graphs(
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
     """
     board = Switchboard({c.name: c.compiler for c in candidates})
-    tracer = tracing.optimizing(board, board.name)
+    tracer = tracing.optimizing(board, board.name, names=workload.names)
     region = torch_private.new_region()
     call = workload.traced(tracer, region)
     run = recorder.Run()

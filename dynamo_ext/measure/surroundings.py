@@ -6,6 +6,7 @@ import os
 import random
 import sys
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ class Surroundings:
         self._numpy = np.random.get_state()  # noqa: NPY002 - the generator that users' cells use
         self._torch = torch.get_rng_state()
         self._cuda = torch.cuda.get_rng_state_all() if _cuda() else []
-        self._switches = _switches()
+        self._switches = switches()
         self._environ = dict(os.environ)
         self._folder = os.getcwd()  # noqa: PTH109 - chdir's counterpart
         self._filters = list(warnings.filters)
@@ -37,10 +38,7 @@ class Surroundings:
     def restore(self) -> None:
         """Put everything back."""
         self.restore_random()
-        now = _switches()
-        for name, value in self._switches.items():
-            if now[name] != value:
-                _SETTERS[name](value)
+        put_switches(self._switches)
         if dict(os.environ) != self._environ:
             os.environ.clear()
             os.environ.update(self._environ)
@@ -55,7 +53,8 @@ def _cuda() -> bool:
     return torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
 
 
-def _switches() -> dict[str, Any]:
+def switches() -> dict[str, Any]:
+    """Torch's global switches, as they are now."""
     return {
         "grad": torch.is_grad_enabled(),
         "dtype": torch.get_default_dtype(),
@@ -64,6 +63,14 @@ def _switches() -> dict[str, Any]:
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "cudnn": torch.backends.cudnn.benchmark,
     }
+
+
+def put_switches(wanted: Mapping[str, Any]) -> None:
+    """Set those of ``switches`` that are given and differ."""
+    now = switches()
+    for name, value in wanted.items():
+        if now[name] != value:
+            _SETTERS[name](value)
 
 
 _SETTERS: dict[str, Any] = {

@@ -35,6 +35,8 @@ class Workload(Protocol):
     snapshot: Snapshot
     repeatable: bool
     """Whether it may run several times without being put back in between."""
+    names: HiddenNames | None
+    """Where Dynamo's own names wait while nothing compiled runs."""
 
     def plain(self) -> Callable[[], object]:
         """The code as it is."""
@@ -90,6 +92,7 @@ class FunctionWorkload:
         self._kwargs = dict(kwargs or {})
         self._train = train
         self._value: Any = None
+        self.names: HiddenNames | None = None
         self.surroundings = Surroundings()
         self.roots = {"target": target, "args": self._args, "kwargs": self._kwargs}
         self.snapshot = Snapshot(self.roots)
@@ -178,7 +181,7 @@ class CellWorkload:
         self.title = title
         self._program = program
         self._namespace = namespace
-        self._names = names
+        self.names: HiddenNames | None = names
         self._train = train
         self._silence = silence
         self._before = dict(namespace)
@@ -209,9 +212,13 @@ class CellWorkload:
 
     def traced(self, tracer: Tracer, region: int) -> Callable[[], object]:
         """The cell under Dynamo."""
+        names = self.names
+        if names is None:
+            message = "A cell needs a place for Dynamo's names."
+            raise RuntimeError(message)
 
         def run() -> None:
-            run_traced(self._program, self._namespace, tracer, self._names, region)
+            run_traced(self._program, self._namespace, tracer, names, region)
             self._finish()
 
         return run
@@ -255,17 +262,16 @@ class CellWorkload:
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
         """Take what the cell prints and displays."""
-        hook = sys.displayhook
 
         def keep(value: object) -> None:
             self._shown = value
 
-        sys.displayhook = keep
-        try:
-            with self._silence(), _nothing_printed():
+        with self._silence(), _nothing_printed():
+            hook, sys.displayhook = sys.displayhook, keep
+            try:
                 yield
-        finally:
-            sys.displayhook = hook
+            finally:
+                sys.displayhook = hook
 
     def close(self) -> None:
         """Put everything back for good, and let go of the compiled cell."""

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from dynamo_ext.errors import BackendUnavailableError, OptionError, UnknownBackendError
+from dynamo_ext.backends import users
+from dynamo_ext.errors import (
+    BackendUnavailableError,
+    InvalidBackendError,
+    OptionError,
+    UnknownBackendError,
+)
 from dynamo_ext.magics.backend_choice import choose
 from tests.capture.live import Live, live
 
@@ -159,3 +165,52 @@ def test_torchs_own_backend(cells: Live) -> None:
     report = cells.report("y = x.sin() + 1", "-b aot_eager")
     assert report.backend == "aot_eager"
     assert report.fallbacks == ()
+
+
+BACKEND = """
+import dynamo_ext
+class Doubling(dynamo_ext.Backend):
+    name = "doubling"
+    def supports(self, node):
+        return dynamo_ext.Support("mul" in str(node.target), "It only multiplies.")
+    def lower(self, graph, example_inputs, options):
+        return lambda *args: [args[0] * 2]
+mine = Doubling()
+"""
+
+
+@pytest.fixture
+def doubling(cells: Live, monkeypatch: pytest.MonkeyPatch) -> Live:
+    monkeypatch.setattr(users, "registered", {})
+    cells.well(BACKEND)
+    return cells
+
+
+@pytest.mark.parametrize("text", ["mine", "Doubling()", "[mine][0]"])
+def test_a_backend_object_is_a_backend(doubling: Live, text: str) -> None:
+    report = doubling.report("y = x * 2", f"-b {text}")
+    assert report.backend == "doubling"
+    assert [p.engine for g in report.graphs for p in g.partitions] == ["doubling"]
+    assert doubling.names["y"].tolist() == [0, 2, 4]
+
+
+def test_its_options_and_reasons(doubling: Live) -> None:
+    report = doubling.report("y = (x * 2).cos()", "-b mine --opt min_partition=1")
+    assert [f.message for f in report.fallbacks] == ["It only multiplies."]
+    assert {p.engine for g in report.graphs for p in g.partitions} == {"doubling", "eager"}
+    with pytest.raises(OptionError, match="min_partition"):
+        pick("mine", doubling.names, options={"min_part": "1"})
+
+
+def test_a_registered_one_goes_by_its_name(doubling: Live) -> None:
+    doubling.well("dynamo_ext.register_backend(mine)\ndoubling = None")
+    assert doubling.report("y = x * 2", "-b doubling").backend == "doubling"
+    (table,) = [out[1]["text/html"] for out in doubling.well("%dynamo backends doubling").outputs]
+    assert "(yours)" in table
+    doubling.well("%dynamo use doubling")
+    assert doubling.report("y = x * 2", "--static").backend == "doubling"
+
+
+def test_a_class_is_not_yet_a_backend(doubling: Live) -> None:
+    with pytest.raises(InvalidBackendError, match=r"Doubling\(\)"):
+        pick("Doubling", doubling.names)

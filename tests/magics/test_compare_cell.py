@@ -1,0 +1,150 @@
+"""``%%dynamo compare`` in a notebook: what it measures, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from dynamo_ext.comparing import ComparisonResult
+from tests.capture.live import Live, live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SETUP = """
+import random, numpy as np
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+x = torch.randn(8, 4)
+history = []
+scale = 2.0
+
+def f(v):
+    return v * scale
+"""
+QUIET = "-n 6 --quiet -o r"
+
+
+@pytest.fixture
+def cells() -> Iterator[Live]:
+    with live(SETUP) as found:
+        yield found
+
+
+def names(cells: Live) -> dict[str, int]:
+    skip = {"r", "In", "Out", "_", "__", "___", "_i", "_ii", "_iii", "_dh", "_oh", "_ih"}
+    return {n: id(v) for n, v in cells.names.items() if n not in skip and not n.startswith("_i")}
+
+
+def test_each_backend_gets_a_row_and_the_cells_names_are_not_kept(cells: Live) -> None:
+    before = names(cells)
+    cells.well(f"%%dynamo compare -b aot_eager,tensorrt {QUIET}\ny = f(x)\ny.sum()")
+    assert names(cells) == before
+    result = cells.names["r"]
+    assert isinstance(result, ComparisonResult)
+    assert [row.name for row in result.record.candidates] == ["eager", "aot_eager", "tensorrt"]
+    assert result["aot_eager"].timing is not None
+    assert result["aot_eager"].accuracy[0].within
+    # y and the displayed sum.
+    assert result["aot_eager"].accuracy[0].outputs == 2
+    assert result["tensorrt"].outcome == "unavailable"
+    assert result.record.cell is not None
+
+
+def test_functions_see_what_the_cell_assigned(cells: Live) -> None:
+    cells.well(f"%%dynamo compare -b aot_eager {QUIET}\nscale = 10.0\ny = f(x)")
+    assert cells.names["r"]["aot_eager"].accuracy[0].within
+    assert cells.names["scale"] == 2.0
+
+
+def test_a_training_cell_leaves_no_trace(cells: Live) -> None:
+    net = cells.names["net"]
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    random = torch.get_rng_state()
+    ran = cells.well(
+        f"%%dynamo compare -b aot_eager {QUIET}\n"
+        "for _ in range(2):\n"
+        "    optimizer.zero_grad()\n"
+        "    loss = net(x + torch.rand(1)).square().mean()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "    history.append(loss.item())\n"
+        "    print(loss)\n"
+        "np.random.rand(), random.random()"
+    )
+    assert (ran.out, ran.outputs) == ("", [])
+    assert all(torch.equal(net.state_dict()[k], v) for k, v in before.items())
+    assert cells.names["history"] == []
+    assert not cells.names["optimizer"].state
+    assert all(p.grad is None for p in net.parameters())
+    assert torch.equal(torch.get_rng_state(), random)
+    assert "loss" not in cells.names
+
+
+def test_the_cells_own_error_is_shown_as_a_plain_cells(cells: Live) -> None:
+    ran = cells.run(f"%%dynamo compare -b aot_eager {QUIET}\ny = x + 1\n1 / 0")
+    assert isinstance(ran.error, ZeroDivisionError)
+    assert "dynamo_ext" not in ran.shown
+    assert "y" not in cells.names
+
+
+def test_a_backend_of_the_users_own_is_a_variable(cells: Live) -> None:
+    cells.well("def mine(graph, inputs):\n    return graph.forward")
+    cells.well(f"%%dynamo compare -b mine,aot_eager {QUIET}\ny = f(x)")
+    assert cells.names["r"]["mine"].timing is not None
+
+
+def test_a_candidate_can_be_the_baseline(cells: Live) -> None:
+    cells.well(f"%%dynamo compare -b aot_eager,eager --baseline aot_eager {QUIET}\ny = f(x)")
+    record = cells.names["r"].record
+    assert record.baseline == "aot_eager"
+    assert next(record.verdict(row) for row in record.candidates) == "baseline"
+
+
+def test_dynamos_names_are_not_in_the_namespace_afterwards(cells: Live) -> None:
+    cells.well(f"%%dynamo compare -b aot_eager {QUIET}\ny = f(x)\nprint(y)\nz = f(y)")
+    assert not [name for name in cells.names if name.startswith(("__compiled", "__resume"))]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "needs candidates"),
+        ("-b nonesuch", "nonesuch"),
+        ("-b aot_eager --rounds 1", "too little"),
+        ("-b aot_eager --budget 0", "too little"),
+        ("-b aot_eager --baseline tvm", "baseline"),
+        ("-b aot_eager --dtype int8", "int8"),
+        ("-b aot_eager --nonsense", "nonsense"),
+        ("-b aot_eager -o 1x", "1x"),
+        ("-b aot_eager -o net", "net"),
+        ("-b aot_eager --executor net", "Executor"),
+        ("-b aot_eager --opt threads=1", "threads"),
+    ],
+)
+def test_bad_lines_are_one_sentence(cells: Live, line: str, words: str) -> None:
+    ran = cells.run(f"%%dynamo compare {line}\ny = x + 1")
+    assert type(ran.error).__name__ == "UsageError"
+    assert words in str(ran.error)
+    assert "y" not in cells.names
+
+
+def test_help_lists_the_flags(cells: Live) -> None:
+    ran = cells.well("%%dynamo compare -h\nx")
+    assert "--fp64" in ran.out
+    assert "--isolate" in ran.out
+
+
+def test_the_line_magic_says_that_it_needs_a_cell(cells: Live) -> None:
+    ran = cells.run("%dynamo compare -b aot_eager")
+    assert "needs a cell" in str(ran.error)
+
+
+def test_the_same_cell_runs_as_before_afterwards(cells: Live) -> None:
+    cells.well("%%dynamo -b eager --quiet\ny = f(x)")
+    cells.well(f"%%dynamo compare -b aot_eager {QUIET}\ny = f(x)")
+    cells.well("%%dynamo -b eager --quiet -o again\ny = f(x)")
+    assert not [graph for graph in cells.names["again"].graphs if graph.compiled_now]

@@ -1,0 +1,94 @@
+"""How far results are off, and when that is all right."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from dynamo_ext.measure import accuracy
+
+
+@dataclasses.dataclass
+class Output:
+    logits: torch.Tensor
+    hidden: tuple
+
+
+def test_tensors_are_found_in_containers_and_copied():
+    inner = torch.ones(2)
+    found = accuracy.collect({"y": {"a": [inner, 3]}, "out": Output(inner, (inner, None))})
+    assert list(found) == ["y['a'][0]", "y['a'][1]", "out.logits", "out.hidden[0]"]
+    inner.zero_()
+    assert found["out.logits"].tolist() == [1, 1]
+
+
+def test_equal_results_are_right_and_have_no_error():
+    value = {"y": torch.randn(10)}
+    found = accuracy.against(value, {"y": value["y"].clone()})
+    assert (found.within, found.max_abs, found.max_rel) == (True, 0.0, 0.0)
+    assert found.cosine == pytest.approx(1.0)
+
+
+def test_errors_are_measured_against_the_largest_element():
+    want = torch.tensor([100.0, 0.001])
+    found = accuracy.against({"y": want + torch.tensor([0.0, 0.001])}, {"y": want})
+    assert found.max_abs == pytest.approx(0.001, rel=1e-3)
+    assert found.max_rel == pytest.approx(1e-5, rel=1e-3)
+    assert found.within
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "words"),
+    [
+        (torch.ones(3), torch.zeros(3), "off"),
+        (torch.ones(3), torch.ones(4), "shape"),
+        (torch.ones(3), torch.ones(3, dtype=torch.float64), "dtype"),
+        (torch.tensor([math.nan]), torch.ones(1), "NaN"),
+        (torch.tensor([1]), torch.tensor([2]), "differ"),
+        (1, 2, "eager gives 2"),
+        (torch.tensor([math.inf]), torch.tensor([-math.inf]), "off"),
+    ],
+)
+def test_what_is_wrong_is_said(got, want, words):
+    found = accuracy.against({"y": got}, {"y": want})
+    assert not found.within
+    assert words in found.detail
+    assert found.detail.startswith("y: ")
+
+
+def test_a_result_that_only_one_has_is_wrong():
+    found = accuracy.against({}, {"y": torch.ones(1)})
+    assert not found.within
+    assert "y" in found.detail
+
+
+def test_opposite_results_have_the_opposite_cosine():
+    found = accuracy.against({"y": -torch.ones(3)}, {"y": torch.ones(3)})
+    assert found.cosine == pytest.approx(-1.0)
+
+
+def test_nan_for_nan_is_right():
+    value = torch.tensor([math.nan, 1.0])
+    assert accuracy.against({"y": value}, {"y": value.clone()}).within
+
+
+def test_float64_allows_what_eager_itself_is_off_by():
+    exact = torch.randn(1_000, dtype=torch.float64)
+    eager = exact + 1e-3 * torch.randn(1_000)
+    alike = exact + 1e-3 * torch.randn(1_000)
+    worse = exact + 1e-1 * torch.randn(1_000)
+
+    def judged(found):
+        return accuracy.against_float64({"y": found.float()}, {"y": eager.float()}, {"y": exact})
+
+    assert judged(alike).within
+    assert not judged(worse).within
+    assert "float64" in judged(worse).detail
+
+
+def test_empty_results_are_right():
+    assert accuracy.against({"y": torch.ones(0)}, {"y": torch.ones(0)}).within
+    assert accuracy.against({}, {}).within
