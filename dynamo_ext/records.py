@@ -111,6 +111,43 @@ class Partition:
 
 
 @dataclass(frozen=True)
+class Contestant:
+    """One backend in the race for a graph.
+
+    ``outcome`` is ``won``, ``slower``, ``same`` (no faster than eager within noise), ``eager``
+    (nothing of it ran in the engine), ``wrong``, ``failed`` or ``crashed``; ``reason`` says why it
+    lost. ``seconds`` is the median of one call, ``speedup`` over eager with its 95 % interval,
+    ``error`` the largest relative error against eager; 0.0 where not measured.
+    """
+
+    backend: str
+    outcome: str
+    seconds: float = 0.0
+    speedup: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    error: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """How ``auto`` chose the backend of a graph.
+
+    ``remembered`` says that it was not raced but known from an earlier race, made ``raced_on``
+    (a date). ``seconds`` is what the race took, compiling every contestant included.
+    """
+
+    winner: str
+    contestants: tuple[Contestant, ...] = ()
+    remembered: bool = False
+    raced_on: str = ""
+    rounds: int = 0
+    seconds: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Graph:
     """One FX graph that Dynamo handed to a backend.
 
@@ -133,6 +170,7 @@ class Graph:
     partitions: tuple[Partition, ...] = ()
     normalised: int = 0
     ended_by: int | None = None
+    contest: Contest | None = None
 
     @property
     def operation_count(self) -> int:

@@ -118,6 +118,7 @@ def _graph(
         partitions=tuple(entry.journal.partitions.values()),
         normalised=entry.journal.normalised,
         ended_by=breaks.index(entry.ended_by),
+        contest=entry.journal.contest,
     )
 
 

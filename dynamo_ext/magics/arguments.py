@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MODES = ("optimize", "run")
 COMPARE = "compare"
-COMMANDS = ("backends", "report", "reset", "use")
+COMMANDS = ("backends", "cache", "report", "reset", "use")
 FLAGS = {
     "-b": "backend: a name, or a compiler function of yours",
     "--backend": "backend: a name, or a compiler function of yours",

@@ -81,6 +81,8 @@ class DynamoMagics(Magics):
             %dynamo report          # the last report again
             %dynamo use BACKEND     # the default for later cells
             %dynamo reset           # forget everything compiled
+            %dynamo cache           # the races that auto remembers: show, clear,
+                                    # export FILE, import FILE
         """
         try:
             if cell is None:
@@ -128,9 +130,13 @@ class DynamoMagics(Magics):
             lack = f"%dynamo {name} is not known." if name else "%dynamo needs a command."
             msg = f"{lack} There are: {', '.join(COMMANDS)}; and %%dynamo on a cell."
             raise UsageError(msg)
-        most = {"backends": 1, "use": 1}.get(name, 0)
+        most = {"backends": 1, "use": 1, "cache": 2}.get(name, 0)
         if len(rest) > most or (name == "use" and not rest):
-            usage = {"use": "%dynamo use BACKEND", "backends": "%dynamo backends [NAME]"}
+            usage = {
+                "use": "%dynamo use BACKEND",
+                "backends": "%dynamo backends [NAME]",
+                "cache": "%dynamo cache [show|clear|export FILE|import FILE]",
+            }
             msg = f"Write it as {usage.get(name, f'%dynamo {name}')}."
             raise UsageError(msg)
         getattr(self.workbench, f"{name}_command")(*rest)

@@ -195,6 +195,12 @@ class Workbench:
 
         display(render_backends(registry.describe(name)))
 
+    def cache_command(self, action: str = "show", file: str | None = None) -> None:
+        """``%dynamo cache [show|clear|export FILE|import FILE]``."""
+        from dynamo_ext.magics.cache_command import cache_command
+
+        cache_command(action, file)
+
     def report_command(self) -> None:
         """``%dynamo report``."""
         display_report(self.report())

@@ -34,6 +34,7 @@ class Settings:
 
     rounds: int | None = None
     budget: float = 30.0
+    compile_budget: float = 300.0
     baseline: str = "eager"
     fp64: bool = False
     dtype: str = ""

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 
 from dynamo_ext.errors import DynamoExtError
-from dynamo_ext.measure.entrant import one_line
 
 if TYPE_CHECKING:
     import torch
@@ -86,23 +85,29 @@ def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: 
         What pickling the task raises.
     """
     listed = [_sent(candidate) for candidate in candidates]
-    for candidate, sent in zip(candidates, listed, strict=True):
-        reason = "" if isinstance(sent[2], str) else why_not(sent, task.namespace)
-        if reason:
-            message = f"{candidate.name} cannot be sent to another process ({reason})."
-            raise UnsendableError(message, "Define it at the top of a module or cell.")
     parts = {
         "task": task,
         "candidates": listed,
         "settings": settings,
         "surroundings": _surroundings(local=local),
     }
+    try:
+        body = _dump(parts, task.namespace)
+    except Exception:
+        for sent in listed:
+            reason = why_not(sent, task.namespace)
+            if reason:
+                message = f"{sent[0]} cannot be sent to another process ({reason})."
+                raise UnsendableError(
+                    message, "Have it make what it needs when it is called."
+                ) from None
+        raise
     envelope = {
         "versions": versions(),
         "local": local,
         # Dask takes equal calls for the same one.
         "token": uuid.uuid4().hex,
-        "body": _dump(parts, task.namespace),
+        "body": body,
     }
     return pickle.dumps(envelope)
 
@@ -148,6 +153,8 @@ def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict
 
 def why_not(value: Any, namespace: dict[str, Any]) -> str:
     """Why a value cannot be pickled; nothing where it can."""
+    from dynamo_ext.measure.entrant import one_line
+
     try:
         _dump(value, namespace)
     except Exception as error:  # noqa: BLE001 - classes raise what they like

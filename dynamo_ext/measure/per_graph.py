@@ -12,7 +12,7 @@ from dynamo_ext.capture import recorder, torch_private, tracing
 from dynamo_ext.comparison import GraphComparison, GraphTime, Mix, Outcome
 from dynamo_ext.measure import accuracy, clock, entrant, statistics
 from dynamo_ext.measure.race import Contender, Plan, race
-from dynamo_ext.measure.switchboard import EAGER, Switch, Switchboard
+from dynamo_ext.measure.switchboard import EAGER, Switch, Switchboard, runs_in_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +109,7 @@ def _graph(
         if not judged.within:
             broken[name], outcomes[name] = judged.detail, "wrong"
             continue
-        outcomes[name] = "measured" if name == EAGER or _in_engine(switch, name) else "eager"
+        outcomes[name] = "measured" if name == EAGER or runs_in_engine(switch, name) else "eager"
         contenders.append(Contender(name, _bound(form, inputs), wait=clock.device_barrier()))
     contenders.sort(key=lambda each: each.name != EAGER)
     race(contenders, Plan(budget, seed=settings.seed, rounds=settings.rounds), progress=progress)
@@ -200,15 +200,6 @@ def _changes(switch: Switch, inputs: tuple[Any, ...]) -> bool:
     _results(switch.compiled[EAGER], inputs)
     after = [v._version for v in inputs if isinstance(v, torch.Tensor) and not v.is_inference()]  # noqa: SLF001
     return before != after
-
-
-def _in_engine(switch: Switch, name: str) -> bool:
-    """Whether any operation of this graph runs in the engine, as far as its journal tells."""
-    parts = switch.partitions(name)
-    if parts:
-        return any(part.engine != EAGER for part in parts)
-    whole = {"unavailable", "lower", "verify"}
-    return not any(f.scope == "graph" and f.stage in whole for f in switch.fallbacks(name))
 
 
 def _bound(form: Callable[..., Any], inputs: tuple[Any, ...]) -> Callable[[], object]:

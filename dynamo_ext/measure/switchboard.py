@@ -78,15 +78,7 @@ class Switchboard:
     def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile one captured graph with each (Dynamo's backend contract)."""
         switch = Switch(len(self.switches), graph, {EAGER: graph.forward})
-        for name, compiler in self._compilers.items():
-            journal = journals.Journal(f"{name}-{switch.number}")
-            try:
-                with journals.active(journal):
-                    switch.compiled[name] = compiler(_own_copy(graph), inputs)
-            except Exception as error:  # noqa: BLE001 - others may still compile it
-                switch.errors[name] = error
-                continue
-            switch.journals[name] = journal
+        compile_into(switch, self._compilers, inputs)
         self.switches.append(switch)
         return switch
 
@@ -97,13 +89,35 @@ class Switchboard:
             switch.choice = wanted if wanted in switch.compiled else EAGER
 
 
+def compile_into(switch: Switch, compilers: Mapping[str, Any], inputs: Sequence[Any]) -> None:
+    """Add each compiler's form of the switch's graph; a failure is kept in ``errors``."""
+    for name, compiler in compilers.items():
+        journal = journals.Journal(f"{name}-{switch.number}")
+        try:
+            with journals.active(journal):
+                switch.compiled[name] = compiler(own_copy(switch.graph), inputs)
+        except Exception as error:  # noqa: BLE001 - others may still compile it
+            switch.errors[name] = error
+            continue
+        switch.journals[name] = journal
+
+
+def runs_in_engine(switch: Switch, name: str) -> bool:
+    """Whether any operation of this graph runs in the engine, as far as its journal tells."""
+    parts = switch.partitions(name)
+    if parts:
+        return any(part.engine != EAGER for part in parts)
+    whole = {"unavailable", "lower", "verify"}
+    return not any(f.scope == "graph" and f.stage in whole for f in switch.fallbacks(name))
+
+
 def _gradients_on() -> bool:
     import torch
 
     return torch.is_grad_enabled()
 
 
-def _own_copy(graph: GraphModule) -> GraphModule:
+def own_copy(graph: GraphModule) -> GraphModule:
     """A graph that a backend may rewrite: parameters shared, nodes its own."""
     import torch
 

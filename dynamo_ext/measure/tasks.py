@@ -9,7 +9,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamo_ext.errors import OptionError
 
@@ -37,8 +37,8 @@ class FunctionTask:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
 
-    cell = None
-    left_out: Mapping[str, str] = types.MappingProxyType({})
+    cell: ClassVar[None] = None
+    left_out: ClassVar[Mapping[str, str]] = types.MappingProxyType({})
 
     @property
     def title(self) -> str:
@@ -105,7 +105,12 @@ class CellTask:
 
     @classmethod
     def of(
-        cls, program: CellProgram, namespace: dict[str, Any], title: str, cell: CodeBlock
+        cls,
+        program: CellProgram,
+        namespace: dict[str, Any],
+        title: str,
+        cell: CodeBlock | None = None,
+        interactivity: str = "",  # noqa: ARG003 - the program is divided by it already
     ) -> CellTask:
         """The task of a cell in the user's namespace."""
         read = set(names_in(program))

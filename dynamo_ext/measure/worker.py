@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import platform
@@ -9,7 +10,8 @@ import signal
 import threading
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from dynamo_ext.measure import payload
 
@@ -17,8 +19,21 @@ from dynamo_ext.measure import payload
 _alone = threading.Lock()
 
 
-def begin() -> None:
-    """Leave interrupts to the process that asks: a terminal sends them to all."""
+_faults: IO[str] | None = None
+
+
+def begin(faults: str) -> None:
+    """Set a process of our own up.
+
+    Parameters
+    ----------
+    faults
+        The file that says where a crash happened.
+    """
+    global _faults  # noqa: PLW0603 - closed with the process
+    _faults = Path(faults).open("w", encoding="utf-8")  # noqa: SIM115
+    faulthandler.enable(_faults)
+    # A terminal sends an interrupt to all processes; the one that asks deals with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -30,7 +45,7 @@ def ready() -> str:
 
 
 def name() -> str:
-    """This process, as a row says it."""
+    """The name that a row gives this process."""
     return f"{platform.node()}, process {os.getpid()}"
 
 

@@ -1,0 +1,269 @@
+"""The race for one graph: every contestant compiled, checked, timed; the best one named."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynamo_ext.comparison import Speedup
+from dynamo_ext.measure import accuracy, clock, entrant, statistics
+from dynamo_ext.measure.precision import precision
+from dynamo_ext.measure.race import Contender, Plan, race
+from dynamo_ext.measure.snapshot import Snapshot
+from dynamo_ext.measure.surroundings import Surroundings
+from dynamo_ext.measure.switchboard import EAGER, Switch, runs_in_engine
+from dynamo_ext.records import Contest, Contestant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+HEATS = 6
+"""Rounds after which whoever is clearly behind drops out."""
+
+BEHIND = 0.75
+"""Of the best speedup so far: below it, a contestant has no chance left."""
+
+LOOSE = 0.25
+"""Width of an interval, as a share, that leaves a race undecided."""
+
+TIGHT = 0.015
+FEWEST = 12
+
+
+@dataclass
+class _Lane:
+    """One contestant's form of the graph."""
+
+    name: str
+    form: Callable[..., Any]
+    contender: Contender | None = None
+    outcome: str = ""
+    reason: str = ""
+    error: float = 0.0
+
+
+def hold(switch: Switch, args: Sequence[Any], budget: float) -> Contest:
+    """Race every form of a graph on the inputs of a real call.
+
+    The inputs are as before when it returns, and so are the random states.
+
+    Parameters
+    ----------
+    switch
+        The graph and its compiled forms; ``eager`` is one of them.
+    args
+        The inputs of the call, tensors and numbers.
+    budget
+        Seconds for the timing.
+
+    Returns
+    -------
+    Contest
+        The winner: the fastest right contestant that is faster than eager beyond noise, or eager.
+    """
+    started = time.perf_counter()
+    surroundings = Surroundings()
+    snapshot = Snapshot({"inputs": list(args)})
+    lanes = [_Lane(name, form) for name, form in switch.compiled.items()]
+    lanes.sort(key=lambda lane: lane.name != EAGER)
+    try:
+        expected = _outcome_of(lanes[0], args, surroundings)
+        changes = snapshot.restore(thorough=True)
+        for lane in lanes[1:]:
+            _check(lane, switch, args, expected, surroundings)
+            snapshot.restore(thorough=True)
+        running = [lane for lane in lanes if not lane.outcome]
+        for lane in running:
+            before = snapshot.restore if changes else None
+            call = _call(lane.form, args)
+            lane.contender = Contender(lane.name, call, before, clock.device_barrier())
+        _race(running, budget)
+    finally:
+        snapshot.restore(thorough=True)
+        surroundings.restore_random()
+    failed = tuple(
+        Contestant(name, "failed", reason=entrant.one_line(error))
+        for name, error in switch.errors.items()
+    )
+    return _judge(lanes, failed, time.perf_counter() - started)
+
+
+def _call(form: Callable[..., Any], args: Sequence[Any]) -> Callable[[], object]:
+    """One call as the user's code makes it: with its backward pass where one follows."""
+    if not torch.is_grad_enabled():
+        return lambda: form(*args)
+    leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
+    if not leaves:
+        return lambda: form(*args)
+
+    def both() -> object:
+        loss = _loss(form(*args))
+        # Not backward(), which would leave gradients with the user's own weights.
+        return torch.autograd.grad(loss, leaves, allow_unused=True) if loss is not None else None
+
+    return both
+
+
+def _loss(outputs: Any) -> torch.Tensor | None:
+    parts = [o.float().sum() for o in outputs if isinstance(o, torch.Tensor) and o.grad_fn]
+    return torch.stack(parts).sum() if parts else None
+
+
+def _outcome_of(lane: _Lane, args: Sequence[Any], surroundings: Surroundings) -> accuracy.Results:
+    surroundings.restore_random()
+    outputs = lane.form(*args)
+    found: dict[str, Any] = {"outputs": list(outputs)}
+    if torch.is_grad_enabled():
+        leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
+        loss = _loss(outputs) if leaves else None
+        if loss is not None:
+            grads = torch.autograd.grad(loss, leaves, allow_unused=True)
+            found["gradients"] = [g for g in grads if g is not None]
+    return accuracy.collect(found)
+
+
+def _check(
+    lane: _Lane,
+    switch: Switch,
+    args: Sequence[Any],
+    expected: accuracy.Results,
+    surroundings: Surroundings,
+) -> None:
+    """Run a form once; note why it cannot take part, if it cannot."""
+    try:
+        found = _outcome_of(lane, args, surroundings)
+    except Exception as error:  # noqa: BLE001 - a failing contestant has lost
+        lane.outcome, lane.reason = "failed", entrant.one_line(error)
+        return
+    judged = accuracy.against(found, expected)
+    lane.error = judged.max_rel
+    if not judged.within and not _as_good_as_eager(switch, args, found, expected, surroundings):
+        lane.outcome, lane.reason = "wrong", judged.detail
+    elif not runs_in_engine(switch, lane.name):
+        reasons = [f.message or f.exception for f in switch.fallbacks(lane.name)]
+        lane.outcome, lane.reason = "eager", (reasons or ["It took no operation."])[0]
+
+
+def _as_good_as_eager(
+    switch: Switch,
+    args: Sequence[Any],
+    found: accuracy.Results,
+    expected: accuracy.Results,
+    surroundings: Surroundings,
+) -> bool:
+    """Whether float64 says that eager itself is as far off."""
+    tensors = [a for a in args if isinstance(a, torch.Tensor)]
+    try:
+        with precision(tensors, torch.float64):
+            exact = _outcome_of(_Lane(EAGER, switch.compiled[EAGER]), args, surroundings)
+    except Exception:  # noqa: BLE001 - not every graph runs in float64
+        return False
+    if not any(isinstance(v, torch.Tensor) and v.dtype is torch.float64 for v in exact.values()):
+        return False
+    others = {n for n, v in exact.items() if not _is_float(v)}
+    same = all(_equal(found.get(n), expected.get(n)) for n in others)
+    return same and accuracy.against_float64(found, expected, exact).within
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.shape == other.shape and bool(torch.equal(one, other))
+    return bool(one == other)
+
+
+def _race(running: list[_Lane], budget: float) -> None:
+    contenders = [lane.contender for lane in running if lane.contender is not None]
+    if len(contenders) < 2:  # noqa: PLR2004 - eager alone has won
+        return
+    started = time.perf_counter()
+    race(contenders, Plan(budget, rounds=HEATS))
+    base = contenders[0].samples
+    heats = {
+        c.name: statistics.speedup(base[: len(c.samples)], c.samples)
+        for c in contenders[1:]
+        if c.samples and c.error is None
+    }
+    best = max([1.0, *(heat.ratio for heat in heats.values())])
+    left = [contenders[0]]
+    for lane in running[1:]:
+        if lane.contender is None or lane.name not in heats:
+            continue
+        # By what it may come to at best: a noisy machine must not cost anybody the race.
+        if heats[lane.name].high >= best * BEHIND:
+            left.append(lane.contender)
+        else:
+            lane.outcome = "slower"
+            lane.reason = f"Clearly behind after {HEATS} rounds."
+    if len(left) > 1:
+        spent = time.perf_counter() - started
+        race(left, Plan(max(budget - spent, 0.1), tight=TIGHT, fewest=FEWEST, seed=1))
+
+
+def _judge(lanes: list[_Lane], failed: tuple[Contestant, ...], seconds: float) -> Contest:
+    base = lanes[0].contender
+    speedups: dict[str, Speedup] = {}
+    for lane in lanes[1:]:
+        samples = lane.contender.samples if lane.contender else []
+        if lane.contender is not None and lane.contender.error is not None:
+            lane.outcome, lane.reason = "failed", entrant.one_line(lane.contender.error)
+        elif base is not None and samples:
+            speedups[lane.name] = statistics.speedup(base.samples[: len(samples)], samples)
+    faster = {
+        lane.name: speedups[lane.name].ratio
+        for lane in lanes
+        if not lane.outcome and lane.name in speedups and _is_faster(speedups[lane.name])
+    }
+    winner = max(faster, key=lambda name: faster[name], default=EAGER)
+    rows = tuple(_row(lane, speedups.get(lane.name), winner, faster) for lane in lanes)
+    return Contest(
+        winner,
+        rows + failed,
+        raced_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        rounds=len(base.samples) if base else 0,
+        seconds=seconds,
+        note=_doubt(lanes, speedups),
+    )
+
+
+def _doubt(lanes: list[_Lane], speedups: dict[str, Speedup]) -> str:
+    """What keeps a race from being remembered; empty where its answer can be trusted."""
+    last = [speedups[lane.name] for lane in lanes if lane.name in speedups and not lane.outcome]
+    if any(s.high / s.low > 1 + LOOSE for s in last):
+        return "The machine was too busy to tell; the race is not remembered."
+    return ""
+
+
+def _is_faster(speedup: Speedup) -> bool:
+    return speedup.ratio > 1 and speedup.low > 1 and not speedup.same
+
+
+def _row(lane: _Lane, speedup: Speedup | None, winner: str, faster: dict[str, float]) -> Contestant:
+    timing = lane.contender.timing if lane.contender else None
+    outcome, reason = lane.outcome, lane.reason
+    if lane.name == winner:
+        outcome = "won"
+    elif not outcome and lane.name in faster:
+        outcome, reason = "slower", f"{winner} is faster."
+    elif not outcome and speedup is not None:
+        outcome = "slower" if speedup.ratio < 1 else "same"
+        reason = "Slower than eager." if speedup.ratio < 1 else "No faster than eager within noise."
+    elif not outcome:
+        outcome, reason = "slower", f"{winner} is faster." if lane.name == EAGER else "Not timed."
+    return Contestant(
+        lane.name,
+        outcome,
+        seconds=timing.median if timing else 0.0,
+        speedup=speedup.ratio if speedup else float(lane.name == EAGER),
+        low=speedup.low if speedup else 0.0,
+        high=speedup.high if speedup else 0.0,
+        error=lane.error,
+        reason=reason,
+    )

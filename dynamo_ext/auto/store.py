@@ -1,0 +1,170 @@
+"""Races remembered on disk: one SQLite file, which several kernels may use at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sqlite3
+import threading
+import time
+import warnings
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import cattrs
+
+from dynamo_ext.errors import FallbackWarning, RecordFormatError
+from dynamo_ext.records import Contest
+
+FORMAT = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS contests (
+    graph TEXT NOT NULL,
+    place TEXT NOT NULL,
+    contest TEXT NOT NULL,
+    made REAL NOT NULL,
+    PRIMARY KEY (graph, place)
+)
+"""
+_WAIT = 10.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One remembered race; ``made`` is seconds since 1970."""
+
+    graph: str
+    place: str
+    contest: Contest
+    made: float
+
+
+class Store:
+    """A file of races.
+
+    A file that is no such store (damaged, or another program's) is put aside under another name
+    and a new one begun, with a warning.
+
+    Parameters
+    ----------
+    path
+        Where it is; its folder is made when something is first remembered.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+
+    def find(self, graph: str, place: str) -> Entry | None:
+        """The race of this graph at this place, if there was one."""
+        rows = self._ask(
+            "SELECT graph, place, contest, made FROM contests WHERE graph = ? AND place = ?",
+            (graph, place),
+        )
+        return _entry(rows[0]) if rows else None
+
+    def all(self) -> list[Entry]:
+        """Every race, newest first."""
+        rows = self._ask("SELECT graph, place, contest, made FROM contests ORDER BY made DESC")
+        return [entry for entry in map(_entry, rows) if entry is not None]
+
+    def remember(self, graph: str, place: str, contest: Contest, made: float | None = None) -> None:
+        """Keep a race, instead of an earlier one of the same graph at the same place."""
+        text = json.dumps(dataclasses.asdict(contest))
+        self._ask(
+            "INSERT OR REPLACE INTO contests VALUES (?, ?, ?, ?)",
+            (graph, place, text, time.time() if made is None else made),
+            create=True,
+        )
+
+    def forget(self, graph: str, place: str) -> None:
+        """Drop one race: its winner turned out wrong."""
+        self._ask("DELETE FROM contests WHERE graph = ? AND place = ?", (graph, place))
+
+    def clear(self) -> int:
+        """Forget every race; how many there were."""
+        count = len(self._ask("SELECT 1 FROM contests"))
+        self._ask("DELETE FROM contests")
+        return count
+
+    def export(self, path: Path) -> int:
+        """Write every race to a JSON file; how many there are."""
+        entries = [dataclasses.asdict(entry) for entry in self.all()]
+        text = json.dumps({"format": FORMAT, "contests": entries}, indent=1)
+        path.write_text(text, encoding="utf-8")
+        return len(entries)
+
+    def take(self, path: Path) -> int:
+        """Read what ``export`` wrote, perhaps on another machine of the same kind; how many.
+
+        Raises
+        ------
+        RecordFormatError
+            Where the file is none.
+        """
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if record["format"] != FORMAT:
+                message = f"{path} has format {record['format']!r}; this version reads {FORMAT}."
+                raise RecordFormatError(message, "Export it again with this version.")
+            entries = cattrs.structure(record["contests"], list[Entry])
+        except (OSError, ValueError, KeyError, TypeError, cattrs.BaseValidationError) as error:
+            message = f"{path} is no export of races: {type(error).__name__}."
+            raise RecordFormatError(
+                message, "Give a file that %dynamo cache export wrote."
+            ) from None
+        for entry in entries:
+            self.remember(entry.graph, entry.place, entry.contest, entry.made)
+        return len(entries)
+
+    def _ask(
+        self, text: str, values: tuple[object, ...] = (), *, create: bool = False
+    ) -> list[tuple[object, ...]]:
+        if not self.path.exists() and not create:
+            return []
+        with self._lock:
+            try:
+                return self._run(text, values)
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                    # Another kernel holds it for longer than it is worth waiting.
+                    return []
+                self._put_aside(error)
+            with suppress(sqlite3.Error):
+                return self._run(text, values)
+        return []
+
+    def _run(self, text: str, values: tuple[object, ...]) -> list[tuple[object, ...]]:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self.path, timeout=_WAIT)) as connection, connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(_SCHEMA)
+            return list(connection.execute(text, values).fetchall())
+
+    def _put_aside(self, error: Exception) -> None:
+        aside = self.path.with_name(f"{self.path.name}.damaged-{os.getpid()}-{time.time_ns()}")
+        with suppress(OSError):
+            self.path.replace(aside)
+        for suffix in ("-wal", "-shm"):
+            with suppress(OSError):
+                self.path.with_name(self.path.name + suffix).unlink()
+        said = f"The file of remembered races could not be read ({error}); it is now {aside.name}."
+        warnings.warn(f"{said} Races are run anew.", FallbackWarning, stacklevel=2)
+
+
+def _entry(row: tuple[object, ...]) -> Entry | None:
+    graph, place, text, made = row
+    try:
+        contest = cattrs.structure(json.loads(str(text)), Contest)
+    except (ValueError, cattrs.BaseValidationError):
+        return None
+    return Entry(str(graph), str(place), contest, float(str(made)))
+
+
+def default_store() -> Store:
+    """The user's own store, in the platform's cache folder."""
+    import platformdirs
+
+    return Store(Path(platformdirs.user_cache_dir("dynamo_ext")) / "races.sqlite")

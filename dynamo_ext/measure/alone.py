@@ -1,0 +1,145 @@
+"""One measurement in a fresh process of its own, which may crash, exit, hang or run out of memory.
+
+Loky starts the process: a new interpreter, since a fork of a process in which torch has threads
+hangs, and one that does not run the user's script again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import BrokenExecutor, Future, wait
+from dataclasses import replace
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dynamo_ext.measure import worker
+from dynamo_ext.measure.answers import Answer, read
+from dynamo_ext.measure.entrant import one_line
+from dynamo_ext.measure.tasks import Task
+
+START_SECONDS = 300.0
+"""How long a process may take to start and import torch, which is not the candidate's doing."""
+
+_END_SECONDS = 10.0
+_PLACE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
+_LOOK_SECONDS = 0.5
+
+_Result = TypeVar("_Result")
+
+
+class _OverdueError(Exception):
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+def measure_alone(
+    packed: bytes, task: Task, seconds: float, tell: Callable[[float], object]
+) -> Answer:
+    """Measure in a new process, and end it.
+
+    Parameters
+    ----------
+    packed
+        From ``payload.pack``.
+    seconds
+        After which it is stopped, from when it has started.
+    tell
+        Is told about twice a second how many of them have passed.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        As it comes; the process is gone then.
+    """
+    with tempfile.TemporaryDirectory(prefix="dynamo_ext_") as folder:
+        return _measured(packed, task, seconds, tell, Path(folder, "faults.txt"))
+
+
+def _measured(
+    packed: bytes, task: Task, seconds: float, tell: Callable[[float], object], faults: Path
+) -> Answer:
+    import loky
+
+    others = set(multiprocessing.active_children())
+    executor = loky.ProcessPoolExecutor(1, initializer=worker.begin, initargs=(str(faults),))
+    mine: list[BaseProcess] = []
+    label, well = "", False
+    try:
+        start: Future[str] = executor.submit(worker.ready)
+        mine = [each for each in multiprocessing.active_children() if each not in others]
+        label = _result(start, START_SECONDS, lambda _: tell(0.0))
+        asked: Future[Mapping[str, Any]] = executor.submit(worker.measure, packed)
+        answer = read(_result(asked, seconds, tell), task)
+        well = True
+    except _OverdueError as error:
+        answer = Answer(None, *_stopped(error.seconds))
+    except BrokenExecutor:
+        answer = Answer(None, *_death(mine, faults))
+    except ImportError as error:
+        answer = Answer(None, f"Its process could not start: {one_line(error)}.")
+    finally:
+        if well:
+            # Engines clean up after themselves when their process ends by itself.
+            executor.shutdown(wait=False)
+            for each in mine:
+                each.join(_END_SECONDS)
+                if each.is_alive():
+                    each.kill()
+        else:
+            executor.shutdown(wait=True, kill_workers=True)
+    return replace(answer, worker=label)
+
+
+def _result(future: Future[_Result], seconds: float, tell: Callable[[float], object]) -> _Result:
+    began = time.monotonic()
+    while True:
+        passed = time.monotonic() - began
+        if future.done():
+            return future.result()
+        if passed > seconds:
+            raise _OverdueError(seconds)
+        tell(passed)
+        wait([future], timeout=min(_LOOK_SECONDS, max(seconds - passed, 0.01)))
+
+
+def _stopped(seconds: float) -> tuple[str, str]:
+    return (
+        f"It was stopped after {seconds:.0f} s.",
+        "If it only takes long to compile, give it a larger compile_budget.",
+    )
+
+
+def _death(processes: list[BaseProcess], faults: Path) -> tuple[str, str]:
+    """How the process ended, and what mends it."""
+    for each in processes:
+        each.join(_END_SECONDS)
+    code = next((each.exitcode for each in processes if each.exitcode is not None), None)
+    said, remedy = ending(code)
+    trace = faults.read_text(encoding="utf-8", errors="replace") if faults.exists() else ""
+    place = _PLACE.search(trace)
+    if place is not None:
+        said += f" It was in {place['name']} ({place['file']}, line {place['line']})."
+    return said, remedy
+
+
+def ending(code: int | None) -> tuple[str, str]:
+    """An exit code as a sentence, and what mends it."""
+    if code is None:
+        return "Its process died.", ""
+    if code >= 0:
+        return f"Its process exited by itself (code {code}).", ""
+    number = -code
+    if number == signal.SIGKILL:
+        return (
+            f"Its process was killed (signal {number}), as the system does when memory runs out.",
+            "Try it with a smaller batch, or free memory.",
+        )
+    said = (signal.strsignal(number) or "unknown").lower()
+    return f"Its process died (signal {number}, {said}).", ""

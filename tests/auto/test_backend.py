@@ -1,0 +1,238 @@
+"""``auto`` on small code: who wins, who loses and why, what is remembered."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+import dynamo_ext
+from dynamo_ext.auto import backend as auto
+from dynamo_ext.auto import contest
+from dynamo_ext.auto.store import Store
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.callables import CallableBackend
+from dynamo_ext.backends.compilers import Compiler
+from dynamo_ext.errors import OptionError
+from dynamo_ext.measure.switchboard import Switch
+
+SLEEP = 0.004
+
+
+@pytest.fixture(autouse=True)
+def _fresh(tmp_path, monkeypatch):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    monkeypatch.setattr(auto.BACKEND, "_store", Store(tmp_path / "races.sqlite"))
+    yield
+    torch._dynamo.reset()
+
+
+def wait(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+def slow_eager(x):
+    """Its plain form waits; a compiled form need not."""
+    wait(SLEEP)
+    return (x + 1,)
+
+
+def switch_of(function, **forms):
+    graph = torch.fx.GraphModule({}, _graph())
+    return Switch(0, graph, {"eager": function, **forms})
+
+
+def _graph():
+    graph = torch.fx.Graph()
+    graph.output((graph.call_function(torch.add, (graph.placeholder("x"), 1)),))
+    return graph
+
+
+def hold(switch, *args):
+    return contest.hold(switch, args or (torch.ones(3),), 1.0)
+
+
+def outcomes(held):
+    return {row.backend: row.outcome for row in held.contestants}
+
+
+def test_the_fastest_right_form_wins():
+    held = hold(
+        switch_of(
+            slow_eager,
+            fast=lambda x: (x + 1,),
+            faster_but_wrong=lambda x: (x + 2,),
+            slower=lambda x: (wait(3 * SLEEP), (x + 1,))[1],
+        )
+    )
+    assert held.winner == "fast"
+    assert outcomes(held) == {
+        "eager": "slower",
+        "fast": "won",
+        "faster_but_wrong": "wrong",
+        "slower": "slower",
+    }
+    won = next(row for row in held.contestants if row.backend == "fast")
+    assert won.speedup > 2
+    assert won.low > 1
+
+
+def test_eager_stays_where_nothing_is_faster():
+    held = hold(switch_of(slow_eager, alike=slow_eager))
+    assert held.winner == "eager"
+    assert outcomes(held)["alike"] in {"same", "slower"}
+
+
+def test_whoever_fails_has_lost():
+    def fails(x):
+        raise ValueError
+
+    made = switch_of(slow_eager, fails=fails)
+    made.errors["never_compiled"] = RuntimeError("no")
+    held = hold(made)
+    assert outcomes(held) == {"eager": "won", "fails": "failed", "never_compiled": "failed"}
+
+
+def test_a_form_that_fails_in_the_race_has_lost():
+    calls = []
+
+    def fails_later(x):
+        calls.append(1)
+        if len(calls) > 5:
+            raise ValueError
+        return (x + 1,)
+
+    held = hold(switch_of(slow_eager, fails_later=fails_later))
+    assert held.winner == "eager"
+    assert outcomes(held)["fails_later"] == "failed"
+
+
+def test_inputs_that_the_graph_changes_are_as_before():
+    def change(x):
+        wait(SLEEP)
+        x.add_(1)
+        return (x * 2,)
+
+    x = torch.ones(3)
+    held = hold(switch_of(change, quick=lambda x: (x.add_(1) * 2,)), x)
+    assert x.tolist() == [1, 1, 1]
+    assert held.winner == "quick"
+
+
+def test_random_numbers_are_as_before_and_the_same_for_all():
+    def draw(x):
+        wait(SLEEP)
+        return (x + torch.rand(3),)
+
+    state = torch.get_rng_state()
+    held = hold(switch_of(draw, quick=lambda x: (x + torch.rand(3),)))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert held.winner == "quick"
+
+
+def test_gradients_count_too():
+    class WrongBackward(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 3
+
+    x = torch.ones(3, requires_grad=True)
+    held = hold(
+        switch_of(
+            lambda x: (wait(SLEEP), (x * 2,))[1],
+            wrong=lambda x: (WrongBackward.apply(x),),
+            right=lambda x: (x * 2,),
+        ),
+        x,
+    )
+    assert outcomes(held)["wrong"] == "wrong"
+    assert held.winner == "right"
+    assert x.grad is None
+
+
+def test_real_backends_race_and_the_second_time_the_winner_is_known(monkeypatch):
+    # However busy the machine, this race is remembered.
+    monkeypatch.setattr(contest, "LOOSE", float("inf"))
+    net = torch.nn.Sequential(
+        torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)
+    ).eval()
+    x = torch.randn(8, 32)
+    options = {"candidates": "onnxrt+aot_eager", "budget": 1.0}
+    with torch.no_grad():
+        fast = dynamo_ext.optimize("auto", options=options)(net)
+        torch.testing.assert_close(fast(x), net(x))
+        torch.testing.assert_close(fast(x), net(x))
+        [graph] = fast.report().graphs
+    first = graph.contest
+    assert {row.backend for row in first.contestants} == {"eager", "onnxrt", "aot_eager"}
+    torch._dynamo.reset()
+    with torch.no_grad():
+        again = dynamo_ext.optimize("auto", options=options)(net)
+        torch.testing.assert_close(again(x), net(x))
+        [graph] = again.report().graphs
+    assert graph.contest.remembered
+    assert graph.contest.winner == first.winner
+    # Other shapes are another race.
+    torch._dynamo.reset()
+    with torch.no_grad():
+        other = dynamo_ext.optimize("auto", options=options)(net)
+        other(torch.randn(3, 32))
+        [graph] = other.report().graphs
+    assert not graph.contest.remembered
+
+
+def test_a_remembered_winner_is_compiled_alone(monkeypatch):
+    compiled = []
+
+    def named(name):
+        def compile_it(graph, inputs):
+            compiled.append(name)
+            return graph.forward
+
+        return Compiler(CallableBackend(compile_it), {"verify": False})
+
+    monkeypatch.setattr(registry, "compiler", lambda name, *_: named(name))
+    monkeypatch.setattr(auto, "candidate_names", lambda _: ["one", "two"])
+    monkeypatch.setattr("dynamo_ext.auto.fingerprint.version_of", lambda _: "1")
+    backend = auto.AutoBackend(auto.BACKEND.store)
+    settled = {spec.name: spec.default for spec in backend.options}
+
+    def graph():
+        return torch.fx.GraphModule({}, _graph())
+
+    backend.lower(graph(), [torch.ones(3)], settled)
+    assert compiled == ["one", "two"]
+    from dynamo_ext.auto.fingerprint import graph_key, place_key
+    from dynamo_ext.records import Contest
+
+    key = graph_key(graph(), [torch.ones(3)], training=False)
+    place = place_key(["one", "two"], torch.device("cpu"))
+    backend.store.remember(key, place, Contest("two"))
+    compiled.clear()
+    backend.lower(graph(), [torch.ones(3)], settled)
+    assert compiled == ["two"]
+
+
+@pytest.mark.parametrize("value", ["", "+", "eager", "auto+onnxrt"])
+def test_candidates_that_cannot_race_are_refused(value):
+    with pytest.raises(OptionError):
+        auto.candidate_names({"candidates": value, "tune": False})
+
+
+def test_a_race_that_could_not_tell_is_not_remembered(monkeypatch):
+    monkeypatch.setattr(contest, "LOOSE", -1.0)
+    fast = dynamo_ext.optimize("auto", options={"candidates": "aot_eager", "budget": 0.3})
+    with torch.no_grad():
+        report = fast(torch.nn.ReLU())
+        report(torch.ones(3))
+        [graph] = report.report().graphs
+    assert "busy" in graph.contest.note
+    assert auto.BACKEND.store.all() == []

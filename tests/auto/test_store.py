@@ -1,0 +1,102 @@
+"""Remembered races: kept, found, carried, and never in the way."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+
+import pytest
+
+from dynamo_ext.auto.store import Store
+from dynamo_ext.errors import FallbackWarning, RecordFormatError
+from dynamo_ext.records import Contest, Contestant
+
+CONTEST = Contest("onnxrt", (Contestant("onnxrt", "won", 0.1, 2.0, 1.9, 2.1),), rounds=20)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "folder" / "races.sqlite")
+
+
+def test_nothing_is_written_by_looking(store):
+    assert store.find("g", "p") is None
+    assert store.all() == []
+    assert store.clear() == 0
+    assert not store.path.exists()
+
+
+def test_a_race_is_found_again_at_its_place_alone(store):
+    store.remember("g", "here", CONTEST)
+    assert store.find("g", "here").contest == CONTEST
+    assert store.find("g", "there") is None
+    assert Store(store.path).find("g", "here").contest == CONTEST
+
+
+def test_the_latest_race_counts(store):
+    store.remember("g", "p", CONTEST)
+    store.remember("g", "p", Contest("eager"))
+    assert [entry.contest.winner for entry in store.all()] == ["eager"]
+
+
+def test_races_are_forgotten(store):
+    store.remember("g", "p", CONTEST)
+    store.remember("h", "p", CONTEST)
+    store.forget("g", "p")
+    assert [entry.graph for entry in store.all()] == ["h"]
+    assert store.clear() == 1
+    assert store.all() == []
+
+
+def test_races_can_be_carried_elsewhere(store, tmp_path):
+    store.remember("g", "p", CONTEST)
+    assert store.export(tmp_path / "races.json") == 1
+    other = Store(tmp_path / "other.sqlite")
+    assert other.take(tmp_path / "races.json") == 1
+    assert other.all() == store.all()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 99, "contests": []}', '{"format": 1}']
+)
+def test_a_file_that_is_no_export_is_refused(store, tmp_path, text):
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(RecordFormatError, match=r"export|Export"):
+        store.take(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all" * 100, b"SQLite format 3\0" + b"x" * 500]
+)
+def test_a_damaged_file_is_put_aside_and_said(store, content):
+    store.path.parent.mkdir()
+    store.path.write_bytes(content)
+    with pytest.warns(FallbackWarning, match="damaged"):
+        assert store.find("g", "p") is None
+    store.remember("g", "p", CONTEST)
+    assert store.find("g", "p") is not None
+    [aside] = store.path.parent.glob("*.damaged-*")
+    assert aside.read_bytes() == content
+
+
+def test_a_row_that_cannot_be_read_is_no_race(store):
+    store.remember("g", "p", CONTEST)
+    connection = sqlite3.connect(store.path)
+    connection.execute("UPDATE contests SET contest = '{'")
+    connection.commit()
+    connection.close()
+    assert store.find("g", "p") is None
+
+
+def test_several_writers_at_once(store):
+    def write(number):
+        for index in range(10):
+            Store(store.path).remember(f"g{number}-{index}", "p", CONTEST)
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.all()) == 40

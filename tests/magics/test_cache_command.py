@@ -1,0 +1,53 @@
+"""``%dynamo cache`` as typed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dynamo_ext.auto import backend as auto
+from dynamo_ext.auto.store import Store
+from dynamo_ext.records import Contest
+from tests.capture.live import Live, live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PLACE = '{"device": "Some CPU (2 cores)", "threads": 2, "torch": "2.13.0"}'
+
+
+@pytest.fixture
+def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+    monkeypatch.setattr(auto.BACKEND, "_store", Store(tmp_path / "races.sqlite"))
+    with live("") as found:
+        yield found
+
+
+def test_an_empty_cache_says_so(cells: Live) -> None:
+    assert "No race is remembered" in cells.well("%dynamo cache").out
+    assert "0 races forgotten" in cells.well("%dynamo cache clear").out
+
+
+def test_races_are_counted_by_winner_and_carried(cells: Live, tmp_path: Path) -> None:
+    for number in range(3):
+        auto.BACKEND.store.remember(f"g{number}", PLACE, Contest("onnxrt" if number else "eager"))
+    shown = cells.well("%dynamo cache show").out
+    assert "3 races" in shown
+    assert "Some CPU (2 cores), 2 threads" in shown
+    assert "onnxrt won 2" in shown
+    assert "3 races written" in cells.well(f"%dynamo cache export {tmp_path}/races.json").out
+    assert "3 races forgotten" in cells.well("%dynamo cache clear").out
+    assert "3 races read" in cells.well(f"%dynamo cache import {tmp_path}/races.json").out
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("cache nonsense", "not known"), ("cache export", "FILE"), ("cache show x", "FILE"),
+     ("cache import /nonexistent", "export"), ("cache export a b", "FILE")],
+)  # fmt: skip
+def test_bad_lines_are_one_sentence(cells: Live, line: str, words: str) -> None:
+    ran = cells.run(f"%dynamo {line}")
+    assert type(ran.error).__name__ == "UsageError"
+    assert words in str(ran.error)
