@@ -12,16 +12,41 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from dynamo_ext.backends.base import Backend, StayEager, Support
+    from dynamo_ext.backends.registry import register_backend
     from dynamo_ext.capture.session import last_report, optimize, run
-    from dynamo_ext.records import Report
+    from dynamo_ext.comparing import ComparisonResult, compare
+    from dynamo_ext.records import Availability, OptionSpec, Report
 
-__all__ = ["Report", "last_report", "load_ipython_extension", "optimize", "run"]
+__all__ = [
+    "Availability",
+    "Backend",
+    "ComparisonResult",
+    "OptionSpec",
+    "Report",
+    "StayEager",
+    "Support",
+    "compare",
+    "last_report",
+    "load_ipython_extension",
+    "optimize",
+    "register_backend",
+    "run",
+]
 __version__ = "0.1.0"
 
 _LAZY = {
+    "Availability": "dynamo_ext.records",
+    "Backend": "dynamo_ext.backends.base",
+    "ComparisonResult": "dynamo_ext.comparing",
+    "OptionSpec": "dynamo_ext.records",
     "Report": "dynamo_ext.records",
+    "StayEager": "dynamo_ext.backends.base",
+    "Support": "dynamo_ext.backends.base",
+    "compare": "dynamo_ext.comparing",
     "last_report": "dynamo_ext.capture.session",
     "optimize": "dynamo_ext.capture.session",
+    "register_backend": "dynamo_ext.backends.registry",
     "run": "dynamo_ext.capture.session",
 }
 

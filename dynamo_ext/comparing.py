@@ -161,6 +161,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     train: bool = False,
     per_graph: bool = False,
     isolate: bool = False,
+    compile_budget: float = 300.0,
     executor: Executor | None = None,
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -196,6 +197,9 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         Also race every captured graph by itself, and the mix of the fastest end to end.
     isolate
         Compile and time each candidate in a process of its own: a crash or a hang is a row.
+    compile_budget
+        Seconds that a candidate in a process of its own may take beyond ``budget``, mostly to
+        compile, before it is stopped.
     executor
         Any ``concurrent.futures.Executor`` to carry the candidates (Dask's, ipyparallel's).
     options
@@ -228,6 +232,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     settings = Settings(
         rounds=rounds,
         budget=budget,
+        compile_budget=compile_budget,
         baseline=baseline,
         fp64=fp64,
         dtype=dtype or "",

@@ -33,6 +33,10 @@ class BackendUnavailableError(DynamoExtError):
     """A backend is known, but its package, version or device is not here."""
 
 
+class InvalidBackendError(DynamoExtError):
+    """An object was given as a backend and lacks what one must say, or takes another's name."""
+
+
 class OptionError(DynamoExtError):
     """An option does not exist, or its value cannot be used."""
 

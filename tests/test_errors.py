@@ -22,6 +22,7 @@ def test_without_a_remedy_nothing_trails() -> None:
     [
         errors.UnknownBackendError,
         errors.BackendUnavailableError,
+        errors.InvalidBackendError,
         errors.OptionError,
         errors.CellError,
         errors.NoReportError,

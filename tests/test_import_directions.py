@@ -19,7 +19,7 @@ PACKAGE = Path(dynamo_ext.__file__).parent
 NAME = "dynamo_ext"
 
 RECORDS = {"errors", "records", "placement", "comparison"}
-CORE = {"errors", "records", "backends", "capture", "placement", "comparison", "measure"}
+CORE = RECORDS | {"backends", "capture", "measure", "auto"}
 ROOMS_OF = {
     "errors": set(),
     "records": {"errors"},
@@ -28,6 +28,7 @@ ROOMS_OF = {
     "backends": {"errors", "records"},
     "capture": {"errors", "records", "backends"},
     "measure": RECORDS | {"backends", "capture"},
+    "auto": RECORDS | {"backends", "capture", "measure"},
     "widgets": RECORDS,
     "comparing": CORE | {"widgets"},
     "magics": CORE | {"widgets", "comparing"},

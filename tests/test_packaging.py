@@ -69,6 +69,7 @@ def test_entry_points_are_installed_and_load():
         "dx_cudagraphs",
         "dx_tensorrt",
         "dx_nvfuser",
+        "dx_auto",
         "onnxrt",
     }
     assert all(callable(entry.load()) for entry in ours.values())

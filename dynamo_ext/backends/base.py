@@ -6,6 +6,7 @@ three questions. ``CompilerFn`` is TorchDynamo's own contract for a backend call
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -23,6 +24,7 @@ __all__ = [
     "CompilerFn",
     "OptionSpec",
     "Options",
+    "StayEager",
     "Support",
 ]
 
@@ -42,33 +44,68 @@ class Support:
         return self.supported
 
 
+class StayEager(Exception):  # noqa: N818 - a decision, no error
+    """Raised by a backend that would rather leave a graph, or a part of one, in eager.
+
+    From ``decompositions`` the whole captured graph stays as it is, from ``lower`` the part that
+    was to be lowered. ``supports`` has its own way to refuse one operation.
+
+    Parameters
+    ----------
+    reason
+        One sentence, which the report shows as an ``unsupported`` fallback; empty where there is
+        nothing to tell.
+    remedy
+        What the user can do about it, if anything.
+    """
+
+    def __init__(self, reason: str = "", remedy: str = "") -> None:
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(reason)
+
+
 @runtime_checkable
 class Backend(Protocol):
-    """A backend: a name and three answers.
+    """A backend: a name and three answers. A class of your own may derive from it.
 
-    ``whole_graph`` backends take the captured graph as Dynamo hands it over (torch's own
-    compilers); the others receive partitions of the functional ATen graph.
+    ``name``, ``supports`` and ``lower`` are what a backend must say; the rest has the values of
+    an engine that is there and takes partitions. ``whole_graph`` backends take the captured graph
+    as Dynamo hands it over (torch's own compilers); the others receive partitions of the
+    functional ATen graph.
+
+    Two more attributes are read where a backend has them. ``dynamic_shapes = True`` says that one
+    engine serves every size; without it each shape gets an engine of its own, up to a bound.
+    ``decompositions(table, *, training)`` gives the decompositions to normalise with, from those
+    to core ATen. It is called once for each captured graph.
     """
 
     name: str
-    summary: str
-    extra: str
-    whole_graph: bool
-    options: Sequence[OptionSpec]
+    summary: str = ""
+    extra: str = ""
+    whole_graph: bool = False
+    options: Sequence[OptionSpec] = (
+        OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
+        OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
+        OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has"),
+    )
 
     def probe(self) -> Availability:
         """Installed, which version, which device; if not, the reason and the remedy."""
-        ...
+        return Availability(available=True)
 
+    @abstractmethod
     def supports(self, node: Node) -> Support:
         """Whether the engine takes this node of a normalised graph; asked before lowering."""
         ...
 
+    @abstractmethod
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Turn a graph into a callable with the same inputs and a sequence of outputs.
 
-        Raises anything: the pipeline records it and runs the graph eagerly.
+        Raises anything: the pipeline records it and runs the graph eagerly. ``StayEager`` is for
+        what is no failure.
         """
         ...

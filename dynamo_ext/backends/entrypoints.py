@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
 
-def _entry(name: str) -> Callable[..., Any]:
+def entry(name: str) -> Callable[..., Any]:
+    """The function that torch gets for the backend of a name."""
+
     def backend(
         graph: GraphModule,
         example_inputs: Sequence[Any],
@@ -40,20 +42,21 @@ def _entry(name: str) -> Callable[..., Any]:
     return backend
 
 
-eager = _entry("eager")
-inductor = _entry("inductor")
-onnxrt = _entry("onnxrt")
-openvino = _entry("openvino")
-aot_eager = _entry("aot_eager")
-ts = _entry("ts")
-ofi = _entry("ofi")
-nnc = _entry("nnc")
-tvm = _entry("tvm")
-tvm_meta_schedule = _entry("tvm_meta_schedule")
-xla = _entry("xla")
-xla_trivial = _entry("xla_trivial")
-lazy = _entry("lazy")
-onnx2tf = _entry("onnx2tf")
-cudagraphs = _entry("cudagraphs")
-tensorrt = _entry("tensorrt")
-nvfuser = _entry("nvfuser")
+eager = entry("eager")
+inductor = entry("inductor")
+onnxrt = entry("onnxrt")
+openvino = entry("openvino")
+aot_eager = entry("aot_eager")
+ts = entry("ts")
+ofi = entry("ofi")
+nnc = entry("nnc")
+tvm = entry("tvm")
+tvm_meta_schedule = entry("tvm_meta_schedule")
+xla = entry("xla")
+xla_trivial = entry("xla_trivial")
+lazy = entry("lazy")
+onnx2tf = entry("onnx2tf")
+cudagraphs = entry("cudagraphs")
+tensorrt = entry("tensorrt")
+nvfuser = entry("nvfuser")
+auto = entry("auto")

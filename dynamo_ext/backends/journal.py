@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from dynamo_ext.errors import FallbackWarning
-from dynamo_ext.records import Fallback, FallbackScope, FallbackStage, Partition
+from dynamo_ext.records import Contest, Fallback, FallbackScope, FallbackStage, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,20 @@ class Journal:
         self.normalised = 0
         self.partitions: dict[str, Partition] = {}
         self.fallbacks: dict[tuple[str, ...], Fallback] = {}
+        self.contest: Contest | None = None
+
+    def adopt(self, other: Journal) -> None:
+        """Take over what another journal says of the same graph, and hear what it says later."""
+        self.normalised = other.normalised
+        for partition in other.partitions.values():
+            self.add_partition(partition)
+        for fallback in other.fallbacks.values():
+            subject = fallback.subject.replace(other.graph, self.graph, 1)
+            kept = dataclasses.replace(fallback, subject=subject)
+            key = (kept.stage, kept.scope, subject, kept.operator, kept.exception, kept.message)
+            self.fallbacks[key] = kept
+        other.graph, other.loud = self.graph, self.loud
+        other.partitions, other.fallbacks = self.partitions, self.fallbacks
 
     def add_partition(self, partition: Partition) -> None:
         """Add a partition, or replace the one of the same name (an engine was built anew)."""

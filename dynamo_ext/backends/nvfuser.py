@@ -2,6 +2,8 @@
 
 TorchScript's own nvFuser is gone; thunder is the one way to it that is left. Neither has been
 made for the torch versions that this package needs, so the probe is what most will see of it.
+
+Names were read in the wheels of lightning-thunder 0.2.6 and of nvFuser 0.2.34 to 0.2.36.
 """
 
 from __future__ import annotations
@@ -24,15 +26,16 @@ if TYPE_CHECKING:
 
     from dynamo_ext.backends.base import CompiledFn, Options
 
-_LAST_TORCH = (2, 11)
-"""The newest torch on which lightning-thunder 0.2.6 imports; on 2.13 it does not."""
+_LAST_TORCH = (2, 10)
+"""The newest torch that nvFuser has wheels for. On 2.13 thunder 0.2.6 does not import either."""
 
 _PYTHONS = ((3, 10), (3, 12))
 """Pythons that nvFuser has wheels for."""
 
 _REMEDY = (
-    "It needs an NVIDIA GPU, Python 3.12, torch 2.11 at most, lightning-thunder, and an nvFuser "
-    "built for that torch (wheels: nvfuser-cu128-torch28 and nvfuser-cu128-torch29)."
+    "It needs an NVIDIA GPU, Python 3.10 or 3.12, torch 2.10 at most, lightning-thunder, and an "
+    "nvFuser built for that torch (wheels: nvfuser-cu130-torch210, nvfuser-cu128-torch29 and "
+    "their like)."
 )
 
 
@@ -88,13 +91,18 @@ def problems(torch_version: str, python: tuple[int, int], *, cuda: bool) -> list
     found = []
     major, minor = (int(part) for part in torch_version.partition("+")[0].split(".")[:2])
     if (major, minor) > _LAST_TORCH:
-        found.append(f"lightning-thunder does not import on torch {major}.{minor}.")
+        found.append(f"Neither nvFuser nor lightning-thunder is made for torch {major}.{minor}.")
     if not cuda:
         found.append("nvFuser needs a CUDA device, and torch sees none.")
     if python not in _PYTHONS:
         found.append(f"nvFuser has no wheel for Python {python[0]}.{python[1]}.")
-    names = {"thunder": "lightning-thunder", "nvfuser": "nvFuser"}
-    missing = [names[name] for name in names if importlib.util.find_spec(name) is None]
+    # From its wheels for torch 2.10 on, nvFuser is `nvfuser_direct` alone.
+    names = {"lightning-thunder": ("thunder",), "nvFuser": ("nvfuser_direct", "nvfuser")}
+    missing = [
+        name
+        for name, modules in names.items()
+        if not any(importlib.util.find_spec(module) for module in modules)
+    ]
     if missing:
         verb = "are" if len(missing) > 1 else "is"
         found.append(f"{' and '.join(missing)} {verb} not installed.")

@@ -54,7 +54,7 @@ def decompositions(
     kept = {op: cut for op, cut in table.items() if operator_name(op) not in registered}
     if not training:
         kept |= _masked_attention()
-    return kept | torch_private.decompositions_of(_CUT_UP) | _matrix_vector()
+    return kept | torch_private.decompositions_of(_CUT_UP) | _matrix_vector() | _root()
 
 
 def _matrix_vector() -> dict[Any, Callable[..., Any]]:
@@ -65,6 +65,18 @@ def _matrix_vector() -> dict[Any, Callable[..., Any]]:
         return torch.mm(matrix, vector.unsqueeze(1)).squeeze(1)
 
     return {torch.ops.aten.mv.default: product}
+
+
+def _root() -> dict[Any, Callable[..., Any]]:
+    """The power of a half as the root, which it is to torch: of -inf it is NaN and not inf."""
+    import torch
+
+    def power(x: Any, exponent: Any) -> Any:
+        if exponent == 0.5 and x.is_floating_point():  # noqa: PLR2004 - a half
+            return torch.sqrt(x)
+        return NotImplemented
+
+    return {torch.ops.aten.pow.Tensor_Scalar: power}
 
 
 def _masked_attention() -> dict[Any, Callable[..., Any]]:

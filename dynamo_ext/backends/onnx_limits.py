@@ -11,6 +11,20 @@ if TYPE_CHECKING:
     from torch.fx import Node
 
 _DIVISIONS = ("aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod")
+_SCATTERS = ("aten::scatter_add", "aten::scatter_reduce")
+_EXTREMES = (
+    "aten::amax",
+    "aten::amin",
+    "aten::aminmax",
+    "aten::argmax",
+    "aten::argmin",
+    "aten::max",
+    "aten::min",
+)
+"""Reductions; ``maximum`` and ``minimum`` of two tensors and the poolings go by other names."""
+
+_SUMS = ("aten::sum", "aten::prod")
+_ANTIALIASED = ("aten::_upsample_bilinear2d_aa", "aten::_upsample_bicubic2d_aa")
 _PRIMARY_ONLY = ("aten::_scaled_dot_product_flash_attention_for_cpu", "aten::_embedding_bag")
 
 
@@ -42,6 +56,17 @@ def operator_name(op: Any) -> str:
 
 def objection(node: Node) -> str:
     """Why a node cannot be given to ONNX Runtime, as far as shows without trying; or nothing."""
+    name = operator_name(node.target)
+    for rule in (_tensors, _reductions, _arithmetic, _layouts, _conversions):
+        found = rule(node, name)
+        if found:
+            return found
+    if torch_private.onnx_function(node) is None:
+        return "torch.onnx has no conversion for it."
+    return ""
+
+
+def _tensors(node: Node, _: str) -> str:
     import torch
 
     known = _dtypes()
@@ -55,27 +80,53 @@ def objection(node: Node) -> str:
                 return f"This ONNX Runtime does not run on {tensor.device.type} devices."
             if tensor.dtype not in known:
                 return f"ONNX Runtime takes no {str(tensor.dtype).removeprefix('torch.')} tensors."
-    wrong = _computes_otherwise(node)
-    if wrong:
-        return wrong
-    if torch_private.onnx_function(node) is None:
-        return "torch.onnx has no conversion for it."
+    if any(_is_empty(a.meta.get("val")) for a in node.all_input_nodes):
+        # A product over nothing forgets its bias, a mean of nothing is 0, and so on.
+        return "ONNX Runtime does not compute on tensors without elements as torch does."
     return ""
 
 
-def _computes_otherwise(node: Node) -> str:
+def _reductions(node: Node, name: str) -> str:
+    packet, dtype = name.partition(".")[0], _input_dtype(node)
+    if packet in _EXTREMES and dtype.startswith(("float", "bfloat")):
+        return "ONNX Runtime passes over NaN where torch keeps it."
+    if packet in _SUMS and dtype == "int64":
+        return "ONNX Runtime sums 64-bit integers as floating-point numbers."
+    if packet == "aten::scatter_reduce" and "mean" in node.args:
+        return "torch.onnx converts scatter_reduce with mean to something else."
+    return ""
+
+
+def _arithmetic(node: Node, name: str) -> str:
     """Conversions that load and run, and on some data give something else than torch."""
-    name = operator_name(node.target)
     if name.startswith(_DIVISIONS) and _integral(node):
         divisor = node.args[1] if len(node.args) > 1 else None
-        literal = isinstance(divisor, int) and divisor not in (0, -1)
-        if not literal or node.kwargs.get("rounding_mode") == "trunc":
+        if not isinstance(divisor, int) or divisor in (0, -1):
             # The least integer divided by -1 ends the process; zero gives a number.
             return "ONNX Runtime's integer division does not raise as torch's does."
+        if node.kwargs.get("rounding_mode") is not None or name.startswith("aten::fmod"):
+            return "torch.onnx divides integers as float32, which has not all of them."
+    if name.startswith("aten::remainder") and not _integral(node):
+        return "torch.onnx's remainder is not exact where the quotient is large."
+    if name.startswith("aten::atan2"):
+        return "torch.onnx's atan2 has the wrong sign where the quotient is zero."
     if name == "aten::sign":
         return "ONNX Runtime's sign of NaN is NaN, and torch's is 0."
-    if name.startswith("aten::scatter_reduce") and "mean" in node.args:
-        return "torch.onnx converts scatter_reduce with mean to something else."
+    return ""
+
+
+def _layouts(node: Node, name: str) -> str:
+    if name.startswith("aten::as_strided"):
+        return "It reads memory as it lies, and ONNX Runtime sees only the elements."
+    if name.startswith(_ANTIALIASED) and True in node.args[2:3]:
+        return "ONNX Runtime's antialiased resizing aligns no corners."
+    override = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")  # noqa: PLR2004 - its position
+    if name.startswith("aten::avg_pool") and override is not None:
+        return "ONNX Runtime's average pooling has no divisor of its own."
+    return ""
+
+
+def _conversions(node: Node, name: str) -> str:
     if name.startswith(_PRIMARY_ONLY) and _secondary_used(node):
         return "torch.onnx makes up the results of it that the backward graph needs."
     masked = node.kwargs.get("attn_mask") is not None
@@ -84,9 +135,36 @@ def _computes_otherwise(node: Node) -> str:
     return ""
 
 
+def _is_empty(value: object) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor) and any(
+        isinstance(size, int) and size == 0 for size in value.shape
+    )
+
+
+def _input_dtype(node: Node) -> str:
+    """The dtype of a node's first tensor (``float32``)."""
+    import torch
+
+    for source in node.all_input_nodes:
+        value = source.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            return str(value.dtype).removeprefix("torch.")
+    return ""
+
+
 def _secondary_used(node: Node) -> bool:
     """Whether anything but the first of a node's results is read."""
     return any(user.target is operator.getitem and user.args[1] != 0 for user in node.users)
+
+
+def _narrow(node: Node) -> bool:
+    import torch
+
+    value = node.meta.get("val")
+    narrow = (torch.float16, torch.bfloat16, torch.bool)
+    return isinstance(value, torch.Tensor) and value.dtype in narrow
 
 
 def _integral(node: Node) -> bool:

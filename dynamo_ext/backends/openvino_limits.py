@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 _DTYPES = frozenset({"float32", "bfloat16", "bool"})
 _INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8"})
 
+_REFUSED = {
+    "as_strided": "It reads memory as it lies, and OpenVINO's lies differently.",
+    "atan2": "OpenVINO's atan2 does not look at the sign of a zero.",
+    "fmod": "OpenVINO's remainder is not exact where the quotient is large.",
+    "remainder": "OpenVINO's remainder is not exact where the quotient is large.",
+}
+"""What a trial on made-up data does not find out, or must not."""
+
 
 def operator_name(op: Any) -> str:
     """An operator's name as torch registers it (``aten::div.Tensor_mode``)."""
@@ -31,15 +39,17 @@ def objection(node: Node) -> str:
             return "OpenVINO takes dense tensors only."
         if tensor.device.type != "cpu":
             return f"This OpenVINO backend does not run on {tensor.device.type} devices."
+        if any(isinstance(size, int) and size == 0 for size in tensor.shape):
+            # Some such operations divide by zero, which ends the process.
+            return "OpenVINO is given no tensors without elements."
         dtype = str(tensor.dtype).removeprefix("torch.")
         if dtype in _INTEGERS:
             # int64 in 32 bits, int32 in part as float32; and indices are not checked.
             return f"OpenVINO does not compute {dtype} as torch does."
         if dtype not in _DTYPES:
             return f"OpenVINO does not compute {dtype} on the CPU."
-    if "as_strided" in operator_name(node.target):
-        return "It reads memory as it lies, and OpenVINO's lies differently."
-    return ""
+    name = operator_name(node.target).removeprefix("aten::").partition(".")[0]
+    return _REFUSED.get(name, "")
 
 
 def _results(node: Node) -> Iterator[Any]:

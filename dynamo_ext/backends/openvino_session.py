@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import openvino_convert
+from dynamo_ext.backends import openvino_convert, torch_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import torch
     from torch.fx import GraphModule
+
+MOST_ADDRESSES = 64
+"""Places in memory that a session remembers for each input and output."""
 
 
 @functools.cache
@@ -51,8 +55,8 @@ def compiled(model: Any, options: Mapping[str, Any]) -> Any:
 
 
 def lend(tensor: torch.Tensor) -> Any:
-    """An ``openvino.Tensor`` on the memory of a row-major tensor without gradient."""
-    return openvino_convert.package().Tensor(tensor.numpy(), shared_memory=True)
+    """An ``openvino.Tensor`` on the memory of a row-major tensor, which it does not keep alive."""
+    return openvino_convert.package().Tensor(_borrowed(tensor), shared_memory=True)
 
 
 def lend_bfloat16(tensor: torch.Tensor) -> Any:
@@ -60,15 +64,25 @@ def lend_bfloat16(tensor: torch.Tensor) -> Any:
     import torch
 
     openvino = openvino_convert.package()
-    bits = tensor.view(torch.int16).numpy()
+    bits = _borrowed(tensor.view(torch.int16))
     return openvino.Tensor(bits, openvino.Shape(list(bits.shape)), openvino.Type.bf16)
+
+
+def _borrowed(tensor: torch.Tensor) -> Any:
+    """A numpy array on a tensor's memory without a reference to it."""
+    array = tensor.numpy()
+    if not array.nbytes:
+        return array
+    memory: Any = (ctypes.c_byte * array.nbytes).from_address(tensor.data_ptr())
+    return type(array)(array.shape, array.dtype, memory)
 
 
 class Session:
     """A partition in OpenVINO: ``run(*inputs)`` gives a list of tensors.
 
     Inputs are lent: nothing is copied, unless an input is not row-major. Outputs are torch's
-    own, fresh at each call, and OpenVINO writes into them.
+    own, fresh at each call, and OpenVINO writes into them. Shapes are fixed, so what is lent is
+    known by its address alone, and an address that stays is bound once.
 
     Parameters
     ----------
@@ -96,7 +110,11 @@ class Session:
         examples = [n.meta["val"] for n in self._graph.graph.nodes if n.op == "placeholder"]
         self._takes = [_lender(value) for value in examples]
         self._lends = [_lender(value) for value in facts]
+        self._addresses: list[int | None] = [None] * len(examples)
         self._request = compiled_model.create_infer_request()
+        # Past the Python wrapper, which looks for inputs that are bound already.
+        inner: Any = super(type(self._request), self._request)
+        self._infer = functools.partial(inner.infer, {}, share_outputs=True, decode_strings=False)
         self._lock = threading.Lock()
 
     def run(self, *inputs: Any) -> list[Any]:
@@ -106,12 +124,17 @@ class Session:
         with self._lock:
             # A request holds on to addresses alone, so copies must live until it has run.
             held = [_plain(value) for value in inputs]
+            bound = self._addresses
             for position, (give, value) in enumerate(zip(self._takes, held, strict=True)):
-                request.set_input_tensor(position, give(value))
+                address = value.data_ptr()
+                if address != bound[position]:
+                    bound[position] = None
+                    request.set_input_tensor(position, give(value))
+                    bound[position] = address
             if self._bound:
                 for position, (give, value) in enumerate(zip(self._lends, results, strict=True)):
                     request.set_output_tensor(position, give(value))
-            request.infer(share_outputs=True)
+            self._infer()
             if not self._bound:
                 for position, (give, value) in enumerate(zip(self._lends, results, strict=True)):
                     request.get_output_tensor(position).copy_to(give(value))
@@ -139,16 +162,26 @@ def _hands_through(compiled_model: Any) -> bool:
 
 
 def _maker(value: torch.Tensor) -> Callable[[], torch.Tensor]:
-    import torch
-
-    return functools.partial(torch.empty, tuple(value.shape), dtype=value.dtype)
+    return torch_private.maker(tuple(value.shape), value.dtype)
 
 
 def _lender(example: torch.Tensor) -> Callable[[torch.Tensor], Any]:
-    """How a tensor of this dtype is lent."""
+    """How a tensor of this dtype and shape is lent; what lay at the same address is lent again."""
     import torch
 
-    return lend_bfloat16 if example.dtype is torch.bfloat16 else lend
+    known: dict[int, Any] = {}
+    bits = example.dtype is torch.bfloat16
+
+    def give(tensor: torch.Tensor) -> Any:
+        address = tensor.data_ptr()
+        found = known.get(address)
+        if found is None:
+            if len(known) >= MOST_ADDRESSES:
+                known.clear()
+            found = known[address] = lend_bfloat16(tensor) if bits else lend(tensor)
+        return found
+
+    return give
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

@@ -26,7 +26,12 @@ _EDGES = {
     "NaN": (1.0, float("nan"), -1.0),
     "infinite": (1.0, float("inf"), -2.0, float("-inf")),
 }
-_DATA_FIRST = ("aten::_native_batch_norm", "aten::native_layer_norm", "aten::native_group_norm")
+_DATA_FIRST = (
+    "aten::_native_batch_norm",
+    "aten::convolution",
+    "aten::native_layer_norm",
+    "aten::native_group_norm",
+)
 """Operators whose other inputs are weights and statistics, finite where anything is."""
 
 _FEW = 16

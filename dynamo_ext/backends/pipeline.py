@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from dynamo_ext.backends import torch_private
-from dynamo_ext.backends.base import Support
+from dynamo_ext.backends.base import StayEager, Support
 from dynamo_ext.backends.freeze import watchable
 from dynamo_ext.backends.partition import Split, computes, judge, operation_name, split
 from dynamo_ext.backends.runner import Runner, Setting
@@ -27,10 +27,6 @@ SMALLEST_PART = 3
 """Operations that a part of a cut-up graph must have, unless a backend's option says else."""
 
 Role = Literal["inference", "forward", "backward"]
-
-
-class _StayEager(Exception):  # noqa: N818 - a signal through AOTAutograd, no error
-    """No engine took anything: the graph as captured is faster than the normalised one."""
 
 
 def compile_graph(
@@ -64,8 +60,11 @@ def compile_graph(
         return _Road(graph, example_inputs, Setting(backend, options, journal)).compile()
     except torch_private.restarts():
         raise
-    except _StayEager:
-        pass
+    except StayEager as decision:
+        if decision.reason:
+            journal.add_fallback(
+                "unsupported", "graph", message=decision.reason, remedy=decision.remedy
+            )
     except Exception as error:  # noqa: BLE001 - anything at all means eager
         message = f"The graph could not be normalised: {_first_line(error)}"
         journal.add_fallback("lower", "graph", error=error, message=message)
@@ -139,7 +138,8 @@ class _Road:
     ) -> Callable[..., Any]:
         alive = [runner.prepare() for runner in runners]
         if role != "backward" and not any(alive):
-            raise _StayEager
+            # No engine took anything: the graph as captured is faster than the normalised one.
+            raise StayEager
 
         def boxed(args: list[Any]) -> Any:
             return call(args)
@@ -154,10 +154,13 @@ class _Road:
             reason = f"Asking failed: {type(error).__name__}: {_first_line(error)}"
             return Support(supported=False, reason=reason)
 
-    def _weights(self, graph: GraphModule) -> dict[Node, torch.Tensor | None]:
-        """Each placeholder to the real weight behind it, or ``None`` where there is none."""
+    def _weights(self, graph: GraphModule) -> dict[str, torch.Tensor | None]:
+        """Each placeholder to the real weight behind it, or ``None`` where there is none.
+
+        By name: cutting a graph up makes its nodes anew.
+        """
         placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-        none: dict[Node, torch.Tensor | None] = dict.fromkeys(placeholders)
+        none: dict[str, torch.Tensor | None] = dict.fromkeys(node.name for node in placeholders)
         if not self._setting.options.get("freeze", True) or len(none) != len(self._inputs):
             return none
         for position in torch_private.static_inputs():
@@ -166,7 +169,7 @@ class _Road:
                 continue
             facts = node.meta["val"]
             if (facts.shape, facts.dtype) == (weight.shape, weight.dtype):
-                none[node] = weight
+                none[node.name] = weight
         return none
 
     def _record_eager(self, parts: Split, role: Role) -> None:
@@ -193,7 +196,7 @@ def _returns_only_results(graph: GraphModule) -> bool:
 
 
 def _install(
-    parts: Split, setting: Setting, role: Role, weights: Mapping[Node, torch.Tensor | None]
+    parts: Split, setting: Setting, role: Role, weights: Mapping[str, torch.Tensor | None]
 ) -> list[Runner]:
     """Put a runner in the place of each part of a cut-up graph."""
     runners = []
@@ -204,7 +207,8 @@ def _install(
         name = str(node.target)
         frozen = {}
         for position, source in enumerate(node.args):
-            weight = weights.get(source)
+            given = getattr(source, "op", "") == "placeholder"
+            weight = weights.get(source.name) if given else None
             if weight is not None:
                 frozen[position] = weight
         runner = Runner(

@@ -1,4 +1,4 @@
-"""Names to backends: ours, torch's, other packages' entry points, and any callable.
+"""Names to backends: ours, the user's, torch's, other packages' entry points, and any callable.
 
 Importing this imports neither torch nor any engine.
 """
@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
+from dynamo_ext.backends import users
 from dynamo_ext.backends.compilers import Compiler, UnavailableCompiler
 from dynamo_ext.backends.options import resolve
-from dynamo_ext.errors import BackendUnavailableError, UnknownBackendError
+from dynamo_ext.errors import BackendUnavailableError, InvalidBackendError, UnknownBackendError
 from dynamo_ext.records import Availability, BackendInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, MutableMapping
 
     from dynamo_ext.backends.base import Backend
 
@@ -38,11 +39,13 @@ _OURS: dict[str, str] = {
     "cudagraphs": "dynamo_ext.backends.cudagraphs:BACKEND",
     "tensorrt": "dynamo_ext.backends.tensorrt:BACKEND",
     "nvfuser": "dynamo_ext.backends.nvfuser:BACKEND",
+    "auto": "dynamo_ext.auto.backend:BACKEND",
 }
 
 _compilers: dict[tuple[Any, ...], Compiler] = {}
-# Keyed by the identity of a user's callable, which its compiler keeps alive: an identity is not
-# reused while Dynamo holds the compiler, and an edited cell's old function goes with its code.
+# Keyed by the identity of a user's callable or backend, which its compiler keeps alive: an
+# identity is not reused while Dynamo holds the compiler, and an edited cell's old function goes
+# with its code.
 _wrapped: WeakValueDictionary[tuple[Any, ...], Compiler] = WeakValueDictionary()
 
 
@@ -66,12 +69,46 @@ def _is_debugging(name: str) -> bool:
 
 
 def names() -> list[str]:
-    """Every name that ``compiler`` takes: ours in their own order, then torch's and others'."""
-    return [*_OURS, *_foreign_names()]
+    """Every name that ``compiler`` takes: ours in their own order, the user's, then others'."""
+    foreign = [name for name in _foreign_names() if name not in users.registered]
+    return [*_OURS, *users.registered, *foreign]
+
+
+def register_backend(backend: Backend) -> Backend:
+    """Make a backend of your own known by its name.
+
+    ``%%dynamo -b NAME``, ``dynamo_ext.optimize(NAME)``, ``%dynamo backends`` and
+    ``torch.compile(…, backend="dx_NAME")`` know it from then on. One registered under the same
+    name before is replaced, so a cell that defines a backend may be run again.
+
+    Parameters
+    ----------
+    backend
+        An object like ``dynamo_ext.Backend``.
+
+    Returns
+    -------
+    Backend
+        The same object.
+
+    Raises
+    ------
+    InvalidBackendError
+        Where it is no backend, or has the name of one of ours or of torch's.
+    """
+    from dynamo_ext.backends import entrypoints, torch_private
+
+    if not users.is_backend(backend):
+        message = f"This {type(backend).__name__} is no backend: it has no supports and no lower."
+        raise InvalidBackendError(message, "Derive its class from dynamo_ext.Backend.")
+    users.check(backend, [*_OURS, *torch_private.torch_backends(debugging=True)])
+    users.registered[backend.name] = backend
+    torch_private.register_torch_backend(f"dx_{backend.name}", entrypoints.entry(backend.name))
+    return backend
 
 
 def get(name: str) -> Backend:
-    """The backend of a name, ours before torch's.
+    """The backend of a name, ours before the user's before torch's.
 
     Raises
     ------
@@ -80,8 +117,10 @@ def get(name: str) -> Backend:
     """
     if name in _OURS:
         return _load(name)
-    if name.startswith("dx_") and name[3:] in _OURS:
-        return _load(name[3:])
+    if name in users.registered:
+        return users.registered[name]
+    if name.startswith("dx_") and (name[3:] in _OURS or name[3:] in users.registered):
+        return get(name[3:])
     if name in _foreign_names() or _is_debugging(name):
         from dynamo_ext.backends import foreign
         from dynamo_ext.backends.callables import TorchBackend
@@ -123,7 +162,9 @@ def describe(name: str | None = None) -> list[BackendInfo]:
     for each in names() if name is None else [name]:
         backend = get(each)
         origin = "dynamo_ext"
-        if backend.name not in _OURS:
+        if backend.name in users.registered:
+            origin = "yours"
+        elif backend.name not in _OURS:
             origin = "entry point" if each in outside else "torch"
         rows.append(
             BackendInfo(
@@ -134,7 +175,7 @@ def describe(name: str | None = None) -> list[BackendInfo]:
 
 
 def compiler(
-    backend: str | Callable[..., Any],
+    backend: str | Backend | Callable[..., Any],
     options: Mapping[str, Any] | None = None,
     *,
     strict: bool = False,
@@ -144,7 +185,8 @@ def compiler(
     Parameters
     ----------
     backend
-        A name from ``names()``, or a callable ``(graph, example_inputs) -> callable``.
+        A name from ``names()``, a backend object, or a callable
+        ``(graph, example_inputs) -> callable``.
     options
         The backend's options; text is converted to their types.
     strict
@@ -160,6 +202,8 @@ def compiler(
     ------
     UnknownBackendError
         When no backend has the name.
+    InvalidBackendError
+        Where a backend object lacks something.
     OptionError
         For a name or value that is no option of it.
     BackendUnavailableError
@@ -167,22 +211,33 @@ def compiler(
     """
     if isinstance(backend, Compiler):
         return backend
-    if not isinstance(backend, str):
-        return _wrap(backend, options)
-    found = get(backend)
+    if isinstance(backend, str):
+        found = get(backend)
+    elif users.is_backend(backend):
+        found = backend
+    else:
+        return _wrap(cast("Callable[..., Any]", backend), options)
+    ours = getattr(found, "name", None) in _OURS and _load(found.name) is found
+    if not ours and not isinstance(backend, str):
+        users.check(found, _OURS)
     settled = resolve(found.name, found.options, options)
     availability = probe(found)
     if strict and not availability.available:
         message = f"{found.name} is not available: {availability.reason}"
         raise BackendUnavailableError(message, availability.remedy)
-    key = (found.name, tuple(sorted(settled.items())), availability)
-    if key not in _compilers:
-        _compilers[key] = (
+    of_users = not ours and (
+        not isinstance(backend, str) or users.registered.get(found.name) is found
+    )
+    key = (id(found) if of_users else found.name, tuple(sorted(settled.items())), availability)
+    kept: MutableMapping[tuple[Any, ...], Compiler] = _wrapped if of_users else _compilers
+    known = kept.get(key)
+    if known is None:
+        known = kept[key] = (
             Compiler(found, settled)
             if availability.available
             else UnavailableCompiler(found, settled, availability)
         )
-    return _compilers[key]
+    return known
 
 
 def _wrap(function: Callable[..., Any], options: Mapping[str, Any] | None) -> Compiler:

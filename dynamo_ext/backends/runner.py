@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private, verify
+from dynamo_ext.backends.base import StayEager
 from dynamo_ext.backends.freeze import Watch, frozen
 from dynamo_ext.backends.layout import expected_orders, in_layout, order_of
 from dynamo_ext.backends.specialise import shape_key, specialised
@@ -184,6 +185,10 @@ class Runner:
         start = time.perf_counter()
         try:
             engine = self._lower(args, freeze=freeze)
+        except StayEager as decision:
+            message = decision.reason or "The backend leaves it to eager."
+            self._die("unsupported", message=message, remedy=decision.remedy)
+            return None
         except Exception as error:  # noqa: BLE001 - lowering may raise anything
             self._die("lower", error=error)
             return None
@@ -215,13 +220,18 @@ class Runner:
         return outputs
 
     def _die(
-        self, stage: FallbackStage, *, error: Exception | None = None, message: str = ""
+        self,
+        stage: FallbackStage,
+        *,
+        error: Exception | None = None,
+        message: str = "",
+        remedy: str = "",
     ) -> None:
         self._dead = message or f"{type(error).__name__}: {error}"
         self._hot = self._hot_thawed = self._watch = None
         self._engines.clear()
         self._weights.clear()
-        self._note(stage, error=error, message=message)
+        self._note(stage, error=error, message=message, remedy=remedy)
         self._record()
 
     def _note(

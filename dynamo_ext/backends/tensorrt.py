@@ -1,7 +1,10 @@
 """``tensorrt``: torch_tensorrt's Dynamo backend, its options checked. Not verified on a GPU.
 
 torch_tensorrt drops options that it does not know without a word, and turns a failed build into
-eager execution; here the first are errors and the second is a recorded fallback.
+eager execution; here the first are errors and the second is a recorded fallback. Its
+``require_full_compilation`` is no option here: under ``torch.compile`` it has no effect.
+
+Names of modules, settings and the backend were read in the wheel of torch_tensorrt 2.13.0.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ class TensorRtBackend:
 
     name = "tensorrt"
     summary = "NVIDIA TensorRT through torch_tensorrt"
-    extra = ""
+    extra = "tensorrt"
     whole_graph = True
     options: Sequence[OptionSpec] = (
         OptionSpec(
@@ -43,9 +46,6 @@ class TensorRtBackend:
         OptionSpec("workspace_size", 0, "bytes that a build may use; 0 means all there are"),
         OptionSpec("torch_executed_ops", "", "operators to leave to torch, separated by commas"),
         OptionSpec("truncate_double", default=False, help="compute float64 in float32"),
-        OptionSpec(
-            "require_full_compilation", default=False, help="fail where one engine is not enough"
-        ),
         OptionSpec("cache_built_engines", default=False, help="store engines on disk"),
         OptionSpec("reuse_cached_engines", default=False, help="take engines from disk"),
         OptionSpec("verify", default=True, help="compare the first call of each graph with eager"),

@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 Decompositions = dict[Any, "Callable[..., Any]"]
 
 
-def outside_modes() -> contextlib.AbstractContextManager[Any]:
-    """Switch off fake and functional modes, so that real tensors are real for a while."""
+@contextlib.contextmanager
+def outside_modes() -> Iterator[None]:
+    """Switch off fake and functional modes, so that real tensors are real for a while.
+
+    Operators also reach their own kernels: AOTAutograd's Python dispatcher would take some apart
+    (batch normalisation) by way of Python.
+    """
+    from torch._dispatch.python import no_python_dispatcher
     from torch.utils._python_dispatch import _disable_current_modes
 
-    manager: contextlib.AbstractContextManager[Any] = _disable_current_modes()
-    return manager
+    with no_python_dispatcher(), _disable_current_modes():
+        yield
 
 
 def restarts() -> tuple[type[BaseException], ...]:
@@ -45,6 +51,13 @@ def core_decompositions() -> Decompositions:
     gradients without a word, so it stays whole there; inference adds it back. Random operators
     stay whole too: cut up, they would draw other numbers than eager does from the same seed.
     """
+    return dict(_core_decompositions())
+
+
+@functools.cache
+def _core_decompositions() -> Decompositions:
+    # Torch looks through all its operators for each such table, which takes most of a small
+    # graph's compilation. Composite operators registered later are decomposed without it.
     import torch
 
     seeded = torch.Tag.nondeterministic_seeded
@@ -183,6 +196,25 @@ def torch_backend(name: str) -> CompilerFn:
     return found  # type: ignore[no-any-return]
 
 
+def maker(shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
+    """What makes row-major CPU tensors of one shape: Inductor's way, in a third of the time."""
+    from torch._C._dynamo.guards import _empty_strided_cpu
+
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return functools.partial(_empty_strided_cpu, shape, tuple(reversed(strides)), dtype)
+
+
+def register_torch_backend(name: str, function: CompilerFn) -> None:
+    """Put a compiler function into torch's registry, in the place of one with the same name."""
+    from torch._dynamo.backends import registry
+
+    registry._COMPILER_FNS.pop(name, None)
+    registry.register_backend(function, name=name)
+
+
 def inductor_compile(graph: GraphModule, inputs: Sequence[Any], mode: str) -> Callable[..., Any]:
     """Inductor on a graph, under one of its own modes (``default`` patches nothing)."""
     with warnings.catch_warnings():
@@ -246,17 +278,22 @@ def onnx_function(node: Node) -> Any:
 def onnx_promote_types(graph: GraphModule) -> None:
     """Insert the casts that ATen does silently and ONNX does not, in place."""
     import torch
-    from torch._guards import detect_fake_mode
+    from torch._guards import tracing
+    from torch._subclasses.fake_tensor import FakeTensor
     from torch.onnx._internal.fx import passes
 
     nodes = list(graph.graph.nodes)
-    if detect_fake_mode([node.meta.get("val") for node in nodes]) is None:
-        mode = fake_mode()
-        for node in nodes:
-            value = node.meta.get("val")
-            if isinstance(value, torch.Tensor):
-                node.meta["val"] = mode.from_tensor(value)
-    passes.InsertTypePromotion(graph).run()
+    if any(isinstance(node.meta.get("val"), FakeTensor) for node in nodes):
+        passes.InsertTypePromotion(graph).run()
+        return
+    mode = fake_mode()
+    for node in nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            node.meta["val"] = mode.from_tensor(value)
+    # The pass would take the mode of a compilation under way before that of the values.
+    with tracing(None):
+        passes.InsertTypePromotion(graph).run()
 
 
 def onnx_constant(tensor: Any, name: str) -> Any:
@@ -482,3 +519,58 @@ def cudagraph_reasons() -> Iterator[list[str]]:
         yield found
     finally:
         logger.removeFilter(collect)
+
+
+def has_lazy() -> bool:
+    """Whether this torch was built with Lazy Tensor Core's TorchScript backend."""
+    import torch
+
+    return hasattr(torch._C, "_lazy_ts_backend")
+
+
+@functools.cache
+def lazy_start() -> None:
+    """Register the kernels of the device ``lazy``, once in a process."""
+    import torch
+
+    start: Callable[[], None] = torch._C._lazy_ts_backend._init
+    start()
+
+
+def lazy_step() -> None:
+    """Compute every lazy tensor that is pending, and wait for it.
+
+    A failure is raised here, and once more by whoever waits next.
+    """
+    import torch
+
+    torch._C._lazy._mark_step("", [], True)  # noqa: FBT003 - device, devices, wait
+
+
+def lazy_eager_calls() -> dict[str, int]:
+    """How often Lazy Tensor Core has run each operator eagerly for want of a lowering."""
+    import torch
+
+    lazy = torch._C._lazy
+    names = [name for name in lazy._counter_names() if name.startswith("aten::")]
+    return {name: int(lazy._counter_value(name)) for name in names}
+
+
+def has_lazy_kernel(name: str) -> bool:
+    """Whether an operator (``aten::add.Tensor``) has a lazy kernel, or is made of others.
+
+    A view has none: it is computed as its copying twin (``aten::view_copy``).
+    """
+    import torch
+
+    keys = (
+        "Lazy",
+        "CompositeImplicitAutograd",
+        "CompositeExplicitAutograd",
+        "CompositeExplicitAutogradNonFunctional",
+    )
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    packet, dot, overload = name.partition(".")
+    twin = f"{packet}_copy{dot}{overload}"
+    known = set(torch._C._dispatch_get_all_op_names())
+    return any(has(each, key) for each in (name, twin) if each in known for key in keys)

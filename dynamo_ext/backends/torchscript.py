@@ -11,9 +11,8 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends import pipeline, torch_private
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends import torch_private
+from dynamo_ext.backends.base import OptionSpec, StayEager, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -113,18 +112,11 @@ class InferenceBackend(TorchScriptBackend):
     def decompositions(
         self, table: dict[Any, Callable[..., Any]], *, training: bool
     ) -> dict[Any, Callable[..., Any]]:
-        """As ``ts``; a graph that will be differentiated is left to eager.
-
-        Called once for each captured graph, before any of it is compiled.
-        """
+        """As ``ts``; a graph that will be differentiated is left to eager."""
         if training:
-            journals.current().add_fallback(
-                "unsupported",
-                "graph",
-                message="optimize_for_inference takes no graph that will be differentiated.",
-                remedy="Call it under torch.no_grad(), or train on the ts backend.",
-            )
-            raise pipeline._StayEager  # noqa: SLF001 - the pipeline's own way to say so
+            reason = "optimize_for_inference takes no graph that will be differentiated."
+            remedy = "Call it under torch.no_grad(), or train on the ts backend."
+            raise StayEager(reason, remedy)
         return super().decompositions(table, training=training)
 
     def lower(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private, verify
+from dynamo_ext.backends.base import StayEager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +44,12 @@ def compile_graph(
             return graph.forward
     except torch_private.restarts():
         raise
+    except StayEager as decision:
+        if decision.reason:
+            journal.add_fallback(
+                "unsupported", "graph", message=decision.reason, remedy=decision.remedy
+            )
+        return graph.forward
     except Exception as error:  # noqa: BLE001 - anything at all means eager
         journal.add_fallback("lower", "graph", error=error)
         return graph.forward

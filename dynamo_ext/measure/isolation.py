@@ -105,6 +105,8 @@ class _Apart:
             packed = self._pack(candidate, group, local=True)
             if packed is None:
                 continue
+            # Stays where an interrupt ends it.
+            self._answers[candidate.name] = Answer(None, "Interrupted.", stopped=True)
             tell = self._teller(candidate.name, self._seconds)
             answer = measure_alone(packed, self._task, self._seconds, tell)
             self._answers[candidate.name] = answer

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import threading
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.widgets import fallbacks, graph, guards, panes, static
+from dynamo_ext.widgets import fallbacks, graph, guards, live, panes, static
 from dynamo_ext.widgets.markup import element
 from dynamo_ext.widgets.style import STYLE
 
 if TYPE_CHECKING:
-    from ipywidgets import Widget
-
     from dynamo_ext.records import Report
-
-_VIEW = "application/vnd.jupyter.widget-view+json"
-
-# ipywidgets keeps every widget alive until it is closed, so a cell that is run a hundred times
-# would keep a hundred views. The oldest are closed, and their static form, which is always in
-# the notebook, shows in their place.
-_MOST_LIVE = 24
-_live: deque[ReportView] = deque()
-_lock = threading.RLock()
 
 
 class ReportView:
@@ -69,11 +55,11 @@ class ReportView:
 
     def close(self) -> None:
         """Close every widget of the view; a notebook then shows its static form."""
-        with _lock:
-            _close(self.widget)
+        with live.lock:
+            live.close(self.widget)
 
     def _repr_mimebundle_(self, **_kwargs: object) -> dict[str, Any]:
-        return _view(self)
+        return live.reference(self)
 
     def _select(self, change: dict[str, Any]) -> None:
         if change["new"] is not None:
@@ -81,8 +67,7 @@ class ReportView:
 
     def _build(self, index: int) -> None:
         """Build a pane the first time that its tab is opened."""
-        # Callbacks may come on another thread while a cell runs.
-        with _lock:
+        with live.lock:
             if index in self._built:
                 return
             self._built.add(index)
@@ -111,35 +96,8 @@ def display_report(report: Report, *, widget: bool = True) -> None:
     widget
         Whether to show the widget where there is one.
     """
-    from IPython.core.getipython import get_ipython
-    from IPython.display import display
-
-    shell = get_ipython()
-    if shell is None or getattr(shell, "kernel", None) is None:
-        print(static.text(report))  # noqa: T201 (the terminal is where this goes)
-        return
-    display(report_mimebundle(report), raw=True)  # type: ignore[no-untyped-call]
-    if widget and importlib.util.find_spec("ipywidgets"):
-        view = ReportView(report)
-        _keep(view)
-        display(_view(view), raw=True)  # type: ignore[no-untyped-call]
-
-
-def _view(view: ReportView) -> dict[str, Any]:
-    """Refer to the widget alone: with text beside it, some front ends would show both."""
-    reference = {"version_major": 2, "version_minor": 0, "model_id": view.widget.model_id}
-    return {_VIEW: reference}
-
-
-def _keep(view: ReportView) -> None:
-    with _lock:
-        _live.append(view)
-        while len(_live) > _MOST_LIVE:
-            _live.popleft().close()
-
-
-def _close(widget: Widget) -> None:
-    """Close a widget after those it holds; a container's own close leaves them open."""
-    for child in getattr(widget, "children", ()):
-        _close(child)
-    widget.close()
+    live.show(
+        lambda: static.text(report),
+        lambda: report_mimebundle(report),
+        (lambda: ReportView(report)) if widget else None,
+    )

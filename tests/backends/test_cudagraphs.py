@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from dynamo_ext.backends import cudagraphs, registry, torch_private
-from dynamo_ext.errors import BackendUnavailableError
+from dynamo_ext.errors import BackendUnavailableError, OptionError
 
 needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA is here")
 
@@ -37,6 +37,35 @@ def test_which_graphs_are_fit(fn: Any, devices: list[str], fixed: int, reason: s
     answer = cudagraphs.eligible(traced(fn, *devices), fixed)
     assert answer.supported is (not reason)
     assert answer.reason.startswith(reason)
+
+
+def mlp_block(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.gelu(x @ w) @ w.t() + x
+
+
+def attention(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (x @ w @ x.t()).softmax(-1) @ x
+
+
+@pytest.mark.parametrize("fn", [mlp_block, attention])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_models_on_a_fake_device_are_fit(fn: Any, dtype: torch.dtype) -> None:
+    with FakeTensorMode():
+        graph = make_fx(fn)(*(torch.empty(4, 4, device="cuda", dtype=dtype) for _ in range(2)))
+    assert all(n.meta["val"].is_cuda for n in graph.graph.nodes if "val" in n.meta)
+    assert cudagraphs.eligible(graph).supported
+
+
+def test_a_copy_to_the_host_is_not_fit() -> None:
+    answer = cudagraphs.eligible(traced(lambda x: (x + 1, x.cpu()), "cuda"))
+    assert not answer.supported
+    assert "cpu device" in answer.reason
+
+
+@pytest.mark.parametrize("given", [{"clone_outputs": "perhaps"}, {"clone": True}])
+def test_options_are_checked(given: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="clone_outputs"):
+        registry.compiler("cudagraphs", given)
 
 
 def test_reasons_lose_their_prefixes_and_traces() -> None:

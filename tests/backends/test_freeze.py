@@ -90,6 +90,28 @@ def test_weights_become_constants_and_then_inputs_once(harness: Any, scripted: A
     assert partition.engines_built == 2
 
 
+def load_own(m: nn.Module) -> None:
+    m.load_state_dict({name: value + 1 for name, value in m.state_dict().items()})
+
+
+@pytest.mark.parametrize("change", [load_own, *(c for c in CHANGES if c is not load)])
+def test_parts_of_a_graph_freeze_their_weights(harness: Any, scripted: Any, change: Any) -> None:
+    m = nn.Sequential(*model(), nn.Tanh(), nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
+    scripted.refuses = ("tanh",)
+    compiled = harness.compile(m, scripted)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(X), m(X))
+        frozen_weights = [p.frozen for p in harness.journal.partitions.values()]
+        assert sorted(frozen_weights) == [0, 4, 8]
+        assert scripted.inputs == [1, 1]
+        change(m)
+        for _ in range(3):
+            torch.testing.assert_close(compiled(X), m(X), rtol=1e-4, atol=1e-5)
+    assert scripted.inputs[:2] == [1, 1]
+    assert set(scripted.inputs[2:]) <= {9, 5}
+    assert len(scripted.inputs) > 2
+
+
 def test_two_instances_share_a_graph(harness: Any, scripted: Any) -> None:
     first, second = model(), model()
 

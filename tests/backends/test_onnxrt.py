@@ -281,6 +281,21 @@ def test_data_dependent_sizes_stay_in_eager(harness: Harness) -> None:
             torch.testing.assert_close(compiled(x), fn(x))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.bool])
+def test_scatters_that_raise_in_each_call_are_refused(harness: Harness, dtype: Any) -> None:
+    def fn(x: torch.Tensor, index: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        zeros = torch.zeros_like(x)
+        largest = zeros.scatter_reduce(0, index, x, "amax")
+        return largest, zeros.scatter_add(0, index, x) if x.is_floating_point() else zeros
+
+    args = torch.randn(4, 3).to(dtype), torch.tensor([[0, 1, 0], [3, 1, 0]])
+    with torch.no_grad():
+        compiled = harness.compile(fn, onnxrt(min_partition=1))
+        for _ in range(2):
+            same(compiled(*args), fn(*args))
+    assert set(harness.stages) == {"unsupported"}
+
+
 def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, x),))
     example = torch.randn(32)
@@ -404,3 +419,43 @@ def test_binding_outputs_to_a_device() -> None:
     first, second = run(example, example)[0], run(example, -example)[0]
     torch.testing.assert_close(first, example * 2)
     torch.testing.assert_close(second, example * 0)
+
+
+HUGE = torch.tensor([[2**53 + 1, -7, 7, 3037000500], [2**24 + 1, -1, 0, 5]])
+NAN = torch.tensor([[float("nan"), 1.0, -0.0], [float("inf"), -float("inf"), -2.5]])
+
+
+@pytest.mark.parametrize(
+    ("fn", "x"),
+    [
+        (lambda x: torch.addmm(x[0, :2], x[:, :0], x[:0, :2], beta=0.2), torch.ones(3, 2)),
+        (lambda x: x[:0].mean(), torch.ones(3, 2)),
+        (lambda x: x.sum(1), HUGE),
+        (lambda x: x.prod(1), HUGE),
+        (lambda x: torch.div(x, 3, rounding_mode="floor"), HUGE),
+        (lambda x: torch.fmod(x, 3), HUGE),
+        (lambda x: x.amax(1), NAN),
+        (lambda x: x.argmax(1), NAN),
+        (lambda x: torch.max(x, 1)[1], NAN),
+        (lambda x: x**0.5, NAN),
+        (lambda x: torch.atan2(x * 0, x), torch.tensor([-1.0, 1.0, -2.0])),
+        (lambda x: torch.remainder(x, -1.5), torch.tensor([1e10, -2.5])),
+        (lambda x: torch.as_strided(x[1:] * 1, (2,), (1,), 0), torch.arange(4.0)),
+        (
+            lambda x: nn.functional.avg_pool2d(x, 2, divisor_override=3),
+            torch.arange(16.0).reshape(1, 1, 4, 4),
+        ),
+        (
+            lambda x: nn.functional.interpolate(
+                x, (3, 3), mode="bilinear", align_corners=True, antialias=True
+            ),
+            torch.arange(64.0).reshape(1, 1, 8, 8),
+        ),
+    ],
+)
+def test_what_the_operator_sweep_found_is_right_without_verification(
+    harness: Harness, fn: Any, x: torch.Tensor
+) -> None:
+    with torch.no_grad():
+        compiled = harness.compile(fn, onnxrt(verify=False, min_partition=1))
+        torch.testing.assert_close(compiled(x), fn(x), equal_nan=True)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from dynamo_ext.backends import runner
+from dynamo_ext.backends.base import StayEager
 from dynamo_ext.errors import FallbackWarning
 
 
@@ -297,3 +298,48 @@ def test_normalisation_failing_is_a_fallback(
     (fallback,) = harness.journal.fallbacks.values()
     assert (fallback.stage, fallback.scope) == ("lower", "graph")
     assert "normalised" in fallback.message
+
+
+def test_a_backend_may_leave_a_graph_in_eager(harness: Any, scripted: Any) -> None:
+    def decide(table: Any, *, training: bool) -> Any:
+        if not training:
+            reason, remedy = "It only trains.", "Train."
+            raise StayEager(reason, remedy)
+        return table
+
+    scripted.decompositions = decide
+    compiled = harness.compile(fn, scripted)
+    for _ in range(2):
+        check(compiled, fn, X)
+    (fallback,) = harness.journal.fallbacks.values()
+    assert (fallback.stage, fallback.scope, fallback.count) == ("unsupported", "graph", 1)
+    assert (fallback.message, fallback.remedy) == ("It only trains.", "Train.")
+    assert (fallback.exception, fallback.operator) == ("", "")
+    assert not scripted.lowered
+    compiled(X.clone().requires_grad_())[0].sum().backward()
+    assert harness.engines["scripted"] > 0
+
+
+@pytest.mark.parametrize("reason", ["Not worth it.", ""])
+def test_a_backend_may_leave_a_part_in_eager(harness: Any, scripted: Any, reason: str) -> None:
+    scripted.lower_error = lambda _: StayEager(reason)
+    compiled = harness.compile(fn, scripted)
+    for _ in range(2):
+        check(compiled, fn, X)
+    (fallback,) = harness.journal.fallbacks.values()
+    assert (fallback.stage, fallback.scope) == ("unsupported", "partition")
+    assert fallback.message == (reason or "The backend leaves it to eager.")
+    assert harness.engines == {"eager": 5}
+    assert len(scripted.lowered) == 1
+
+
+def test_a_backward_pass_may_stay_in_eager(harness: Any, scripted: Any) -> None:
+    model, twin = mlp(), mlp()
+    twin.load_state_dict(model.state_dict())
+    scripted.lower_error = lambda n: StayEager("Forward only.") if n else None
+    compiled = harness.compile(model, scripted)
+    for each in (compiled, twin):
+        each(X).square().sum().backward()
+    for a, b in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad)
+    assert harness.stages == ["unsupported"]

@@ -12,9 +12,16 @@ from typing import Any
 import pytest
 import torch
 
-from dynamo_ext.backends import registry
+import dynamo_ext
+from dynamo_ext.backends import registry, users
 from dynamo_ext.backends.options import resolve
-from dynamo_ext.errors import BackendUnavailableError, OptionError, UnknownBackendError
+from dynamo_ext.errors import (
+    BackendUnavailableError,
+    FallbackWarning,
+    InvalidBackendError,
+    OptionError,
+    UnknownBackendError,
+)
 from dynamo_ext.records import Availability, OptionSpec
 
 X = torch.randn(3)
@@ -46,8 +53,8 @@ def test_describe_is_honest() -> None:
     rows = {info.name: info for info in registry.describe()}
     assert rows["eager"].availability.available
     assert rows["eager"].origin == "dynamo_ext"
-    assert rows["tvm"].origin == "torch"
-    for name in ("tvm", "openxla", *(() if torch.cuda.is_available() else ("cudagraphs",))):
+    assert rows["openxla"].origin == "torch"
+    for name in ("openxla", *(() if torch.cuda.is_available() else ("cudagraphs",))):
         assert not rows[name].availability.available
         assert rows[name].availability.reason
         assert rows[name].availability.remedy
@@ -154,5 +161,122 @@ def test_an_unavailable_backend(harness: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_torchs_own_broken_backend_is_a_fallback(harness: Any) -> None:
-    torch.testing.assert_close(harness.compile(fn, registry.compiler("tvm"))(X), fn(X))
+    torch.testing.assert_close(harness.compile(fn, registry.compiler("openxla"))(X), fn(X))
+    assert harness.stages == ["unavailable"]
+
+
+class Own(dynamo_ext.Backend):
+    """The least that a backend must say."""
+
+    name = "own"
+
+    def __init__(self) -> None:
+        self.lowered = 0
+
+    def supports(self, node: torch.fx.Node) -> dynamo_ext.Support:
+        return dynamo_ext.Support(supported="sin" in str(node.target), reason="It only knows sin.")
+
+    def lower(self, graph: Any, example_inputs: Any, options: Any) -> Any:
+        self.lowered += 1
+        return graph.forward
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> Own:
+    monkeypatch.setattr(users, "registered", {})
+    return Own()
+
+
+def waves(x: torch.Tensor) -> torch.Tensor:
+    return x.sin().sin().sin() + 1
+
+
+def test_a_backend_object_needs_no_name_in_the_registry(harness: Any, own: Own) -> None:
+    compiler = registry.compiler(own)
+    assert compiler is registry.compiler(own, {"min_partition": "3"})
+    assert compiler is not registry.compiler(Own())
+    assert "own" not in registry.names()
+    torch.testing.assert_close(harness.compile(waves, compiler)(X), waves(X))
+    assert harness.engines == {"own": 3, "eager": 1}
+    assert own.lowered == 1
+
+
+def test_a_backend_object_is_let_go(own: Own) -> None:
+    compiler = registry.compiler(Own())
+    gone = weakref.ref(compiler.backend)
+    del compiler
+    gc.collect()
+    assert gone() is None
+
+
+def test_one_of_ours_may_be_passed_itself() -> None:
+    assert registry.compiler(registry.get("ts")) is registry.compiler("ts")
+
+
+def test_a_registered_backend_has_a_name(own: Own) -> None:
+    assert dynamo_ext.register_backend(own) is own
+    assert registry.get("own") is registry.get("dx_own") is own
+    assert registry.names().count("own") == 1
+    (info,) = registry.describe("own")
+    assert (info.origin, info.availability.available) == ("yours", True)
+    assert registry.compiler("own") is registry.compiler(own)
+    with pytest.raises(UnknownBackendError, match="own"):
+        registry.get("owm")
+
+
+def test_a_registered_backend_serves_plain_torch_compile(own: Own) -> None:
+    dynamo_ext.register_backend(own)
+    compiled = torch.compile(waves, backend="dx_own")
+    with pytest.warns(FallbackWarning, match="It only knows sin"):
+        torch.testing.assert_close(compiled(X), waves(X))
+    assert own.lowered == 1
+
+
+def test_registering_again_replaces(own: Own) -> None:
+    dynamo_ext.register_backend(own)
+    before = registry.compiler("own")
+    second = dynamo_ext.register_backend(Own())
+    assert registry.get("own") is second
+    assert registry.compiler("own") is not before
+    with pytest.warns(FallbackWarning):
+        torch.compile(waves, backend="dx_own")(X)
+    assert (own.lowered, second.lowered) == (0, 1)
+
+
+def test_what_is_no_backend_is_refused(own: Own) -> None:
+    with pytest.raises(InvalidBackendError, match="no supports"):
+        dynamo_ext.register_backend(fn)  # type: ignore[arg-type]
+    with pytest.raises(InvalidBackendError, match=r"an instance: Own\(\)"):
+        registry.compiler(Own)
+
+    class Half:
+        name = "half"
+
+        def supports(self, node: Any) -> Any: ...
+        def lower(self, *args: Any) -> Any: ...
+
+    with pytest.raises(InvalidBackendError, match="no summary and no extra"):
+        registry.compiler(Half())
+    with pytest.raises(TypeError, match="abstract"):
+        type("Less", (dynamo_ext.Backend,), {"name": "less"})()
+
+
+@pytest.mark.parametrize("name", ["eager", "onnxrt", "dx_mine", "", "two words", None])
+def test_names_that_a_backend_cannot_have(own: Own, name: Any) -> None:
+    own.name = name
+    with pytest.raises(InvalidBackendError, match=r"name|called"):
+        registry.compiler(own)
+
+
+def test_torchs_names_cannot_be_registered(own: Own) -> None:
+    own.name = "aot_eager_decomp_partition"
+    with pytest.raises(InvalidBackendError, match="taken"):
+        dynamo_ext.register_backend(own)
+
+
+def test_an_unavailable_backend_of_the_users(harness: Any, own: Own) -> None:
+    own.probe = lambda: Availability(available=False, reason="no chip.")  # type: ignore[method-assign]
+    with pytest.raises(BackendUnavailableError, match="no chip"):
+        registry.compiler(own, strict=True)
+    torch.testing.assert_close(harness.compile(waves, registry.compiler(own))(X), waves(X))
     assert harness.stages == ["unavailable"]

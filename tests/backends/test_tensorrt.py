@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import importlib.util
+import sys
+import types
 from typing import Any
 
 import pytest
 import torch
 
-from dynamo_ext.backends import registry, tensorrt
+from dynamo_ext.backends import registry, tensorrt, torch_private
 from dynamo_ext.errors import BackendUnavailableError, OptionError
 
 KNOWN = {
@@ -21,6 +24,13 @@ KNOWN = {
     "autocast_low_precision_type",
     "optimization_level",
 }
+SETTINGS_2_13 = KNOWN | {
+    "truncate_double",
+    "cache_built_engines",
+    "reuse_cached_engines",
+    "require_full_compilation",
+}
+"""Of the fields of ``torch_tensorrt.dynamo.CompilationSettings``, read in the wheel of 2.13.0."""
 DEFAULTS = {spec.name: spec.default for spec in tensorrt.BACKEND.options}
 
 
@@ -86,3 +96,64 @@ def test_what_the_installed_version_lacks_is_an_error() -> None:
         tensorrt.translated({**DEFAULTS, "truncate_double": True}, KNOWN)
     with pytest.raises(OptionError, match="min_block_size"):
         registry.compiler("tensorrt", {"min_block_sise": 1})
+
+
+def test_every_option_is_a_setting_of_2_13() -> None:
+    other = {"precision": "bfloat16", "torch_executed_ops": "torch.ops.aten.add.Tensor"}
+    given = {
+        name: other.get(name, not value if isinstance(value, bool) else 3)
+        for name, value in DEFAULTS.items()
+    }
+    assert set(tensorrt.translated(given, SETTINGS_2_13)) <= SETTINGS_2_13
+
+
+def test_what_has_no_effect_under_torch_compile_is_no_option() -> None:
+    with pytest.raises(OptionError, match="require_full_compilation"):
+        registry.compiler("tensorrt", {"require_full_compilation": True})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("precision", "int8", "bfloat16"),
+        ("min_block_size", "few", "such as 5"),
+        ("optimization_level", 2.5, "optimization_level"),
+        ("truncate_double", "perhaps", "true or false"),
+    ],
+)
+def test_values_are_checked_before_anything_runs(name: str, value: Any, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        registry.compiler("tensorrt", {name: value})
+
+
+def test_lowering_hands_over_the_settings(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for the package: its module, its settings and its registered function."""
+    seen = []
+
+    @dataclasses.dataclass
+    class CompilationSettings:
+        pass_through_build_failures: bool = False
+        min_block_size: int = 5
+        workspace_size: int = 0
+
+    def theirs(graph: Any, inputs: Any, *, options: Any) -> Any:
+        seen.append(options)
+        if options.get("workspace_size") == 1:
+            message = "TRT engine could not be built"
+            raise RuntimeError(message)
+        return graph.forward
+
+    module = types.ModuleType("torch_tensorrt.dynamo")
+    module.CompilationSettings = CompilationSettings  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch_tensorrt", types.ModuleType("torch_tensorrt"))
+    monkeypatch.setitem(sys.modules, "torch_tensorrt.dynamo", module)
+    monkeypatch.setattr(torch_private, "torch_backend", lambda name: theirs)
+    x = torch.randn(3)
+    options = {"min_block_size": 1, "workspace_size": 64}
+    torch.testing.assert_close(harness.compile(torch.sin, tensorrt.BACKEND, options)(x), x.sin())
+    assert seen == [{"pass_through_build_failures": True, **options}]
+    assert not harness.stages
+    torch._dynamo.reset()
+    failing = harness.compile(torch.sin, tensorrt.BACKEND, {"workspace_size": 1})
+    torch.testing.assert_close(failing(x), x.sin())
+    assert harness.stages == ["lower"]

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from dynamo_ext.backends import registry
+from dynamo_ext.backends.base import StayEager
 
 X = torch.linspace(-1, 1, 6)
 
@@ -53,6 +54,17 @@ def test_inductor_failing(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(torch_private, "inductor_compile", broken)
     run(harness, fn, "inductor")
     assert harness.stages == ["lower"]
+
+
+def test_a_callable_that_stays_eager(harness: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        message = "Nothing to gain."
+        raise StayEager(message)
+
+    run(harness, fn, mine)
+    (fallback,) = harness.journal.fallbacks.values()
+    assert (fallback.stage, fallback.scope) == ("unsupported", "graph")
+    assert (fallback.message, fallback.exception) == ("Nothing to gain.", "")
 
 
 def test_a_callable_that_raises(harness: Any) -> None:

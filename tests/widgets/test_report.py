@@ -7,8 +7,7 @@ import ipywidgets
 import pytest
 from IPython.core import display_functions, getipython
 
-from dynamo_ext.widgets import ReportView, display_report, panes, report_mimebundle
-from dynamo_ext.widgets import report as report_module
+from dynamo_ext.widgets import ReportView, display_report, live, panes, report_mimebundle
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -127,16 +126,16 @@ def sent(monkeypatch):
 
 def test_a_notebook_gets_the_static_form_and_then_the_widget_alone(reports, sent):
     display_report(reports["mixed"])
-    static, live = sent
+    static, alive = sent
     assert set(static) == {"text/html", "text/plain"}
-    assert set(live) == {VIEW}
-    assert live[VIEW]["model_id"]
+    assert set(alive) == {VIEW}
+    assert alive[VIEW]["model_id"]
 
 
 def test_without_widgets_only_the_static_form_is_sent(reports, sent, monkeypatch):
     display_report(reports["mixed"], widget=False)
     assert len(sent) == 1
-    monkeypatch.setattr(report_module.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(live.importlib.util, "find_spec", lambda _name: None)
     display_report(reports["mixed"])
     assert len(sent) == 2
 
@@ -149,14 +148,14 @@ def test_a_terminal_gets_text(reports, capsys):
 
 
 def test_old_views_are_closed_so_that_memory_does_not_grow(reports, sent):
-    report_module._live.clear()
+    live.views.clear()
     display_report(reports["nothing"])
-    first = report_module._live[0]
-    for _ in range(report_module._MOST_LIVE):
+    first = live.views[0]
+    for _ in range(live.MOST):
         display_report(reports["nothing"])
-    assert len(report_module._live) == report_module._MOST_LIVE
+    assert len(live.views) == live.MOST
     assert first.widget.comm is None
-    assert len(sent) == 2 * (report_module._MOST_LIVE + 1)
+    assert len(sent) == 2 * (live.MOST + 1)
 
 
 def test_one_style_rule_hides_each_form_when_the_other_is_wanted(reports):

@@ -1,0 +1,217 @@
+"""Models under one backend, in this process: ``python -m benchmarks.model_run`` prints JSON lines.
+
+``benchmarks.models`` starts it, so that a crash or a hang of an engine costs one row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import torch
+
+import dynamo_ext
+from benchmarks.model_row import Note, Row
+from benchmarks.zoo import MODELS
+from benchmarks.zoo.model import Built, mapped, tensors
+from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends import partition, pipeline, registry, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dynamo_ext.backends.journal import Journal
+    from dynamo_ext.records import Report
+
+PREFIX = "@row "
+"""Starts each line of standard output that is a row; engines print things of their own."""
+
+
+NOISE = 1.25
+"""A result in low precision is right, too, that is no more than this times eager's own distance
+away from float32: deep networks magnify rounding beyond any tolerance."""
+
+
+class _Cuts:
+    """Where graphs were cut up, to count how often a call goes from engine to eager and back.
+
+    A record keeps a graph's partitions but not their order, so this looks at each split.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[tuple[Journal, list[str]]] = []
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Look at splits that are made meanwhile."""
+
+        def split(*args: Any, **kwargs: Any) -> partition.Split:
+            parts = partition.split(*args, **kwargs)
+            steps = [
+                str(node.target).replace("part_", "inference_")
+                if node.op == "call_module"
+                else "eager"
+                for node in parts.graph.graph.nodes
+                if partition.computes(node)
+            ]
+            self._found.append((journals.current(), steps))
+            return parts
+
+        with mock.patch.object(pipeline, "split", split):
+            yield
+
+    def switches(self) -> int:
+        """Changes between an engine and eager, or between two engine parts, in one call."""
+        total = 0
+        for journal, steps in self._found:
+            known = journal.partitions
+            ran = [s if s in known and known[s].engine != "eager" else "eager" for s in steps]
+            total += sum(a != b for a, b in itertools.pairwise(ran))
+        return total
+
+
+def measure(name: str, backend: str, dtype: str, *, quick: bool) -> Row:
+    """Run a model three times under a backend and compare each call with eager.
+
+    Parameters
+    ----------
+    name
+        Of a model of the zoo.
+    backend
+        A name of dynamo_ext's registry.
+    dtype
+        ``float32`` or ``bfloat16``: of weights and of floating-point inputs.
+    quick
+        The tiny form of the model.
+
+    Returns
+    -------
+    Row
+        An exception of the module or of Dynamo is a row that failed.
+    """
+    version = registry.probe(registry.get(backend)).version
+    try:
+        row = _measured(name, backend, dtype, quick=quick)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's reason
+        traceback.print_exc()
+        reason = (str(error).strip().splitlines() or [""])[0]
+        row = {"status": "failed", "reason": f"{type(error).__name__}: {reason}"}
+    return Row(name, backend, dtype, quick=quick, version=version, **row)
+
+
+def _measured(name: str, backend: str, dtype: str, *, quick: bool) -> dict[str, Any]:
+    built = MODELS[name].build(quick=quick)
+    calls = [(built.args, built.kwargs), *(_other(built, seed) for seed in (1, 2))]
+    reference = None
+    with torch.no_grad():
+        if dtype != "float32":
+            reference = [built.module(*args, **kwargs) for args, kwargs in calls]
+            built, calls = _converted(built, calls, getattr(torch, dtype))
+        expected = [built.module(*args, **kwargs) for args, kwargs in calls]
+        cuts = _Cuts()
+        compiled = dynamo_ext.optimize(backend, strict=True)(built.module)
+        with cuts.watched():
+            found = [compiled(*args, **kwargs) for args, kwargs in calls]
+    pairs = list(zip(map(tensors, found), map(tensors, expected), strict=True))
+    wrong = next(filter(None, (verify.disagreement(*pair) for pair in pairs)), "")
+    row: dict[str, Any] = {"status": "wrong" if wrong else "right", "reason": wrong}
+    row.update(_facts(compiled.report(), cuts.switches()))
+    absolute, relative = _errors(pairs)
+    row |= {"absolute_error": absolute, "relative_error": relative}
+    if reference is not None:
+        truth = [tensors(output) for output in reference]
+        for field, outputs in (("eager_error", expected), ("float32_error", found)):
+            row[field] = _errors(list(zip(map(tensors, outputs), truth, strict=True)))[1]
+        if wrong and row["float32_error"] <= NOISE * row["eager_error"]:
+            row |= {"status": "right", "reason": f"No further from float32 than eager. {wrong}"}
+    return row
+
+
+def _other(built: Built, seed: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of the same shapes with other numbers; integers and masks change places."""
+    draws = torch.Generator().manual_seed(seed)
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_floating_point():
+            return torch.randn(tensor.shape, generator=draws)
+        order = torch.randperm(tensor.numel(), generator=draws)
+        return tensor.flatten()[order].reshape(tensor.shape)
+
+    return mapped(built.args, change), mapped(built.kwargs, change)
+
+
+def _converted(
+    built: Built, calls: Sequence[tuple[Any, Any]], dtype: torch.dtype
+) -> tuple[Built, list[tuple[Any, Any]]]:
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    changed = [(mapped(args, change), mapped(kwargs, change)) for args, kwargs in calls]
+    return built._replace(module=built.module.to(dtype)), changed
+
+
+def _errors(pairs: Sequence[tuple[list[Any], list[Any]]]) -> tuple[float, float]:
+    """The largest absolute error, and the largest in relation to an output's largest element."""
+    absolute = relative = 0.0
+    for found, expected in pairs:
+        for got, want in zip(found, expected, strict=True):
+            if not isinstance(want, torch.Tensor) or not want.numel() or got.shape != want.shape:
+                continue
+            error = float((got.double() - want.double()).abs().max())
+            size = float(want.double().abs().max())
+            absolute = max(absolute, error)
+            relative = max(relative, error / size if size else error)
+    return absolute, relative
+
+
+def _facts(report: Report, switches: int) -> dict[str, Any]:
+    partitions = [p for graph in report.graphs for p in graph.partitions if p.engine != "eager"]
+    merged: dict[tuple[str, str, str], int] = {}
+    for fallback in report.fallbacks:
+        message = f"{fallback.exception}: " if fallback.exception else ""
+        message += (fallback.message.splitlines() or [""])[0]
+        key = (fallback.stage, fallback.operator, message)
+        merged[key] = merged.get(key, 0) + fallback.count
+    return {
+        "graphs": len(report.graphs),
+        "breaks": sum(found.count for found in report.breaks),
+        "normalised": any(graph.normalised for graph in report.graphs),
+        "operations": sum(graph.normalised for graph in report.graphs),
+        "in_engine": sum(part.operations for part in partitions),
+        "partitions": len(partitions),
+        "switches": switches,
+        "compile_seconds": report.compile_seconds,
+        "notes": tuple(Note(*key, count=count) for key, count in merged.items()),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a row for each model."""
+    parser = argparse.ArgumentParser(description="Models under one backend, in this process.")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--backend", required=True)
+    parser.add_argument("--dtypes", default="float32")
+    parser.add_argument("--quick", action="store_true")
+    chosen = parser.parse_args(arguments)
+    for dtype in chosen.dtypes.split(","):
+        for model in chosen.models:
+            torch._dynamo.reset()  # noqa: SLF001 - torch's own way to start afresh
+            row = measure(model, chosen.backend, dtype, quick=chosen.quick)
+            print(PREFIX + json.dumps(row.to_dict()), flush=True)
+
+
+def parse(output: str) -> Mapping[str, Row]:
+    """The rows in what a run printed, by key."""
+    lines = [line for line in output.splitlines() if line.startswith(PREFIX)]
+    rows = (Row.from_dict(json.loads(line.removeprefix(PREFIX))) for line in lines)
+    return {row.key: row for row in rows}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,152 @@
+"""The model zoo through every CPU engine: ``python -m benchmarks.models --write docs/models.md``.
+
+Each model runs under each backend in a process of its own. Rows are stored as they come, so that
+an interrupted run goes on where it was; ``--again`` measures anew what is already there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.isolation import Bounds, rows
+from benchmarks.model_row import Row, row_key
+from benchmarks.model_table import render
+from benchmarks.zoo import MODELS
+
+BACKENDS = (
+    "eager",
+    "aot_eager",
+    "inductor",
+    "ts",
+    "ofi",
+    "onnxrt",
+    "openvino",
+    "tvm",
+    "xla",
+    "lazy",
+    "onnx2tf",
+)
+"""What is measured unless ``--backends`` says else. Not ``tvm_meta_schedule``, which tunes for
+minutes, nor ``xla_trivial``, which is ``xla`` traced anew at each call."""
+
+DTYPES = ("float32", "bfloat16")
+RESULTS = Path(__file__).parent / "results" / "models.json"
+
+
+def available(names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The backends that run here, and why the others do not."""
+    from dynamo_ext.backends import registry
+
+    there, missing = [], {}
+    for name in names:
+        try:
+            answer = registry.probe(registry.get(name))
+        except ImportError as error:
+            missing[name] = f"Its module cannot be imported: {error}"
+            continue
+        if answer.available:
+            there.append(name)
+        else:
+            missing[name] = answer.reason
+    return there, missing
+
+
+class Store:
+    """Rows in a JSON file, written after each one.
+
+    Parameters
+    ----------
+    path
+        Of the file; it need not be there yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.machine: dict[str, str] = {}
+        self.missing: dict[str, str] = {}
+        self.rows: dict[str, Row] = {}
+        if path.exists():
+            stored: dict[str, Any] = json.loads(path.read_text())
+            self.machine, self.missing = stored["machine"], stored["missing"]
+            self.rows = {row.key: row for row in map(Row.from_dict, stored["rows"])}
+
+    def add(self, row: Row) -> None:
+        """Keep a row, in place of an older one of its kind."""
+        self.rows[row.key] = row
+        self.save()
+
+    def save(self) -> None:
+        """Write the file at once as a whole."""
+        record = {
+            "machine": self.machine,
+            "missing": self.missing,
+            "rows": [self.rows[key].to_dict() for key in sorted(self.rows)],
+        }
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self._path.with_suffix(".part")
+        draft.write_text(json.dumps(record, indent=1) + "\n")
+        draft.replace(self._path)
+
+
+def measure(chosen: argparse.Namespace, store: Store) -> None:
+    """Fill the store with the rows asked for that it does not have."""
+    backends, missing = available(chosen.backends)
+    store.machine = machine.description()
+    # What came to be available is missing no more.
+    store.missing = {k: v for k, v in store.missing.items() if k not in backends} | missing
+    bounds = Bounds(chosen.timeout, chosen.memory)
+    for dtype in chosen.dtypes.split(","):
+        for backend in backends:
+            wanted = [
+                model
+                for model in chosen.models
+                if chosen.again or row_key(model, backend, dtype) not in store.rows
+            ]
+            groups = [wanted] if chosen.quick or chosen.together else [[m] for m in wanted]
+            for group in groups:
+                for row in rows(group, backend, dtype, quick=chosen.quick, bounds=bounds):
+                    store.add(row)
+                    print(f"{row.status:7}{row.key}  {row.reason}", flush=True)
+    store.save()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, store, write; 1 where a result is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.models", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME"
+    )
+    parser.add_argument("--backends", nargs="+", default=list(BACKENDS), metavar="NAME")
+    parser.add_argument("--dtypes", default=",".join(DTYPES), help="separated by commas")
+    parser.add_argument("--quick", action="store_true", help="tiny forms, one process a backend")
+    parser.add_argument("--again", action="store_true", help="measure anew what is stored")
+    parser.add_argument(
+        "--together", action="store_true", help="a backend's models in one process: faster"
+    )
+    parser.add_argument("--timeout", type=float, default=600.0, help="seconds for each model")
+    parser.add_argument("--memory", type=float, default=12.0, help="GiB for each process")
+    parser.add_argument("--json", type=Path, default=RESULTS, help="where rows are stored")
+    parser.add_argument("--write", type=Path, help="the document to write")
+    parser.add_argument("--only-write", action="store_true", help="measure nothing")
+    chosen = parser.parse_args(arguments)
+    store = Store(chosen.json)
+    if not chosen.only_write:
+        measure(chosen, store)
+    if chosen.write:
+        chosen.write.write_text(render(list(store.rows.values()), store.machine, store.missing))
+    return int(any(row.status == "wrong" for row in store.rows.values()))
+
+
+if __name__ == "__main__":
+    # Leave as on an interrupt, so that the process under way ends, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main())

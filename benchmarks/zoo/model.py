@@ -1,0 +1,110 @@
+"""What a model of the zoo is: how to build it, at full size and tiny, and how it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import torch
+
+SEED = 2026
+
+
+class Built(NamedTuple):
+    """A module in eval mode with float32 weights, and one call's arguments."""
+
+    module: torch.nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model of the zoo.
+
+    Parameters
+    ----------
+    name
+        As tables write it.
+    source
+        Whose code it is, and which configuration.
+    full
+        Builds the size that tables are made with: runs on two cores.
+    tiny
+        Builds the same architecture with fewer layers and channels, for tests.
+    train
+        Turns the module's output into the scalar that training steps minimise; ``None`` for a
+        model that is not trained.
+    """
+
+    name: str
+    source: str
+    full: Callable[[], Built]
+    tiny: Callable[[], Built]
+    train: Callable[[Any], torch.Tensor] | None = None
+
+    def build(self, *, quick: bool = False) -> Built:
+        """A new module and arguments, the same ones each time.
+
+        Parameters
+        ----------
+        quick
+            The tiny form.
+        """
+        import torch
+
+        torch.manual_seed(SEED)
+        module, args, kwargs = (self.tiny if quick else self.full)()
+        return Built(module.eval(), args, kwargs)
+
+
+def settle(module: torch.nn.Module, *args: Any) -> torch.nn.Module:
+    """Give batch normalisation the statistics of one batch, so that activations keep their size.
+
+    With random weights and the statistics of no data, a deep network's output is nearly zero or
+    enormous, and no comparison of it means anything.
+    """
+    import torch
+
+    norms = [m for m in module.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 1.0
+    with torch.no_grad():
+        module.train()(*args)
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
+    return module.eval()
+
+
+def tensors(value: Any) -> list[Any]:
+    """Everything in a nest of mappings and sequences that is neither, in order."""
+    if isinstance(value, Mapping):
+        return [leaf for part in value.values() for leaf in tensors(part)]
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [leaf for part in value for leaf in tensors(part)]
+    return [value]
+
+
+def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """A nest of dicts, lists and tuples with each tensor of it changed."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: mapped(part, change) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(mapped(part, change) for part in value)
+    return value
+
+
+def mean_square(output: Any) -> torch.Tensor:
+    """A loss that every floating-point output takes part in."""
+    import torch
+
+    leaves = [leaf for leaf in tensors(output) if isinstance(leaf, torch.Tensor)]
+    losses = [leaf.float().square().mean() for leaf in leaves if leaf.is_floating_point()]
+    return torch.stack(losses).sum()

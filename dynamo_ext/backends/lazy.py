@@ -1,0 +1,122 @@
+"""``lazy``: Lazy Tensor Core's TorchScript backend, in its trivial form.
+
+A partition is traced anew at each call on tensors of the device ``lazy``, whose computation is
+looked up by its hash. The other form, tracing once, returned clones that alias their inputs and
+ended the process on a random operator, so it is not offered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import lazy_session, torch_private, trial
+from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.records import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+_STRIDED = ("as_strided", "empty", "new_empty", "set_", "storage", "resize", "unsafe_view")
+_EAGER = "Lazy Tensor Core itself runs it eagerly."
+
+
+class LazyBackend:
+    """Partitions on Lazy Tensor Core, one trace for each call."""
+
+    name = "lazy"
+    summary = "Lazy Tensor Core, traced at each call (experimental)"
+    extra = ""
+    whole_graph = False
+    # A trace has the shapes of its call, whatever they are.
+    dynamic_shapes = True
+    options: Sequence[OptionSpec] = (
+        OptionSpec("freeze", default=True, help="keep weights on the lazy device under no_grad"),
+        OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
+        OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has"),
+    )
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Support] = {}
+
+    def probe(self) -> Availability:
+        """Whether this build of torch has it."""
+        import torch
+
+        if not torch_private.has_lazy():
+            reason = f"torch {torch.__version__} was built without Lazy Tensor Core."
+            remedy = "Install torch's own CPU wheel from pytorch.org."
+            return Availability(available=False, reason=reason, remedy=remedy)
+        return Availability(available=True, version=torch.__version__, device="cpu")
+
+    def supports(self, node: Node) -> Support:
+        """Trace the one operation, compute it, compare it with eager; kept for its likes."""
+        refused = _objection(node)
+        if refused:
+            return Support(supported=False, reason=refused)
+        key = trial.signature(node)
+        if key not in self._known:
+            self._known[key] = self._try(node)
+        return self._known[key]
+
+    def _try(self, node: Node) -> Support:
+        torch_private.lazy_start()
+        name = trial.operator_name(node.target)
+        if not torch_private.has_lazy_kernel(name) and name not in lazy_session.REWRITTEN:
+            return Support(supported=False, reason=_EAGER)
+        before = torch_private.lazy_eager_calls()
+        try:
+            with torch_private.outside_modes():
+                wrong = trial.disagreement(node, _lower, "Lazy Tensor Core")
+        except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
+            return Support(supported=False, reason=_complaint(error))
+        if not wrong and torch_private.lazy_eager_calls() != before:
+            wrong = _EAGER
+        return Support(supported=not wrong, reason=wrong)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Move constants to the device; see ``lazy_session.Session`` for the call."""
+        del example_inputs, options
+        return _lower(graph)
+
+
+def _lower(graph: GraphModule) -> CompiledFn:
+    return lazy_session.Session(graph).run
+
+
+def _objection(node: Node) -> str:
+    """Why a node must not even be tried on Lazy Tensor Core."""
+    import torch
+
+    for source in (node, *node.all_input_nodes):
+        value = source.meta.get("val")
+        for tensor in value if isinstance(value, (tuple, list)) else (value,):
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            if tensor.layout is not torch.strided or tensor.is_quantized:
+                return "Lazy Tensor Core takes dense tensors only."
+            if tensor.device.type != "cpu":
+                return f"This lazy backend does not run on {tensor.device.type} devices."
+    values = [source.meta.get("val") for source in node.all_input_nodes]
+    if any(isinstance(value, torch.Tensor) and not value.dim() for value in values):
+        # A number and such a tensor, subtracted, were seen to change places.
+        return "Lazy Tensor Core mixes up tensors without dimensions and numbers."
+    if any(word in trial.operator_name(node.target) for word in _STRIDED):
+        return "It reads memory as it lies, and a lazy tensor's does not lie anywhere."
+    return ""
+
+
+def _complaint(error: BaseException) -> str:
+    """What torch says, in one line: the last of a TorchScript traceback tells what happened."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("The following op", "Traceback"))]
+    return (telling or [type(error).__name__])[0].removeprefix("RuntimeError: ")[:300]
+
+
+BACKEND = LazyBackend()

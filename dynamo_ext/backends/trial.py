@@ -1,0 +1,283 @@
+"""One operation in an engine and in eager, on made-up data: the surest answer there is.
+
+A translator may take an operation and get it wrong (NaN, signs, overflow, arguments that it
+drops, an error that it does not raise), so that a translation alone says little.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    Lower = Callable[[GraphModule], Callable[..., Sequence[Any]]]
+
+_BLOCK = 2**14
+"""Elements that are made up; larger inputs repeat them."""
+
+_EDGES = {
+    "ordinary": (0.0, 0.5, -0.5, 1.5, 2.5, -1.0, 0.0, 1.0),
+    "wide": (1e4, -1e4, 1e-4, -1e-4, 120.0, -120.0, 0.0, 30.0),
+    "NaN": (1.0, float("nan"), -1.0),
+    "infinite": (1.0, float("inf"), -2.0, float("-inf")),
+}
+_INTEGERS = {"extreme": (), "negative": (-3, 5), "few": (0, 3), "binary": (0, 2), "zero": (0, 1)}
+"""Half-open ranges of integers; the first in which eager finds no fault serves as indices."""
+
+_DATA_FIRST = (
+    "aten::_native_batch_norm",
+    "aten::convolution",
+    "aten::native_group_norm",
+    "aten::native_layer_norm",
+)
+"""Operators whose other inputs are weights and statistics, finite where anything is."""
+
+_FINITE = ("aten::gelu",)
+"""Operators that torch's own kernels answer differently on infinities, from build to build."""
+
+_ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
+"""Torch's own kernel loses NaN in some places, by how it cuts up its work."""
+
+_UNCHECKED = ("_backward", "_ctc_loss", "_embedding_bag", "linalg_l", "lu_", "segment_reduce")
+"""Operators whose kernels, torch's own among them, trust the indices that they are given."""
+
+_FEW = 16
+"""Elements that a trial looks at: with fewer in a tensor it looks at several tensors."""
+
+_MOST_REPEATS = 4
+
+
+def operator_name(op: Any) -> str:
+    """An operator's name as torch registers it (``aten::div.Tensor_mode``)."""
+    name = getattr(op, "name", None)
+    return str(name()) if callable(name) else str(op)
+
+
+def used(node: Node) -> list[int]:
+    """Which of a node's several results are read."""
+    positions: list[Any] = [u.args[1] for u in node.users if u.target is operator.getitem]
+    return sorted(set(positions))
+
+
+def signature(node: Node) -> Any:
+    """Equal for nodes that translate alike: operator, dtypes, ranks, literals, what is read."""
+    return (
+        _describe(node.target),
+        _describe(node.args),
+        _describe(dict(node.kwargs)),
+        tuple(used(node)),
+    )
+
+
+def _describe(value: Any) -> Any:
+    import torch
+    from torch.fx import Node
+
+    if isinstance(value, Node):
+        return ("node", _describe(value.meta.get("val")))
+    if isinstance(value, torch.Tensor):
+        sizes = tuple(min(s, 2) if isinstance(s, int) else -1 for s in value.shape)
+        return (str(value.dtype), sizes)
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_describe, value))
+    if isinstance(value, dict):
+        return tuple((key, _describe(item)) for key, item in value.items())
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return type(value).__name__
+    return repr(value)
+
+
+def disagreement(node: Node, lower: Lower, engine: str) -> str:
+    """What an engine gets wrong about one operation, as a sentence; empty where nothing shows.
+
+    Parameters
+    ----------
+    node
+        Of a normalised graph; its inputs have values in ``meta``.
+    lower
+        Makes a graph of that one operation into a callable with the same inputs.
+    engine
+        Its name, for the sentence.
+
+    Raises
+    ------
+    Exception
+        Whatever ``lower`` raises, and the engine on data that eager takes.
+    """
+    import torch
+
+    sources = [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+    name = operator_name(node.target)
+    if any(word in name for word in _UNCHECKED) and any(map(_holds_integers, sources)):
+        return "A wrong index would end the process, so it cannot be tried."
+    graph = _single(node, sources)
+    run: Callable[..., Sequence[Any]] | None = None
+    refused: list[list[Any]] = []
+    with torch.no_grad():
+        for name, data in _attempts(node, sources):
+            try:
+                expected = list(graph(*[value.clone() for value in data]))
+            except Exception:  # noqa: BLE001 - such data cannot give a result, at least in eager
+                refused.append(data)
+                continue
+            if run is None:
+                _note(graph, data, expected)
+                run = lower(graph)
+            kept = [value.clone() for value in data]
+            wrong = verify.disagreement(list(run(*data)), expected)
+            if wrong:
+                return f"{engine} gives something else on {name} values: {wrong}"
+            if verify.disagreement(data, kept):
+                return f"{engine} changes its inputs."
+        if run is None:
+            return "No data were found to try it on."
+        for data in refused:
+            try:
+                run(*data)
+            except Exception:  # noqa: BLE001, S112 - as it should
+                continue
+            return f"{engine} gives numbers where torch raises an error."
+    return ""
+
+
+def _holds_integers(node: Node) -> bool:
+    import torch
+
+    kind = node.meta["val"].dtype
+    return not (kind.is_floating_point or kind.is_complex or kind is torch.bool)
+
+
+def _attempts(node: Node, sources: Sequence[Node]) -> Iterator[tuple[str, list[Any]]]:
+    """Names and data to try, in order."""
+    import torch
+
+    shapes = [tuple(_size(s) for s in n.meta["val"].shape) for n in sources]
+    kinds = [n.meta["val"].dtype for n in sources]
+    floats = [kind.is_floating_point or kind.is_complex for kind in kinds]
+    integers = any(map(_holds_integers, sources))
+    smallest = min((math.prod(shape) for shape in shapes), default=_FEW)
+    repeats = min(-(-_FEW // max(smallest, 1)), _MOST_REPEATS)
+    edges = _EDGES if any(floats) or torch.bool in kinds else ("ordinary",)
+    wholes = _INTEGERS if integers else ("few",)
+    name = operator_name(node.target)
+    for whole, edge, seed in itertools.product(wholes, edges, range(repeats)):
+        if whole == "extreme" and edge != "ordinary":
+            continue
+        if edge == "infinite" and name.startswith(_FINITE):
+            continue
+        if edge in ("NaN", "infinite") and name.startswith(_ATTENTION):
+            continue
+        generator = torch.Generator().manual_seed(seed)
+        names = [edge] * len(sources)
+        if name.startswith(_DATA_FIRST):
+            names[1:] = ["ordinary"] * (len(sources) - 1)
+        data = [
+            _made(shape, kind, each, whole, generator)
+            for shape, kind, each in zip(shapes, kinds, names, strict=True)
+        ]
+        yield (whole if not any(floats) and integers else edge), data
+
+
+def _size(value: Any) -> int:
+    import torch
+
+    if isinstance(value, torch.SymInt):
+        hint = value.node.hint
+        return int(hint) if hint is not None else 2
+    return int(value)
+
+
+def _single(node: Node, sources: Sequence[Node]) -> GraphModule:
+    """The operation alone, with its tensors as inputs and its numbers as they are."""
+    import torch
+    from torch.fx import Graph, GraphModule, map_arg
+
+    graph = Graph()
+    inputs = {source: graph.placeholder(source.name) for source in sources}
+
+    def stand_in(source: Node) -> Any:
+        if source in inputs:
+            return inputs[source]
+        value = source.meta.get("val")
+        return _size(value) if isinstance(value, (int, torch.SymInt)) else value
+
+    target: Any = node.target
+    made = graph.call_function(target, map_arg(node.args, stand_in), map_arg(node.kwargs, stand_in))
+    outputs: tuple[Any, ...] = (made,)
+    if isinstance(node.meta.get("val"), (tuple, list)):
+        outputs = tuple(graph.call_function(operator.getitem, (made, i)) for i in used(node))
+    graph.output(outputs)
+    return GraphModule({}, graph)
+
+
+def _note(graph: GraphModule, data: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Write the values into ``meta``, where AOTAutograd would have left fake ones."""
+    values = iter(data)
+    for node in graph.graph.nodes:
+        if node.op == "placeholder":
+            node.meta["val"] = next(values)
+    outputs: Any = graph.graph.output_node().args[0]
+    for node, value in zip(outputs, expected, strict=True):
+        node.meta["val"] = value
+        if node.target is operator.getitem:
+            several = node.args[0].meta.setdefault("val", [])
+            several += [None] * (node.args[1] + 1 - len(several))
+            several[node.args[1]] = value
+
+
+def _made(
+    shape: tuple[int, ...], kind: torch.dtype, name: str, whole: str, generator: torch.Generator
+) -> torch.Tensor:
+    """A tensor of ordinary values, with those of a name strewn in."""
+    import torch
+
+    total = math.prod(shape)
+    count = min(total, _BLOCK)
+    if kind is torch.bool:
+        flat = torch.rand(count, generator=generator) > 0.5  # noqa: PLR2004 - even chances
+        if name in ("NaN", "infinite"):
+            flat.fill_(name == "NaN")
+    elif not (kind.is_floating_point or kind.is_complex):
+        flat = _integers(count, kind, whole, generator)
+    else:
+        width = 50.0 if name == "wide" else 2.0
+        values = torch.randn(count, generator=generator) * width
+        flat = _strewn(values, torch.tensor(_EDGES[name]), generator).to(kind)
+    if total > count:
+        flat = flat.repeat(-(-total // count))[:total]
+    return flat.reshape(shape)
+
+
+def _integers(
+    count: int, kind: torch.dtype, whole: str, generator: torch.Generator
+) -> torch.Tensor:
+    import torch
+
+    facts = torch.iinfo(kind)
+    if whole != "extreme":
+        low, high = _INTEGERS[whole]
+        return torch.randint(max(low, facts.min), high, (count,), generator=generator).to(kind)
+    # Never all of it: the least integer divided by -1 ends a process on some machines.
+    values = torch.randint(2, 100, (count,), generator=generator).to(kind)
+    root = 1 << (facts.bits // 2)
+    edges = (facts.max, facts.min, root, facts.max // 2 + 1, root + 1, 7)
+    return _strewn(values, torch.tensor(edges, dtype=kind), generator)
+
+
+def _strewn(values: torch.Tensor, edges: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The values, with the edges in some of the places (all of them, where there are so few)."""
+    import torch
+
+    edges = edges[torch.randperm(len(edges), generator=generator)]
+    places = torch.randperm(len(values), generator=generator)[: len(edges)]
+    values[places] = edges[: len(places)]
+    return values

@@ -1,0 +1,284 @@
+"""Schedules by rule: how each function of a legalised module runs on this CPU, unmeasured.
+
+Relax leaves plain loops, up to some hundred times slower than eager. Products get a tile of
+results that stays in registers, with what follows them computed on the tile; normalisations go
+row by row; the rest is cut into vectors and spread over threads. Each schedule is a trace of
+TensorIR's own primitives (arXiv:2207.04296), so that it can stand in MetaSchedule's database
+(arXiv:2205.13603) beside those that were searched for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.tvm_matmul import VECTOR, tile_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_LANES = 2 * VECTOR
+FEWEST_LANES = 4
+MOST_SUMS = 13
+"""Rows of two vectors that a tile of a convolution may have."""
+
+FEWEST_PARALLEL = 2**14
+"""Elements below which starting other threads costs more than they help."""
+
+
+def schedule(function: Any) -> Any:
+    """A ``Schedule`` of one PrimFunc: the first rule that fits it."""
+    for rule in (_in_tiles, _apart, _by_rows, _plainly):
+        made = fresh(function)
+        try:
+            if rule(made):
+                return made
+        except Exception:  # noqa: BLE001, S112 - TVM refuses what would not be the same function
+            continue
+    return fresh(function)
+
+
+def fresh(function: Any) -> Any:
+    """An empty schedule of a PrimFunc, which is called ``main`` in it."""
+    import tvm
+    from tvm.s_tir import Schedule
+
+    return Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
+
+
+def _blocks(sch: Any) -> list[Any]:
+    return list(sch.get_child_blocks(sch.get_sblock("root")))
+
+
+def _named(sch: Any, name: str) -> Any:
+    for block in _blocks(sch):
+        if str(sch.get(block).name_hint) == name:
+            return block
+    return None
+
+
+def _extent(sch: Any, loop: Any) -> int:
+    return int(sch.get(loop).extent)
+
+
+def _kinds(sch: Any, block: Any) -> list[bool]:
+    """For each loop's variable of a block: whether it is summed over."""
+    return [int(var.iter_type) != 0 for var in sch.get(block).iter_vars]
+
+
+def lanes_of(extent: int) -> int:
+    """Elements of a vector for a loop: a divisor that fits registers well, or none."""
+    for wanted in (MOST_LANES, VECTOR):
+        if extent % wanted == 0:
+            return wanted
+    fitting = [n for n in range(FEWEST_LANES, MOST_LANES + 1) if extent % n == 0]
+    return max(fitting, default=1)
+
+
+def _inline(sch: Any, keep: Sequence[str]) -> Any:
+    """Compute intermediate elements where they are used; the block that is the result."""
+    blocks = _blocks(sch)
+    *others, last = blocks
+    for block in others:
+        if str(sch.get(block).name_hint) in keep or any(_kinds(sch, block)):
+            continue
+        consumers = sch.get_consumers(block)
+        if len(consumers) == 1:
+            sch.compute_inline(block)
+    return last
+
+
+# Products.
+
+
+def _in_tiles(sch: Any) -> bool:
+    """A tile of results in registers, and on it all that follows."""
+    main = _named(sch, "product")
+    if main is None:
+        return False
+    last = _inline(sch, ("product",))
+    if len(_blocks(sch)) != 2:  # noqa: PLR2004 - the product and the result
+        return False
+    tile = _matrix_tile(sch, main, last) or _plane_tile(sch, main, last)
+    if tile is None:
+        return False
+    outer, inner = tile
+    sch.reorder(*outer, *inner)
+    place = sch.fuse(*outer)
+    sch.parallel(place)
+    sch.compute_at(main, place, preserve_unit_loops=True)
+    sch.set_scope(main, 0, "local")
+    _registers(sch, main, 1)
+    sch.vectorize(inner[-1])
+    return True
+
+
+def _matrix_tile(sch: Any, main: Any, last: Any) -> tuple[list[Any], list[Any]] | None:
+    loops, own = sch.get_loops(last), sch.get_loops(main)
+    if len(own) != len(loops) + 2:
+        return None
+    *batch, m, n = loops
+    rows, width = _extent(sch, m), _extent(sch, own[-2])
+    tile = tile_rows(rows)
+    if rows % tile or _extent(sch, n) % width:
+        return None
+    outer_m, inner_m = sch.split(m, [None, tile])
+    outer_n, inner_n = sch.split(n, [None, width])
+    return [*batch, outer_n, outer_m], [inner_m, inner_n]
+
+
+def _plane_tile(sch: Any, main: Any, last: Any) -> tuple[list[Any], list[Any]] | None:
+    loops, own = sch.get_loops(last), sch.get_loops(main)
+    if len(loops) != 4 or len(own) != 8:  # noqa: PLR2004 - images, and filters over them
+        return None
+    n, c, y, x = loops
+    width = _extent(sch, own[4])
+    if _extent(sch, c) % width or _extent(sch, own[1]) * width != _extent(sch, c):
+        return None
+    height, length = plane_tile(_extent(sch, y), _extent(sch, x))
+    outer_c, inner_c = sch.split(c, [None, width])
+    outer_y, inner_y = sch.split(y, [None, height])
+    outer_x, inner_x = sch.split(x, [None, length])
+    return [n, outer_c, outer_y, outer_x], [inner_c, inner_y, inner_x]
+
+
+def plane_tile(height: int, length: int) -> tuple[int, int]:
+    """Rows and columns of a tile of an image: divisors that fill the registers."""
+    columns = max(n for n in range(1, MOST_SUMS + 1) if length % n == 0)
+    rows = max(n for n in range(1, MOST_SUMS // columns + 1) if height % n == 0)
+    return rows, columns
+
+
+def _registers(sch: Any, main: Any, outer: int) -> None:
+    """Order the loops of a product within its tile: sums outside, then rows, then lanes."""
+    loops = sch.get_loops(main)[outer:]
+    kinds = _kinds(sch, main)
+    spatial = [loop for loop, summed in zip(loops, kinds, strict=True) if not summed]
+    sums = [loop for loop, summed in zip(loops, kinds, strict=True) if summed]
+    sch.reorder(*sums, *spatial)
+    for loop in spatial[:-1]:
+        sch.unroll(loop)
+    sch.vectorize(spatial[-1])
+    sch.decompose_reduction(main, sums[0])
+
+
+def _apart(sch: Any) -> bool:
+    """A product whose tiles do not divide its result: the tiles first, then what follows."""
+    main = _named(sch, "product")
+    if main is None:
+        return False
+    last = _inline(sch, ("product",))
+    copied = sch.cache_write(main, 0, "local")
+    loops = sch.get_loops(copied)
+    if len(loops) == 5:  # noqa: PLR2004 - images
+        n, block, y, x, lane = loops
+        height, length = plane_tile(_extent(sch, y), _extent(sch, x))
+        outer_y, inner_y = sch.split(y, [None, height])
+        outer_x, inner_x = sch.split(x, [None, length])
+        outer, inner = [n, block, outer_y, outer_x], [inner_y, inner_x, lane]
+    else:
+        *batch, m, panel, lane = loops
+        outer_m, inner_m = sch.split(m, [None, tile_rows(_extent(sch, m))])
+        outer, inner = [*batch, panel, outer_m], [inner_m, lane]
+    sch.reorder(*outer, *inner)
+    place = sch.fuse(*outer)
+    sch.parallel(place)
+    sch.compute_at(main, place, preserve_unit_loops=True)
+    _registers(sch, main, 1)
+    sch.vectorize(lane)
+    _plain(sch, last)
+    return True
+
+
+# Normalisations.
+
+
+def _by_rows(sch: Any) -> bool:
+    """Several reductions and their result row by row, each row in one thread's cache."""
+    last = _inline(sch, ())
+    others = _blocks(sch)[:-1]
+    if not others or any(_kinds(sch, last)):
+        return False
+    loops = sch.get_loops(last)
+    rows = math.prod(_extent(sch, loop) for loop in loops[:-1])
+    if len(loops) < 2 or rows < 2:  # noqa: PLR2004 - a matrix
+        return False
+    for block in others:
+        extents = [_extent(sch, loop) for loop in sch.get_loops(block)]
+        kinds = _kinds(sch, block)
+        own = [e for e, summed in zip(extents, kinds, strict=True) if not summed]
+        extra = own[len(loops) - 1 :]
+        if math.prod(own[: len(loops) - 1]) != rows or len(extra) > 1:
+            return False
+    place = sch.fuse(*loops[:-1])
+    for block in reversed(others):
+        sch.compute_at(block, place, preserve_unit_loops=True)
+    if rows * _extent(sch, loops[-1]) >= FEWEST_PARALLEL:
+        sch.parallel(place)
+    for block in [*others, last]:
+        _inner(sch, block, sch.get_loops(block)[1:], _kinds(sch, block))
+    return True
+
+
+def _inner(sch: Any, block: Any, loops: Sequence[Any], kinds: Sequence[bool]) -> None:
+    """Vectors within a row; loops that a fusion has used up are missing at the front."""
+    kinds = kinds[len(kinds) - len(loops) :]
+    spatial = [loop for loop, summed in zip(loops, kinds, strict=True) if not summed]
+    sums = [loop for loop, summed in zip(loops, kinds, strict=True) if summed]
+    wide = spatial[-1] if spatial and _extent(sch, spatial[-1]) >= FEWEST_LANES else None
+    lanes = lanes_of(_extent(sch, wide)) if wide is not None else 1
+    inner = None
+    if lanes > 1:
+        outer, inner = sch.split(wide, [None, lanes])
+        if sums:
+            sch.reorder(outer, *sums, inner)
+    if sums:
+        first = sums[0]
+        if inner is not None:
+            sch.vectorize(inner)
+        sch.decompose_reduction(block, first)
+    elif inner is not None:
+        sch.vectorize(inner)
+
+
+# All else.
+
+
+def _plainly(sch: Any) -> bool:
+    """Each block by itself."""
+    _inline(sch, ())
+    for block in _blocks(sch):
+        _plain(sch, block)
+    return True
+
+
+def _plain(sch: Any, block: Any) -> None:
+    loops, kinds = sch.get_loops(block), _kinds(sch, block)
+    if not loops:
+        return
+    spatial = [loop for loop, summed in zip(loops, kinds, strict=True) if not summed]
+    sums = [loop for loop, summed in zip(loops, kinds, strict=True) if summed]
+    work = math.prod(_extent(sch, loop) for loop in loops)
+    moving = [loop for loop in spatial if _extent(sch, loop) > 1]
+    inner = None
+    outer = spatial
+    if moving:
+        last = moving[-1]
+        lanes = lanes_of(_extent(sch, last))
+        place = spatial.index(last)
+        if lanes > 1:
+            over, inner = sch.split(last, [None, lanes])
+            outer = [*spatial[:place], over, *spatial[place + 1 :]]
+        elif len(spatial) > 1:
+            # The compiler makes vectors of the last loop itself, and minds its end.
+            inner, outer = last, [*spatial[:place], *spatial[place + 1 :]]
+    if inner is not None:
+        sch.reorder(*outer, *sums, inner)
+    elif outer and sums:
+        sch.reorder(*outer, *sums)
+    if outer and work >= FEWEST_PARALLEL:
+        sch.parallel(sch.fuse(*outer))
+    if inner is not None and lanes_of(_extent(sch, inner)) > 1:
+        sch.vectorize(inner)
+    if sums:
+        sch.decompose_reduction(block, sums[0])

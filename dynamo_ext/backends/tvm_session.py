@@ -1,0 +1,161 @@
+"""A partition as a program of TVM's virtual machine, on torch's memory."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import tvm_convert, tvm_schedule, tvm_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import torch
+    from torch.fx import GraphModule
+
+ALIGNMENT = 64
+"""Bytes that vector loads want addresses to be a multiple of."""
+
+_LOCK = threading.RLock()
+"""One call of TVM at a time: its threads serve one parallel loop."""
+
+
+class IndexRangeError(IndexError):
+    """An index was out of range: eager raises torch's own error."""
+
+
+def fused(walk: tvm_convert.Walk) -> Any:
+    """A walk's module, legalised and fused: PrimFuncs that want schedules."""
+    tvm = tvm_target.package()
+    from tvm import relax
+
+    passes = [
+        # A view that nobody reads would count as a reader, and keep apart what could be fused.
+        relax.transform.DeadCodeElimination(),
+        relax.transform.LegalizeOps(),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FuseOps(),
+        relax.transform.FuseTIR(),
+        relax.transform.DeadCodeElimination(),
+    ]
+    with tvm_target.target():
+        return tvm.transform.Sequential(passes)(walk.module)
+
+
+def scheduled(module: Any, schedule: Callable[[Any], Any] = tvm_schedule.schedule) -> Any:
+    """A module with each of its PrimFuncs scheduled."""
+    tvm = tvm_target.package()
+    made = {}
+    for name, function in module.functions.items():
+        if isinstance(function, tvm.tirx.PrimFunc):
+            result = schedule(function).mod["main"].without_attr("global_symbol")
+            made[name] = result.with_attr("tirx.is_scheduled", True)  # noqa: FBT003 - their signature
+    module = module.clone() if hasattr(module, "clone") else module
+    for name, function in made.items():
+        module.update_func(name, function)
+    return module
+
+
+def built(module: Any) -> Any:
+    """A scheduled module as a virtual machine on the CPU."""
+    tvm = tvm_target.package()
+    from tvm import relax
+    from tvm.relax.backend.cpu_generic import pipeline
+
+    target = tvm_target.target()
+    passes = [*pipeline.dataflow_lower_passes(target), *pipeline.finalize_passes(target)]
+    with target:
+        lowered = tvm.transform.Sequential(passes)(module)
+        executable = relax.build(lowered, target, relax_pipeline=None)
+    return relax.VirtualMachine(executable, tvm.cpu())
+
+
+class Session:
+    """A partition in TVM: ``run(*inputs)`` gives a list of tensors.
+
+    Inputs are lent by DLPack: nothing is copied, unless an input is not row-major or does not
+    start at a multiple of 64 bytes. Outputs are TVM's memory, which torch owns from then on.
+
+    Parameters
+    ----------
+    graph
+        A partition of fixed shapes; constants are ``get_attr`` nodes.
+    schedule
+        A ``Schedule`` for a PrimFunc.
+    """
+
+    def __init__(
+        self, graph: GraphModule, schedule: Callable[[Any], Any] = tvm_schedule.schedule
+    ) -> None:
+        tvm_convert.all_converters()
+        with _LOCK:
+            walk = tvm_convert.Walk(graph)
+            self._vm = built(scheduled(fused(walk), schedule))
+        self._call = self._vm["main"]
+        self._faults = walk.faults
+        nodes = graph.graph.output_node().args[0]
+        facts = [tvm_convert.facts(node) for node in nodes]  # type: ignore[union-attr]
+        self._count = len(facts)
+        self._expected = [(tuple(int(s) for s in f.shape), f.dtype) for f in facts]
+        self._shared: list[int] | None = None
+
+    def run(self, *inputs: Any) -> list[Any]:
+        """Run the program on torch's memory.
+
+        Raises
+        ------
+        IndexRangeError
+            Where an index was out of range.
+        """
+        held = [_plain(value) for value in inputs]
+        with _LOCK:
+            returned = self._call(*held)
+        take = _taker()
+        if not self._faults and self._shared is not None and not self._shared:
+            return [take(each) for each in returned]
+        results = [take(each) for each in returned]
+        for flag, message in zip(results[self._count :], self._faults, strict=True):
+            if flag.item():
+                raise IndexRangeError(message)
+        results = results[: self._count]
+        if self._shared is None:
+            self._shared = self._examined(results, held)
+        for position in self._shared:
+            results[position] = results[position].clone()
+        return results
+
+    def _examined(self, results: list[torch.Tensor], inputs: list[Any]) -> list[int]:
+        """Positions of results that share memory with inputs or others; they never should."""
+        for result, (shape, dtype) in zip(results, self._expected, strict=True):
+            if (tuple(result.shape), result.dtype) != (shape, dtype):
+                message = (
+                    f"A result is {result.dtype} {tuple(result.shape)} where torch has "
+                    f"{dtype} {shape}"
+                )
+                raise RuntimeError(message)
+        seen = {value.data_ptr() for value in inputs}
+        shared = []
+        for position, result in enumerate(results):
+            if result.data_ptr() in seen:
+                shared.append(position)
+            seen.add(result.data_ptr())
+        return shared
+
+
+@functools.cache
+def _taker() -> Callable[[Any], torch.Tensor]:
+    import torch
+
+    return torch.from_dlpack
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself where it is row-major and aligned, and has no gradient or lazy bits."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if tensor.is_neg():
+        tensor = tensor.resolve_neg()
+    if not tensor.is_contiguous():
+        tensor = tensor.contiguous()
+    return tensor.clone() if tensor.data_ptr() % ALIGNMENT else tensor

@@ -1,0 +1,297 @@
+"""One operation in XLA and in eager, on made-up data: the surest answer there is.
+
+torchax's lowerings are many and of mixed quality (dtypes, NaN, negative steps), so that an
+entry in its table says little. A trial takes some 50 ms, once for all nodes that are alike.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import (
+    torch_private,
+    verify,
+    xla_function,
+    xla_indexing,
+    xla_lowerings,
+    xla_session,
+    xla_views,
+)
+from dynamo_ext.backends.base import Support
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+_BLOCK = 2**14
+"""Elements that are made up; larger inputs repeat them."""
+
+_FEW = 16
+"""Elements that a trial looks at: with fewer in a tensor it looks at several tensors."""
+
+_EDGES: dict[str, tuple[float, ...]] = {
+    "ordinary": (0.0, 0.5, -0.5, 1.5, 2.5, -1.0, 0.0, 1.0),
+    "positive": (1.0, 0.5, 2.0, 1.5),
+    "wide": (1e4, -1e4, 1e-4, -1e-4, 120.0, -120.0, 0.0, 30.0),
+    "NaN": (1.0, float("nan"), -1.0),
+    "infinite": (1.0, float("inf"), -2.0, float("-inf")),
+}
+_DATA_FIRST = (
+    # Operators whose other inputs are weights and statistics, finite where anything is.
+    "aten::_native_batch_norm",
+    "aten::native_layer_norm",
+    "aten::native_group_norm",
+    # A weight that is not finite also spoils the padding here, and in eager it does not.
+    "aten::convolution",
+)
+_FINITE = (
+    # How far NaN and infinity spread in eager's kernel depends on the order in which it walks.
+    "aten::_scaled_dot_product",
+    "aten::var_mean",
+)
+_known: dict[Any, Support] = {}
+
+
+def support(node: Node) -> Support:
+    """Whether XLA gives what eager gives for a node of a normalised graph, by trying it."""
+    refused = _objection(node)
+    if refused:
+        return Support(supported=False, reason=refused)
+    key = _signature(node)
+    if key not in _known:
+        _known[key] = _try(node)
+    return _known[key]
+
+
+def _try(node: Node) -> Support:
+    name = xla_lowerings.operator_name(node.target)
+    try:
+        if xla_lowerings.lowering(node.target) is None:
+            reason = f"torchax has no lowering for {name}, nor have we."
+            return Support(supported=False, reason=reason)
+        if name in xla_views.OWN:
+            return Support(supported=True)
+        with torch_private.outside_modes(), xla_lowerings.quiet():
+            wrong = _disagreement(node, name)
+    except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
+        return Support(supported=False, reason=xla_lowerings.complaint(error))
+    return Support(supported=not wrong, reason=wrong)
+
+
+def _objection(node: Node) -> str:
+    """Why a node cannot be given to XLA, as far as shows without trying; or nothing."""
+    import torch
+
+    denial = xla_lowerings.denial(node.target)
+    if denial:
+        return denial
+    if xla_indexing.unchecked(xla_lowerings.operator_name(node.target)):
+        return "XLA would not raise where an index is out of range."
+    devices = set()
+    for tensor in (*_results(node), *(s.meta.get("val") for s in node.all_input_nodes)):
+        if not isinstance(tensor, torch.Tensor):
+            continue
+        if tensor.layout is not torch.strided or tensor.is_quantized:
+            return "XLA takes dense tensors only."
+        if tensor.dtype not in xla_function.dtypes():
+            return f"This XLA backend does not take {str(tensor.dtype).removeprefix('torch.')}."
+        devices.add(tensor.device.type)
+    if len(devices) > 1:
+        return "Its tensors lie on several devices."
+    return _device_objection(*devices)
+
+
+def _device_objection(kind: str = "cpu") -> str:
+    if kind not in ("cpu", "cuda"):
+        return f"This XLA backend does not run on {kind} devices."
+    try:
+        xla_session.client(kind)
+    except Exception:  # noqa: BLE001 - JAX raises many kinds where a platform is missing
+        return f"JAX has no {kind} device here."
+    return ""
+
+
+def used(node: Node) -> list[int]:
+    """Which of a node's several results are read."""
+    positions: list[Any] = [u.args[1] for u in node.users if u.target is operator.getitem]
+    return sorted(set(positions))
+
+
+def _results(node: Node) -> Iterator[Any]:
+    value = node.meta.get("val")
+    if not isinstance(value, (tuple, list)):
+        yield value
+        return
+    for position in used(node):
+        yield value[position]
+
+
+def _signature(node: Node) -> Any:
+    """Equal for nodes that lower alike: operator, dtypes, ranks, literals, what is read."""
+    used_ones = tuple(used(node))
+    return str(node.target), _describe(node.args), _describe(dict(node.kwargs)), used_ones
+
+
+def _describe(value: Any) -> Any:
+    import torch
+    from torch.fx import Node
+
+    if isinstance(value, Node):
+        return ("node", _describe(value.meta.get("val")))
+    if isinstance(value, torch.Tensor):
+        sizes = tuple(min(s, 2) if isinstance(s, int) else -1 for s in value.shape)
+        return (str(value.dtype), value.device.type, sizes)
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_describe, value))
+    if isinstance(value, dict):
+        return tuple((key, _describe(item)) for key, item in value.items())
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return type(value).__name__
+    return repr(value)
+
+
+def _disagreement(node: Node, name: str) -> str:
+    """What XLA gets wrong about one operation, as a sentence; empty where nothing shows."""
+    import torch
+
+    sources = [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+    graph = _single(node, sources)
+    smallest = min((math.prod(map(_size, n.meta["val"].shape)) for n in sources), default=_FEW)
+    repeats = -(-_FEW // max(smallest, 1))
+    run: Any = None
+    with torch.no_grad():
+        for kind in _EDGES if sources else ["ordinary"]:
+            if kind in ("NaN", "infinite") and name.startswith(_FINITE):
+                continue
+            for seed in range(repeats):
+                data = _data(node, sources, name, kind, seed)
+                try:
+                    expected = _several(graph(*data))
+                except Exception:  # noqa: BLE001, S112 - eager refuses these data: they cannot come
+                    continue
+                if run is None:
+                    _note(graph, data, expected)
+                    run = xla_session.Once(graph).run
+                kept = [value.clone() for value in data]
+                wrong = verify.disagreement(run(*data), expected)
+                if wrong:
+                    return f"XLA gives something else on {kind} values: {wrong}"
+                if verify.disagreement(data, kept):
+                    return "XLA changes its inputs."
+    return "" if run is not None else "No data were found to try it on."
+
+
+def _several(outputs: Any) -> list[Any]:
+    return list(outputs)
+
+
+def _size(value: Any) -> int:
+    import torch
+
+    if isinstance(value, torch.SymInt):
+        hint = value.node.hint
+        return int(hint) if hint is not None else 2
+    return int(value)
+
+
+def _single(node: Node, sources: list[Node]) -> GraphModule:
+    """The operation alone, with its tensors as inputs and its numbers as they are."""
+    import torch
+    from torch.fx import Graph, GraphModule, map_arg
+
+    graph = Graph()
+    inputs = {source: graph.placeholder(source.name) for source in sources}
+
+    def stand_in(source: Node) -> Any:
+        if source in inputs:
+            return inputs[source]
+        value = source.meta.get("val")
+        return _size(value) if isinstance(value, (int, torch.SymInt)) else value
+
+    target: Any = node.target
+    made = graph.call_function(target, map_arg(node.args, stand_in), map_arg(node.kwargs, stand_in))
+    if isinstance(node.meta.get("val"), (tuple, list)):
+        outputs = tuple(graph.call_function(operator.getitem, (made, i)) for i in used(node))
+    else:
+        outputs = (made,)
+    graph.output(outputs)
+    return GraphModule({}, graph)
+
+
+def _note(graph: GraphModule, data: list[Any], expected: list[Any]) -> None:
+    """Write the values into ``meta``, where AOTAutograd would have left fake ones."""
+    values = iter(data)
+    for node in graph.graph.nodes:
+        if node.op == "placeholder":
+            node.meta["val"] = next(values)
+    outputs: Any = graph.graph.output_node().args[0]
+    for node, value in zip(outputs, expected, strict=True):
+        node.meta["val"] = value
+
+
+def _data(node: Node, sources: list[Node], name: str, kind: str, seed: int) -> list[torch.Tensor]:
+    """One tensor for each input; those that are indices lie within their range."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    limits = xla_indexing.limits(node, name)
+    made = []
+    for position, source in enumerate(sources):
+        facts = source.meta["val"]
+        shape = tuple(map(_size, facts.shape))
+        if source in limits and facts.dtype is not torch.bool:
+            value = torch.randint(max(limits[source], 1), shape, generator=generator)
+            made.append(value.to(facts.dtype).to(facts.device))
+            continue
+        later = position and name.startswith(_DATA_FIRST)
+        value = _made(shape, facts.dtype, "positive" if later else kind, generator)
+        made.append(value.to(facts.device))
+    return made
+
+
+def _made(
+    shape: tuple[int, ...], dtype: torch.dtype, kind: str, generator: torch.Generator
+) -> torch.Tensor:
+    """A tensor of ordinary values, with those of a kind strewn in."""
+    import torch
+
+    total = math.prod(shape)
+    count = min(total, _BLOCK)
+    if dtype is torch.bool:
+        flat = torch.rand(count, generator=generator) > 0.5  # noqa: PLR2004 - even chances
+        if kind in ("NaN", "infinite"):
+            flat.fill_(kind == "NaN")
+    elif not dtype.is_floating_point:
+        flat = _integers(count, dtype, kind, generator)
+    else:
+        values = torch.randn(count, generator=generator) * (50.0 if kind == "wide" else 2.0)
+        if kind == "positive":
+            values = values.abs() + 0.1
+        edges = torch.tensor(_EDGES[kind])
+        edges = edges[torch.randperm(len(edges), generator=generator)]
+        places = torch.randperm(count, generator=generator)[: len(edges)]
+        values[places] = edges[: len(places)]
+        flat = values.to(dtype)
+    if total > count:
+        flat = flat.repeat(-(-total // max(count, 1)))[:total]
+    return flat.reshape(shape)
+
+
+def _integers(
+    count: int, dtype: torch.dtype, kind: str, generator: torch.Generator
+) -> torch.Tensor:
+    import torch
+
+    facts = torch.iinfo(dtype)
+    if kind in ("ordinary", "positive"):
+        low = 1 if kind == "positive" else max(-7, facts.min)
+        return torch.randint(low, 8, (count,), generator=generator).to(dtype)
+    if kind == "wide":
+        return torch.randint(facts.min, facts.max, (count,), generator=generator, dtype=dtype)
+    edges = torch.tensor([facts.min, facts.max, 0, 1, facts.max - 1, facts.max // 2], dtype=dtype)
+    chosen = torch.randint(len(edges), (count,), generator=generator)
+    return edges[chosen]

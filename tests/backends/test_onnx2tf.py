@@ -1,0 +1,433 @@
+"""ONNX to TensorFlow against eager: values, what is refused, memory, and what it leaves alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - its usual name
+from torch import nn
+
+from dynamo_ext.backends import onnx2tf as module
+from dynamo_ext.backends import registry, tf_session, trial
+from dynamo_ext.backends.base import Support
+
+Harness = Any
+
+pytest.importorskip("tensorflow")
+
+
+def onnx2tf(**options: Any) -> Any:
+    return registry.compiler("onnx2tf", options)
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(50, 16)
+        self.q, self.k, self.v = (nn.Linear(16, 16) for _ in range(3))
+        self.norm, self.up, self.down = nn.LayerNorm(16), nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.words(tokens)
+        heads = (part(x).unflatten(-1, (2, 8)).transpose(1, 2) for part in (self.q, self.k, self.v))
+        y = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+        return x + self.down(F.gelu(self.up(self.norm(x + y))))
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+
+
+def cnn() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.Hardswish(), nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(), nn.Linear(8, 5),
+    )  # fmt: skip
+
+
+def floats(*shape: int) -> Any:
+    return lambda: torch.randn(shape)
+
+
+MODELS: dict[str, tuple[Any, Any]] = {
+    "mlp": (mlp, floats(3, 8)),
+    "cnn": (cnn, floats(2, 3, 8, 8)),
+    "attention": (Attention, lambda: torch.randint(0, 50, (2, 5))),
+}
+
+
+def inplace(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[0] = 5
+    y.mul_(2).add_(x)
+    x.add_(1)
+    return y
+
+
+def views(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x * 2
+    return y.t(), y[0], y.reshape(-1), x.t(), y[:, -1] + 1, y[-2:]
+
+
+ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "float32": (lambda x: (x @ x.t()).softmax(-1), (torch.randn(4, 4),)),
+    "float64": (lambda x: x.cos() * 2 + x.mean(), (torch.randn(4, 4, dtype=torch.float64),)),
+    "bfloat16": (lambda x: torch.relu(x @ x) + 1, (torch.randn(4, 4).bfloat16(),)),
+    "int64": (lambda x: x * 3 // 2 - x.sum(), (torch.arange(-5, 7),)),
+    "overflow": (lambda x: x * x + x, (torch.tensor([2**40, -3, 2**31]),)),
+    "signs": (lambda x, y: (x // y, x % y, torch.fmod(x, y)), (torch.tensor([-7, 7, -7]), torch.tensor([2, -2, -2]))),
+    "bool": (lambda x, y: (x & ~y) | y, (torch.tensor([True, False]), torch.tensor([True, True]))),
+    "mixed": (lambda x, i: x * i + 1.5, (torch.randn(4), torch.arange(4))),
+    "complex": (lambda x: (x * 1j).real + 1, (torch.randn(4),)),
+    "zero-dim": (lambda x: x * x + 1, (torch.tensor(3.0),)),
+    "empty": (lambda x: torch.cat([x * 2, x]), (torch.empty(0, 4),)),
+    "strided": (lambda x: x.exp() + x, (torch.randn(6, 8)[::2, 1::3],)),
+    "unaligned": (lambda x: x.exp() + x, (torch.randn(33)[1:],)),
+    "channels-last": (
+        lambda x: torch.relu(x) + 1,
+        (torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last),),
+    ),
+    "alpha": (lambda x: torch.add(x, x.exp(), alpha=2) - torch.sub(x, 1, alpha=3), (torch.randn(4),)),
+    "twice": (lambda x: (y := x.exp() + 1, y, y.clone(), y.view(-1)), (torch.randn(3),)),
+    "number": (lambda x, k: (x * k, k, None, x), (torch.randn(3), 4)),
+    "constants": (lambda x: (torch.full((2, 2), 3.0), x.new_ones(3), x + 1), (torch.randn(3),)),
+    "views": (views, (torch.randn(3, 3),)),
+    "gather": (lambda x, i: x.gather(1, i) + 1, (torch.randn(3, 3), torch.tensor([[0, 2], [1, 0]]))),
+    "index": (lambda x, i: x[i] * 2 + 1, (torch.randn(5, 3), torch.tensor([-1, 0, 4]))),
+    "mask": (lambda x: x.masked_fill(x > 0, 0.0), (torch.randn(5),)),
+    "cumsum": (lambda x: x.cumsum(1) + 1, (torch.randn(3, 7),)),
+    "split": (lambda x: x.split(2, 1), (torch.randn(3, 6),)),
+    "reflect": (lambda x: F.pad(x, (1, 2), mode="reflect") * 2, (torch.randn(1, 3, 6),)),
+    "cut off": (lambda x: F.pad(x, (-1, 2)) * 2, (torch.randn(3, 6),)),
+    "interpolate": (
+        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear") + 1,
+        (torch.randn(1, 2, 4, 4),),
+    ),
+    "transposed convolution": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1, output_padding=1, groups=2) + 1,
+        (torch.randn(1, 4, 5, 5), torch.randn(4, 3, 3, 3)),
+    ),
+    "dilated windows": (
+        lambda x: F.max_pool2d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=True) + 1,
+        (torch.randn(1, 2, 9, 8),),
+    ),
+    "average": (
+        lambda x: F.avg_pool2d(x, 3, 2, padding=1, count_include_pad=False) + 1,
+        (torch.randn(1, 2, 8, 8),),
+    ),
+    "masked row": (
+        lambda q, m: F.scaled_dot_product_attention(q, q, q, attn_mask=m).contiguous() + 1,
+        (torch.randn(1, 2, 3, 8), torch.zeros(3, 3).bool()),
+    ),
+    "nan": (
+        lambda x: (torch.relu(x), x.clamp(-1, 1), x.log() + 1, x.sign()),
+        (torch.tensor([torch.nan, -1.0, 0.0, 1.0, torch.inf]),),
+    ),
+    "nan in a window": (
+        lambda x: F.max_pool2d(torch.relu(x), 2, padding=1) + 1,
+        (torch.tensor([torch.nan, *range(15)]).reshape(1, 1, 4, 4),),
+    ),
+}  # fmt: skip
+
+
+def same(found: Any, expected: Any) -> None:
+    assert type(found) is type(expected)
+    if isinstance(expected, (tuple, list)):
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            same(a, b)
+    elif isinstance(expected, torch.Tensor):
+        loose = expected.dtype is torch.bfloat16
+        tolerance = {"rtol": 2e-2, "atol": 2e-2} if loose else {"rtol": 1e-4, "atol": 1e-5}
+        tolerance = tolerance if expected.is_floating_point() else {"rtol": 0, "atol": 0}
+        torch.testing.assert_close(found, expected, equal_nan=True, **tolerance)
+        assert found.stride() == expected.stride()
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
+    fn, args = ZOO[name]
+    compiled = harness.compile(fn, onnx2tf(verify=False, min_partition=1))
+    with torch.no_grad():
+        expected = fn(*args)
+        for _ in range(3):
+            same(compiled(*args), expected)
+    assert set(harness.stages) <= {"unsupported"}
+
+
+TAKEN = ["float32", "bfloat16", "int64", "signs", "overflow", "bool", "index", "average"]
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
+    fn, args = ZOO[name]
+    with torch.no_grad():
+        harness.compile(fn, onnx2tf())(*args)
+    assert set(harness.engines) == {"onnx2tf"}
+    assert harness.journal.normalised == harness.engines["onnx2tf"]
+
+
+def test_a_changed_input_is_changed_as_in_eager(harness: Harness) -> None:
+    mine, theirs = torch.ones(3, 3), torch.ones(3, 3)
+    compiled = harness.compile(inplace, onnx2tf())
+    with torch.no_grad():
+        for _ in range(2):
+            same(compiled(mine), inplace(theirs))
+            same(mine, theirs)
+    assert "onnx2tf" in harness.engines
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_run_in_one_part_and_follow_their_weights(harness: Harness, name: str) -> None:
+    make, data = MODELS[name]
+    model, other = make().eval(), make().eval()
+    compiled, second = harness.compile(model, onnx2tf()), harness.compile(other, onnx2tf())
+    with torch.no_grad():
+        for _ in range(2):
+            x = data()
+            same(compiled(x), model(x))
+            same(second(x), other(x))
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+        for _ in range(2):
+            x = data()
+            same(compiled(x), model(x))
+    assert set(harness.engines) == {"onnx2tf"}
+    assert not harness.stages
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients(harness: Harness, name: str) -> None:
+    make, data = MODELS[name]
+    model, twin = make().train(), make().train()
+    twin.load_state_dict(model.state_dict())
+    compiled = harness.compile(model, onnx2tf())
+    for _ in range(2):
+        x = data()
+        for each in (compiled, twin):
+            each(x).square().mean().backward()
+        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-5)
+    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs)
+    assert set(harness.stages) <= {"unsupported"}
+    assert harness.engines["onnx2tf"]
+
+
+def test_each_shape_has_its_engine(harness: Harness) -> None:
+    model = mlp()
+    compiled = harness.compile(model, onnx2tf(), dynamic=True)
+    with torch.no_grad():
+        for batch in (3, 5, 3):
+            x = torch.randn(batch, 8)
+            same(compiled(x), model(x))
+    (partition,) = harness.journal.partitions.values()
+    assert (partition.engine, partition.engines_built) == ("onnx2tf", 2)
+
+
+RAISES: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
+    "an index beyond the end": (
+        lambda x, i: F.embedding(i, x) * 2 + 1,
+        (torch.randn(5, 3), torch.tensor([0, 4])),
+        (torch.randn(5, 3), torch.tensor([0, 5])),
+    ),
+    "a negative index where none may be": (
+        lambda x, i: x.gather(0, i) * 2 + 1,
+        (torch.randn(5), torch.tensor([0, 4])),
+        (torch.randn(5), torch.tensor([0, -1])),
+    ),
+    "division by zero": (
+        lambda x, y: x // y * 2 + 1,
+        (torch.tensor([5, 6]), torch.tensor([2, 3])),
+        (torch.tensor([5, 6]), torch.tensor([2, 0])),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RAISES)
+def test_where_torch_raises_it_raises(harness: Harness, name: str) -> None:
+    fn, good, bad = RAISES[name]
+    compiled = harness.compile(fn, onnx2tf(min_partition=1))
+    with torch.no_grad():
+        for _ in range(2):
+            same(compiled(*good), fn(*good))
+        with pytest.raises((RuntimeError, IndexError)):
+            fn(*bad)
+        with pytest.raises((RuntimeError, IndexError)):
+            compiled(*bad)
+        same(compiled(*good), fn(*good))
+
+
+def lowered(fn: Any, example: torch.Tensor) -> Any:
+    graph = torch.fx.symbolic_trace(fn)
+    for node in graph.graph.nodes:
+        node.meta["val"] = example
+    return registry.get("onnx2tf").lower(graph, [example], {})
+
+
+def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
+    export, adopt, give, take = tf_session._dlpack()
+    lent, given = [], []
+
+    def spy(value: Any) -> Any:
+        made = adopt(value)
+        lent.append(take(give(made)).data_ptr())
+        return made
+
+    def receive(value: Any) -> Any:
+        given.append(take(value))
+        return given[-1]
+
+    run = lowered(lambda x: (torch.ops.aten.mul.Tensor(x, x),), torch.randn(32))
+    monkeypatch.setattr(tf_session, "_dlpack", lambda: (export, spy, give, receive))
+    example = torch.randn(32)
+    (first,), (second,) = run(example), run(example)
+    assert lent == [example.data_ptr()] * 2
+    assert [first.data_ptr(), second.data_ptr()] == [value.data_ptr() for value in given]
+    assert first.data_ptr() != second.data_ptr()
+    kept = first.clone()
+    run(torch.zeros(32))
+    torch.testing.assert_close(first, kept)
+    first.add_(1)
+    torch.testing.assert_close(second, kept)
+    torch.testing.assert_close(second, example * example)
+
+
+def test_results_that_are_inputs_or_constants_are_the_callers_own() -> None:
+    aten = torch.ops.aten
+    example = torch.randn(4)
+    run = lowered(
+        lambda x: (
+            aten.view.default(x, [4]),
+            aten.clone.default(x),
+            aten.full.default([4], 3.0),
+            aten.mul.Tensor(x, 1),
+            aten.expand.default(x, [4]),
+        ),
+        example,
+    )
+    kept = example.clone()
+    for value in run(example):
+        value.fill_(9)
+    torch.testing.assert_close(example, kept)
+    found = run(example)
+    torch.testing.assert_close(found[2], torch.full((4,), 3.0))
+    assert len({value.data_ptr() for value in (*found, example)}) == 6
+
+
+def test_two_threads_share_an_engine() -> None:
+    run = lowered(lambda x: (torch.ops.aten.mul.Tensor(x, x),), torch.randn(64))
+    wrong = []
+
+    def work(number: int) -> None:
+        x = torch.full((64,), float(number))
+        wrong.extend(number for _ in range(50) if not torch.equal(run(x)[0], x * x))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def in_a_process(script: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_torch_keeps_its_state_and_the_user_an_empty_screen() -> None:
+    in_a_process("""
+import os, torch, torch._dynamo
+torch.set_num_threads(2)
+def state():
+    return (torch.get_num_threads(), torch.get_num_interop_threads(), dict(os.environ),
+            torch._dynamo.config.save_config(), torch.get_rng_state().sum().item())
+from torch import nn
+model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16)).eval()
+x = torch.randn(2, 8)
+before = state()
+import sys
+from dynamo_ext.backends import registry
+assert registry.get("onnx2tf").probe().available
+assert "tensorflow" not in sys.modules
+with torch.no_grad():
+    torch.compile(model, backend=registry.compiler("onnx2tf"))(x)
+assert state() == before
+import tensorflow as tf
+assert tf.config.threading.get_intra_op_parallelism_threads() == 2
+""")
+
+
+def node_of(op: Any, value: torch.Tensor, *rest: Any) -> torch.fx.Node:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = value
+    y = graph.call_function(op, (x, *rest))
+    y.meta["val"] = op(value, *rest)
+    return y
+
+
+REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
+    "complex64": (torch.ops.aten.sin.default, torch.randn(3) * 1j, (), "No complex64"),
+    "sign of NaN": (torch.ops.aten.sign.default, torch.randn(3), (), "NaN values"),
+    "the smallest": (
+        torch.ops.aten.topk.default, torch.randn(3, 7), (2, -1, False), "not converted to TensorFlow",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_it_refuses_and_why(name: str) -> None:
+    import operator
+
+    op, value, rest, reason = REFUSED[name]
+    node = node_of(op, value, *rest)
+    if isinstance(node.meta["val"], (tuple, list)):
+        node.graph.call_function(operator.getitem, (node, 0)).meta["val"] = node.meta["val"][0]
+    answer = registry.get("onnx2tf").supports(node)
+    assert not answer
+    assert reason in answer.reason
+
+
+def test_a_trial_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = module.OnnxToTensorFlowBackend()
+    node = node_of(torch.ops.aten.exp.default, torch.randn(3))
+    state = torch.get_rng_state()
+    assert backend.supports(node) == Support(supported=True)
+    assert torch.equal(torch.get_rng_state(), state)
+    monkeypatch.setattr(trial, "disagreement", lambda *_: pytest.fail("asked twice"))
+    assert backend.supports(node).supported
+
+
+def test_probe_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = registry.get("onnx2tf").probe()
+    assert (found.available, found.device) == (True, "cpu")
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)
+    answer = registry.get("onnx2tf").probe()
+    assert not answer.available
+    assert "tensorflow" in answer.reason
+    assert answer.remedy == 'pip install "dynamo-ext[onnx2tf]"'
+
+
+def test_freeze_reaches_the_engine(harness: Harness) -> None:
+    model, x = mlp(), torch.randn(2, 8)
+    with torch.no_grad():
+        same(harness.compile(model, onnx2tf(freeze="false"))(x), model(x))
+    (partition,) = harness.journal.partitions.values()
+    assert partition.frozen == 0

@@ -1,0 +1,653 @@
+"""XLA against eager: traced once, and traced at every call."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from dynamo_ext.backends import (
+    registry,
+    runner,
+    xla,
+    xla_function,
+    xla_indexing,
+    xla_lowerings,
+    xla_session,
+    xla_trial,
+)
+from dynamo_ext.backends.base import Support
+
+pytest.importorskip("jax")
+
+Harness = Any
+F = nn.functional
+
+
+def compiler(name: str = "xla", **options: Any) -> Any:
+    return registry.compiler(name, options)
+
+
+class Block(nn.Module):
+    """A pre-norm transformer block, causal or not."""
+
+    def __init__(self, width: int = 16, heads: int = 2, *, causal: bool = False) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.wide = nn.Sequential(nn.Linear(width, 32), nn.GELU(), nn.Linear(32, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        parts = self.qkv(self.first(x)).chunk(3, -1)
+        q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in parts)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.wide(self.second(x))
+
+
+class Text(nn.Module):
+    """Token and position embeddings, a block, a head."""
+
+    def __init__(self, *, causal: bool) -> None:
+        super().__init__()
+        self.token, self.place = nn.Embedding(20, 16), nn.Embedding(8, 16)
+        self.block, self.head = Block(causal=causal), nn.Linear(16, 20)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(tokens.shape[1])
+        return self.head(self.block(self.token(tokens) + self.place(places)))
+
+
+class Residual(nn.Module):
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.a = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.b = nn.Conv2d(width, width, 3, padding=1, groups=2, bias=False)
+        self.c, self.d = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.relu(x + self.d(self.b(F.relu(self.c(self.a(x))))))
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+
+
+def cnn() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(128, 5),
+    )  # fmt: skip
+
+
+def resnet() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 7, stride=2, padding=3), nn.BatchNorm2d(8), nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1), Residual(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5),
+    )  # fmt: skip
+
+
+def decoder() -> nn.Module:
+    return nn.Sequential(nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2), nn.Sigmoid())
+
+
+def tokens() -> torch.Tensor:
+    return torch.randint(20, (2, 6))
+
+
+MODELS: dict[str, tuple[Any, Any]] = {
+    "mlp": (mlp, lambda: torch.randn(3, 8)),
+    "cnn": (cnn, lambda: torch.randn(2, 3, 8, 8)),
+    "resnet": (resnet, lambda: torch.randn(2, 3, 16, 16)),
+    "decoder": (decoder, lambda: torch.randn(2, 4, 5, 5)),
+    "bert": (lambda: Text(causal=False), tokens),
+    "gpt": (lambda: Text(causal=True), tokens),
+}
+
+
+def same(found: Any, expected: Any) -> None:
+    assert type(found) is type(expected)
+    if isinstance(expected, (tuple, list)):
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            same(a, b)
+    elif isinstance(expected, torch.Tensor):
+        loose = expected.dtype in (torch.float16, torch.bfloat16)
+        tolerance = {"rtol": 2e-2, "atol": 2e-2} if loose else {"rtol": 1e-4, "atol": 1e-5}
+        exact = not expected.is_floating_point() and not expected.is_complex()
+        tolerance = {"rtol": 0, "atol": 0} if exact else tolerance
+        torch.testing.assert_close(found, expected, equal_nan=True, **tolerance)
+        assert found.stride() == expected.stride()
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_run_in_one_part_and_follow_their_weights(harness: Harness, name: str) -> None:
+    make, draw = MODELS[name]
+    model = make().eval()
+    compiled = harness.compile(model, compiler())
+    with torch.no_grad():
+        for _ in range(3):
+            x = draw()
+            same(compiled(x), model(x))
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+        for _ in range(2):
+            x = draw()
+            same(compiled(x), model(x))
+    assert set(harness.engines) == {"xla"}
+    assert not harness.stages
+
+
+def test_two_instances_of_a_module(harness: Harness) -> None:
+    first, second = mlp().eval(), mlp().eval()
+    run = harness.compile(lambda module, x: module(x) * 2, compiler())
+    with torch.no_grad():
+        for _ in range(2):
+            for module in (first, second):
+                x = torch.randn(3, 8)
+                same(run(module, x), module(x) * 2)
+
+
+def test_bfloat16_model(harness: Harness) -> None:
+    model = mlp().eval().bfloat16()
+    compiled = harness.compile(model, compiler())
+    with torch.no_grad():
+        for _ in range(2):
+            x = torch.randn(3, 8).bfloat16()
+            same(compiled(x), model(x))
+    assert set(harness.engines) == {"xla"}
+
+
+def twice(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x.exp() + 1
+    return y, y, y.clone(), y.view(-1)
+
+
+def inplace(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[0] = 5
+    y.mul_(2).add_(x)
+    return y
+
+
+def views(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x * 2
+    return y.t(), y[0], y.reshape(-1), x.t(), y[:, -1] + 1, y[-2:]
+
+
+ODD = torch.tensor([torch.nan, -1.0, 0.0, -0.0, 1.0, torch.inf, -torch.inf])
+INTS = torch.tensor([2**62, -(2**63), 7, -7, 0, 2**31])
+ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "float32": (lambda x: (x @ x.t()).softmax(-1), (torch.randn(4, 4),)),
+    "float64": (lambda x: x.cos() * 2 + x.mean(), (torch.randn(4, 4, dtype=torch.float64),)),
+    "float16": (lambda x: torch.relu(x @ x) + 1, (torch.randn(4, 4).half(),)),
+    "bfloat16": (lambda x: torch.relu(x @ x) + 1, (torch.randn(4, 4).bfloat16(),)),
+    "int64": (lambda x: x * 3 // 2 - x.sum(), (torch.arange(-5, 7),)),
+    "overflow": (lambda x: (x * x + x, x - 1, x.abs(), -x), (INTS,)),
+    "signs": (lambda x: (x // 3, x % 3, x // -3, x % -3, x.fmod(3), x / 3), (INTS,)),
+    "truncated": (lambda x: torch.div(x, -3, rounding_mode="trunc"), (INTS,)),
+    "float signs": (lambda x: (x // 3, x % 3, x % -3, torch.fmod(x, -3)), (torch.randn(9) * 9,)),
+    "shifts": (lambda x: (x << 3, x >> 2, x & 12, x ^ -1), (INTS,)),
+    "int32": (lambda x: (x + 1) * x, (torch.tensor([2**31 - 1, 2**24 + 1, -7]).int(),)),
+    "uint8": (lambda x: (x.float() / 255, x * 3), (torch.arange(250, 256, dtype=torch.uint8),)),
+    "bool": (lambda x, y: (x & ~y) | y, (torch.tensor([True, False]), torch.tensor([True, True]))),
+    "comparison": (lambda x: torch.where(x > 0, x, -1.0), (torch.randn(5),)),
+    "mixed": (lambda x, i: x * i + 1.5, (torch.randn(4), torch.arange(4))),
+    "complex": (lambda x: (x * 1j).real + 1, (torch.randn(4),)),
+    "zero-dim": (lambda x: x * x + 1, (torch.tensor(3.0),)),
+    "empty": (lambda x: torch.cat([x * 2, x]), (torch.empty(0, 4),)),
+    "empty-sum": (lambda x: x.sum(0) + 1, (torch.empty(0, 4),)),
+    "strided": (lambda x: x.exp() + x, (torch.randn(6, 8)[::2, 1::3],)),
+    "unaligned": (lambda x: x.exp() + x, (torch.randn(65)[1:],)),
+    "transposed": (lambda x: x.exp() + x, (torch.randn(4, 6).t(),)),
+    "channels-last": (
+        lambda x: torch.relu(x) + 1,
+        (torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last),),
+    ),
+    "alpha": (
+        lambda x: torch.add(x, x.exp(), alpha=2) - torch.sub(x, 1, alpha=3),
+        (torch.randn(4),),
+    ),
+    "twice": (twice, (torch.randn(3),)),
+    "number": (lambda x, k: (x * k, k, None, x), (torch.randn(3), 4)),
+    "returned": (lambda x: (x, x + 1), (torch.randn(3),)),
+    "copied": (lambda x: (x.clone(), x * 1, x + 0), (torch.randn(3),)),
+    "constants": (lambda x: (torch.full((2, 2), 3.0), x.new_ones(3)), (torch.randn(3),)),
+    "views": (views, (torch.randn(3, 3),)),
+    "inplace": (inplace, (torch.randn(3, 3),)),
+    "gather": (lambda x, i: x.gather(1, i), (torch.randn(3, 3), torch.tensor([[0, 2], [1, 0]]))),
+    "index": (lambda x, i: x[i] + x[:, i[1:]].sum(), (torch.randn(5, 3), torch.tensor([-1, 0, 2]))),
+    "scatter": (
+        lambda x, i: torch.zeros(4, 3).scatter_add(0, i, x).index_add(0, i[:, 0], x),
+        (torch.randn(5, 3), torch.tensor([3, 0, 3, 1, 0])[:, None].expand(5, 3)),
+    ),
+    "mask": (lambda x: x.masked_fill(x > 0, 0.0), (torch.randn(5),)),
+    "sort": (lambda x: (torch.sort(x, dim=-1), torch.topk(x, 2)), (torch.randn(3, 7),)),
+    "cumsum": (lambda x: x.cumsum(1) + 1, (torch.randn(3, 7),)),
+    "split": (lambda x: x.split(2, 1), (torch.randn(3, 6),)),
+    "reflect": (lambda x: F.pad(x, (1, 2), mode="reflect") * 2, (torch.randn(1, 3, 6),)),
+    "interpolate": (
+        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+        (torch.randn(1, 2, 4, 4),),
+    ),
+    "masked row": (
+        lambda q, m: F.scaled_dot_product_attention(q, q, q, attn_mask=m).contiguous() + 1,
+        (torch.randn(1, 2, 3, 8), torch.zeros(3, 3).bool()),
+    ),
+    "NaN": (
+        lambda x: (torch.relu(x), x.clamp(-1, 1), x.log() + 1, x.max(), x.argmax(), x.sign()),
+        (ODD,),
+    ),
+    "NaN in order": (lambda x: (x.sort(), torch.maximum(x, -x), x.amin(), x.round()), (ODD,)),
+    "NaN in a window": (
+        lambda x: F.max_pool2d(torch.relu(x), 2, padding=1, return_indices=True),
+        (torch.tensor([torch.nan, *range(15)]).reshape(1, 1, 4, 4),),
+    ),
+    "ceiled windows": (
+        lambda x: F.max_pool2d(x, 3, 2, 1, 2, ceil_mode=True, return_indices=True),
+        (torch.randn(2, 3, 9, 8),),
+    ),
+    "cast": (lambda x: (x.long(), x.int(), x.bool()), (torch.randn(9) * 9,)),
+    "cast beyond": (lambda x: (x.long(), x.bool(), x.double()), (ODD,)),
+    "shapes": (
+        lambda x: (x.squeeze(0).expand(2, -1, 3)[:, 1:9:2] + 1, x.mT.unsqueeze(-2).sum(-1)),
+        (torch.randn(1, 5, 3),),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
+    fn, args = ZOO[name]
+    compiled = harness.compile(fn, compiler(verify=False, min_partition=1))
+    with torch.no_grad():
+        expected = fn(*args)
+        for _ in range(2):
+            same(compiled(*args), expected)
+    assert set(harness.stages) <= {"unsupported"}
+
+
+def test_changes_of_inputs_reach_the_caller(harness: Harness) -> None:
+    def change(x: torch.Tensor) -> torch.Tensor:
+        x.mul_(2).add_(1)
+        return x.exp()
+
+    mine, theirs = torch.randn(4), torch.empty(4)
+    theirs.copy_(mine)
+    compiled = harness.compile(change, compiler(min_partition=1))
+    for _ in range(2):
+        same(compiled(mine), change(theirs))
+        same(mine, theirs)
+    assert set(harness.engines) == {"xla"}
+
+
+def lowered(fn: Any, example: torch.Tensor, name: str = "xla") -> Any:
+    graph = torch.fx.symbolic_trace(fn)
+    for node in graph.graph.nodes:
+        node.meta["val"] = example
+    return registry.get(name).lower(graph, [example], {})
+
+
+def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
+    lent = []
+    lend = xla_function.lend
+    monkeypatch.setattr(xla_function, "lend", lambda t: lent.append(lend(t)) or lent[-1])
+    example = torch.randn(32)
+    aten = torch.ops.aten
+
+    def fn(x: torch.Tensor) -> Any:
+        y = aten.mul.Tensor(x, x)
+        return y, aten.clone.default(x), aten.clone.default(y), y, aten.mul.Tensor(x, x)
+
+    run = lowered(fn, example)
+    results = [*run(example), *run(example)]
+    assert [view.ctypes.data for view in lent] == [example.data_ptr()] * 2
+    addresses = {tensor.data_ptr() for tensor in (*results, example)}
+    assert len(addresses) == 11
+    kept = [tensor.clone() for tensor in results]
+    run(torch.zeros(32))
+    same(results, kept)
+    results[0].add_(1)
+    same(results[1:], kept[1:])
+    same(results[5], example * example)
+
+
+def test_bfloat16_is_lent() -> None:
+    example = torch.randn(32).bfloat16()
+    assert xla_function.lend_bfloat16(example).ctypes.data == example.data_ptr()
+
+
+def test_a_large_input_costs_no_copy() -> None:
+    # XLA reads where torch wrote: a change of the memory behind a view shows in the next call.
+    example = torch.zeros(1024)
+    run = lowered(lambda x: (torch.ops.aten.mul.Tensor(x, 2),), example)
+    example.numpy()[:] = 1
+    same(run(example)[0], torch.full((1024,), 2.0))
+
+
+@pytest.mark.parametrize("name", ["embedding", "index", "gather", "scatter", "division"])
+def test_what_torch_raises_is_raised(harness: Harness, name: str) -> None:
+    table = torch.randn(4, 3)
+    fns = {
+        "embedding": lambda i: F.embedding(i, table) + 1,
+        "index": lambda i: table[i] + 1,
+        "gather": lambda i: table.gather(0, i[:, None]) + 1,
+        "scatter": lambda i: table.scatter(0, i[:, None], 1.0) + 1,
+        "division": lambda i: 5 // (i + 1),
+    }
+    fn = fns[name]
+    compiled = harness.compile(fn, compiler(min_partition=1))
+    good, bad = torch.tensor([0, 3]), torch.tensor([1, 4])
+    if name == "division":
+        bad = torch.tensor([1, -1])
+    same(compiled(good), fn(good))
+    assert set(harness.engines) == {"xla"}
+    for _ in range(2):
+        with pytest.raises((IndexError, RuntimeError)):
+            fn(bad)
+        with pytest.raises((IndexError, RuntimeError)):
+            compiled(bad)
+    same(compiled(good), fn(good))
+    assert not harness.stages
+
+
+TRAINED = {name: MODELS[name] for name in ("mlp", "cnn", "gpt", "decoder")}
+TRAINED["dropout"] = (
+    lambda: nn.Sequential(mlp(), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 4), nn.Tanh()),
+    MODELS["mlp"][1],
+)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_gradients(harness: Harness, name: str) -> None:
+    make, draw = TRAINED[name]
+    model, twin = make(), make()
+    twin.load_state_dict(model.state_dict())
+    compiled = harness.compile(model, compiler(verify=False))
+    for seed in range(2):
+        x = draw()
+        for each in (compiled, twin):
+            torch.manual_seed(seed)
+            each(x).square().mean().backward()
+        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-5)
+    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs)
+    assert set(harness.stages) <= {"unsupported"}
+    assert harness.engines["xla"] > harness.engines.get("eager", 0)
+    if name == "gpt":
+        assert set(harness.engines) == {"xla"}
+
+
+def test_dropout_in_eval_and_in_training(harness: Harness) -> None:
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4))
+    compiled = harness.compile(model, compiler(min_partition=1))
+    x = torch.randn(4, 8)
+    with torch.no_grad():
+        for train in (False, True):
+            model.train(train)
+            for seed in range(2):
+                torch.manual_seed(seed)
+                found = compiled(x)
+                torch.manual_seed(seed)
+                same(found, model(x))
+    assert {"xla", "eager"} == set(harness.engines)
+
+
+def test_ten_steps_follow_eager(harness: Harness) -> None:
+    losses = []
+    for engine in (None, compiler()):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 1))
+        step = torch.optim.SGD(model.parameters(), lr=0.1)
+        run = harness.compile(model, engine) if engine else model
+        curve = []
+        for _ in range(10):
+            loss = (run(torch.randn(4, 8)) - 1).square().mean()
+            step.zero_grad()
+            loss.backward()
+            step.step()
+            curve.append(loss.item())
+        losses.append(curve)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+def test_each_shape_has_its_engine_up_to_a_bound(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "MOST_SHAPES", 3)
+    model = mlp().eval()
+    compiled = harness.compile(model, compiler(), dynamic=True)
+    with torch.no_grad():
+        for batch in (3, 5, 64, 3, 7, 9):
+            x = torch.randn(batch, 8)
+            same(compiled(x), model(x))
+    (partition,) = harness.journal.partitions.values()
+    assert (partition.engine, partition.engines_built) == ("xla", 3)
+
+
+def test_tracing_every_call_finds_its_executables(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xla_session, "_EXECUTABLES", type(xla_session._EXECUTABLES)())
+    traces = []
+    trace = xla_session.Traced.lowered
+    monkeypatch.setattr(
+        xla_session.Traced, "lowered", lambda self: traces.append(self) or trace(self)
+    )
+    first, second = (lowered(lambda x: (torch.ops.aten.mul.Tensor(x, 3),), ODD, "xla_trivial")
+                     for _ in range(2))  # fmt: skip
+    for run in (first, second, first):
+        same(run(ODD)[0], ODD * 3)
+    assert len(traces) == 5
+    assert len(xla_session._EXECUTABLES) == 1
+    monkeypatch.setattr(xla_session, "MOST_EXECUTABLES", 1)
+    lowered(lambda x: (torch.ops.aten.mul.Tensor(x, 4),), ODD, "xla_trivial")
+    assert len(xla_session._EXECUTABLES) == 1
+    same(first(ODD)[0], ODD * 3)
+
+    model = cnn().eval()
+    compiled = harness.compile(model, compiler("xla_trivial"))
+    with torch.no_grad():
+        for _ in range(2):
+            x = torch.randn(2, 3, 8, 8)
+            same(compiled(x), model(x))
+    assert set(harness.engines) == {"xla_trivial"}
+
+
+def test_threads_share_an_engine() -> None:
+    example = torch.randn(64)
+    run = lowered(lambda x: (torch.ops.aten.mul.Tensor(x, x),), example)
+    wrong = []
+
+    def work(number: int) -> None:
+        x = torch.full((64,), float(number))
+        wrong.extend(number for _ in range(50) if not torch.equal(run(x)[0], x * x))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def silent(script: str, **environment: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_torch_and_jax_stay_as_they_were() -> None:
+    silent("""
+import os, sys
+import jax, torch, torch._dynamo
+from torch import nn
+def state():
+    return (torch.get_num_threads(), torch._C._get_privateuse1_backend_name(),
+            torch.backends.mha.get_fastpath_enabled(), torch._dynamo.config.save_config(),
+            len(torch._decomp.global_decomposition_table["post_autograd"]),
+            torch.utils.rename_privateuse1_backend, torch._register_device_module,
+            torch.get_rng_state().sum().item(), torch.get_default_dtype(), hasattr(torch, "jax"),
+            dict(jax.config.values), dict(os.environ))
+model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16)).eval()
+x = torch.randn(2, 8)
+before = state()
+from dynamo_ext.backends import registry
+with torch.no_grad():
+    torch.compile(model, backend=registry.compiler("xla"))(x)
+assert state() == before
+assert not [name for name in sys.modules if name.startswith("torchax")]
+import jax.numpy as jnp
+assert jnp.ones(3).dtype == jnp.float32 and jnp.arange(3).dtype == jnp.int32
+with torch.random.fork_rng():
+    torch.rand(1)
+layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+calls = []
+fast = torch._transformer_encoder_layer_fwd
+torch._transformer_encoder_layer_fwd = lambda *args: calls.append(1) or fast(*args)
+with torch.no_grad():
+    layer(x[None])
+assert calls
+torch._dynamo.reset()
+with torch.no_grad():
+    found = torch.compile(lambda x: x.sin() + 1, backend="inductor")(x)
+torch.testing.assert_close(found, x.sin() + 1)
+torch.utils.rename_privateuse1_backend("mine")
+""")
+
+
+def test_a_client_started_otherwise_serves() -> None:
+    silent(
+        """
+import jax
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_default_matmul_precision", "bfloat16")
+assert jax.numpy.arange(3).sum() == 3
+import torch
+from dynamo_ext.backends import registry
+assert registry.get("xla").probe().available
+fn = lambda x: x @ x + 1
+x = torch.randn(4, 4)
+torch.testing.assert_close(torch.compile(fn, backend=registry.compiler("xla"))(x), fn(x))
+""",
+        XLA_FLAGS="--xla_force_host_platform_device_count=3",
+    )
+
+
+def test_the_client_gets_torchs_thread_count() -> None:
+    silent(
+        """
+import os, torch
+torch.set_num_threads(1)
+from dynamo_ext.backends import xla_session
+seen = []
+import jax
+start = jax.local_devices
+jax.local_devices = lambda **k: seen.append(os.environ["NPROC"]) or start(**k)
+xla_session.client("cpu")
+assert seen == ["1"] and "NPROC" not in os.environ
+"""
+    )
+
+
+def node_of(op: Any, value: torch.Tensor, *rest: Any) -> torch.fx.Node:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = value
+    y = graph.call_function(op, (x, *rest))
+    y.meta["val"] = op(value, *rest) if value.device.type == "cpu" else value
+    return y
+
+
+REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
+    "complex64": (torch.ops.aten.sin.default, torch.randn(3) * 1j, (), "complex64"),
+    "strides": (torch.ops.aten.as_strided.default, torch.randn(4), ((2,), (2,)), "memory"),
+    "inverse": (torch.ops.aten.linalg_inv_ex.default, torch.eye(3), (), "raise"),
+    "device": (torch.ops.aten.sin.default, torch.empty(3, device="meta"), (), "meta devices"),
+    "unknown": (torch.ops.aten.special_airy_ai.default, torch.randn(3), (), "no lowering"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_it_refuses_and_why(name: str) -> None:
+    op, value, rest, reason = REFUSED[name]
+    answer = registry.get("xla").supports(node_of(op, value, *rest))
+    assert not answer
+    assert reason in answer.reason
+
+
+def test_a_device_that_jax_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(kind: str) -> Any:
+        raise RuntimeError(kind)
+
+    monkeypatch.setattr(xla_session, "client", missing)
+    assert "no cuda device" in xla_trial._device_objection("cuda")
+
+
+def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xla_trial, "_known", {})
+    for wrong, reason in (
+        (lambda x: x + 1, "something else"),
+        (lambda x: x[None], "shape"),
+        (lambda x: x.nothing, "nothing"),
+    ):
+        monkeypatch.setattr(xla_trial, "_known", {})
+        monkeypatch.setattr(xla_lowerings, "lowering", lambda _, wrong=wrong: wrong)
+        answer = registry.get("xla").supports(node_of(torch.ops.aten.exp.default, ODD))
+        assert not answer
+        assert reason in answer.reason
+
+
+def test_a_trial_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xla_trial, "_known", {})
+    node = node_of(torch.ops.aten.exp.default, torch.randn(3))
+    state = torch.get_rng_state()
+    assert registry.get("xla").supports(node) == Support(supported=True)
+    assert torch.equal(torch.get_rng_state(), state)
+    monkeypatch.setattr(xla_trial, "_disagreement", lambda *_: pytest.fail("asked twice"))
+    assert registry.get("xla").supports(node).supported
+    assert registry.get("xla_trivial").supports(node).supported
+
+
+def test_nothing_is_required_outside_a_trace() -> None:
+    xla_indexing.require(False)
+
+
+def test_probe_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("xla", "xla_trivial"):
+        found = registry.get(name).probe()
+        assert (found.available, found.device) == (True, "cpu")
+        assert "torchax" in found.version
+
+    def fail(*_: Any) -> Any:
+        message = "not here\nat all"
+        raise RuntimeError(message)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(xla_session, "client", fail)
+        answer = registry.get("xla").probe()
+        assert "not here" in answer.reason
+        assert "JAX_PLATFORMS" in answer.remedy
+    with monkeypatch.context() as patch:
+        patch.setattr(xla_lowerings, "lowering", fail)
+        assert "do not fit together" in registry.get("xla").probe().reason
+    monkeypatch.setattr(xla.importlib.util, "find_spec", lambda _: None)
+    answer = registry.get("xla").probe()
+    assert not answer.available
+    assert answer.remedy == 'pip install "dynamo-ext[xla]"'

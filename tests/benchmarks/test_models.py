@@ -1,0 +1,166 @@
+"""The model table: rows that are stored and resumed, processes within bounds, the document."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import isolation, models
+from benchmarks.isolation import Bounds
+from benchmarks.model_row import Note, Row, row_key
+from benchmarks.model_run import PREFIX, parse
+from benchmarks.model_table import render, share
+
+pytest.importorskip("psutil")
+
+
+def row(model: str = "MLP", backend: str = "onnxrt", **facts: object) -> Row:
+    usual = {"graphs": 1, "normalised": True, "operations": 4, "in_engine": 3, "partitions": 1}
+    return Row(model, backend, "float32", quick=False, status="right", **(usual | facts))
+
+
+def notes() -> tuple[Note, ...]:
+    return (
+        Note("unsupported", "aten.sin.default", "No Sin for node with name 'node_sin_3'", 2),
+        Note("run", "", "RuntimeException: it was in /some/where/else.py", 3),
+    )
+
+
+def test_a_row_comes_back_from_json():
+    made = row(notes=notes())
+    assert Row.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+    text = f"noise\n{PREFIX}{json.dumps(made.to_dict())}\n@other\n"
+    assert parse(text) == {made.key: made}
+
+
+def finished(code: str, **bounds: float) -> tuple[str, int]:
+    process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    *_, reason = isolation._watch(process, Bounds(**bounds))
+    return reason, process.returncode
+
+
+def test_a_process_that_hangs_is_ended():
+    reason, code = finished("import time; time.sleep(60)", seconds=0.5)
+    assert "no result after" in reason
+    assert code == -9
+
+
+def test_a_process_that_grows_is_ended():
+    code = "x = b'1' * 2**28\nimport time; time.sleep(60)"
+    assert "more than 0.1 GiB" in finished(code, memory=0.1)[0]
+
+
+def test_rows_come_as_they_are_printed(monkeypatch: pytest.MonkeyPatch):
+    made = row("MLP", "ts")
+    code = (
+        f"import time; print({PREFIX + json.dumps(made.to_dict())!r}, flush=True); time.sleep(99)"
+    )
+    start = subprocess.Popen
+    processes = []
+
+    def popen(command, **kwargs):
+        processes.append(start([sys.executable, "-c", code], **kwargs))
+        return processes[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    found = isolation.rows(["MLP", "ViT"], "ts", "float32", quick=True, bounds=Bounds())
+    assert next(found) == made
+    assert processes[0].poll() is None
+    found.close()
+    assert processes[0].wait(timeout=30) == -9
+
+
+def test_how_a_process_ended_is_told():
+    assert finished("pass") == ("", 0)
+    assert "SIGSEGV" in isolation._ending(-11, "")
+    assert isolation._ending(3, "why") == "The process ended with code 3: why"
+
+
+def test_a_crash_costs_one_model(monkeypatch: pytest.MonkeyPatch):
+    started = []
+
+    def run(left, backend, dtype, *, quick, bounds):
+        started.append(list(left))
+        for name in list(left):
+            if name == "b":
+                return "The process was ended by SIGSEGV."
+            yield Row(name, backend, dtype, quick, "right")
+        return ""
+
+    monkeypatch.setattr(isolation, "_run", run)
+    found = list(isolation.rows("abc", "ts", "float32", quick=True, bounds=Bounds()))
+    assert [(r.model, r.status) for r in found] == [("a", "right"), ("b", "failed"), ("c", "right")]
+    assert "SIGSEGV" in found[1].reason
+    assert started == [["a", "b", "c"], ["c"]]
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def measured(names, backend, dtype, *, quick, bounds):
+        asked.extend(row_key(name, backend, dtype) for name in names)
+        for name in names:
+            if name == "GCN layer" and len(asked) == 2:
+                raise KeyboardInterrupt
+            yield row(name, backend)
+
+    monkeypatch.setattr(models, "rows", measured)
+    stored, document = tmp_path / "rows.json", tmp_path / "models.md"
+    command = ["--models", "MLP", "GCN layer", "--backends", "ts", "--dtypes", "float32"]
+    command += ["--json", str(stored), "--write", str(document)]
+    with pytest.raises(KeyboardInterrupt):
+        models.main(command)
+    assert not document.exists()
+    assert models.main(command) == 0
+    keys = [row_key(name, "ts", "float32") for name in ("MLP", "GCN layer")]
+    assert asked == [keys[0], keys[1], keys[1]]
+    assert set(models.Store(stored).rows) == set(keys)
+    assert "GCN layer" in document.read_text()
+    models.main([*command, "--again"])
+    assert asked[3:] == keys
+    assert "right" in capsys.readouterr().out
+
+
+def test_a_wrong_result_fails_the_command(tmp_path, monkeypatch):
+    wrong = Row("MLP", "ts", "float32", False, "wrong", "Output 0: off")
+    monkeypatch.setattr(models, "rows", lambda *_, **__: iter([wrong]))
+    command = ["--models", "MLP", "--backends", "ts", "--dtypes", "float32"]
+    assert models.main([*command, "--json", str(tmp_path / "rows.json")]) == 1
+
+
+def test_a_backend_that_is_not_there_is_named():
+    there, missing = models.available(["eager", "tensorrt"])
+    assert there == ["eager"]
+    assert missing["tensorrt"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({}, "75 %"),
+        ({"graphs": 0}, "not captured"),
+        ({"normalised": False}, "whole"),
+    ],
+)
+def test_share(facts, words):
+    assert share(row(**facts)) == words
+
+
+def test_the_document_says_what_failed_and_names_no_path():
+    rows = [
+        row(notes=notes(), switches=2, compile_seconds=1.25),
+        Row("MLP", "ts", "float32", False, "failed", "The process was ended by SIGSEGV."),
+        Row("GCN layer", "ts", "bfloat16", False, "wrong", "Output 0: a | b", graphs=1),
+    ]
+    text = render(rows, {"processor": "Some CPU", "torch": "2.13"}, {"tvm": "It is not installed."})
+    assert "processor Some CPU, torch 2.13" in text
+    assert "`tvm` is not in the table: It is not installed." in text
+    assert "| MLP | `onnxrt` | 1 | 75 % | 1 | 2 | 1.2 | 0 | 0 | 2 refused, run × 3 |" in text
+    assert "**failed**: The process was ended by SIGSEGV." in text
+    assert "| GCN layer | `ts` | bfloat16 | wrong | Output 0: a \\| b |" in text
+    assert "| `aten.sin.default` | No Sin for node | 2 | MLP |" in text
+    assert "/some/where" not in text
+    assert text.index("## float32") < text.index("## bfloat16")

@@ -1,0 +1,112 @@
+"""A sample of the operator sweep: every engine that is here, on the same operators."""
+
+from __future__ import annotations
+
+import collections
+from pathlib import Path
+
+import pytest
+
+from benchmarks import operator_run, operator_table
+from benchmarks.operator_row import Row
+from benchmarks.operators import engines, sweep
+
+OPERATORS = 60
+LEAST = {
+    "ts": 80,
+    "ofi": 80,
+    "onnxrt": 50,
+    "openvino": 20,
+    "xla": 50,
+    "onnx2tf": 20,
+    "lazy": 30,
+    "tvm": 20,
+}
+"""Samples that an engine must take for the run to say anything about it."""
+
+
+def row(verdict: str = "right", **facts: object) -> Row:
+    return Row(
+        **{
+            "engine": "ts",
+            "operator": "abs",
+            "dtype": "float32",
+            "sample": 0,
+            "verdict": verdict,
+            **facts,
+        }
+    )
+
+
+@pytest.mark.parametrize("engine", list(LEAST))
+@pytest.mark.timeout(600)
+def test_no_engine_gives_a_wrong_result(engine: str, tmp_path: Path) -> None:
+    versions, skipped = engines([engine])
+    if engine in skipped:
+        pytest.skip(skipped[engine])
+    assert list(versions) == [engine]
+    arguments = ["--samples=1", f"--subset={OPERATORS}"]
+    rows = sweep(engine, arguments, state=tmp_path, resume=False, timeout=60.0)
+    assert [each.to_dict() for each in rows if each.fault] == []
+    verdicts = collections.Counter(each.verdict for each in rows)
+    assert verdicts["right"] + verdicts["partly"] >= LEAST[engine], verdicts
+
+
+def test_interrupted_run_goes_on_with_the_rest(tmp_path: Path) -> None:
+    arguments = ["--samples=1", "--operators=ab[s]", "--dtypes=float32,int64"]
+    first = sweep("ts", arguments, state=tmp_path, resume=False, timeout=60.0)
+    file = tmp_path / "ts.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text(lines[0] + '\n{"engine": "ts", "oper')
+    again = sweep("ts", arguments, state=tmp_path, resume=True, timeout=60.0)
+    assert [each.key for each in first] == ["abs float32 0", "abs int64 0"]
+    assert [each.key for each in again] == [each.key for each in first]
+
+
+def test_worker_that_cannot_start_is_an_error() -> None:
+    with pytest.raises(operator_run.EngineFailedError, match="no-such"):
+        list(operator_run.rows("no-such", []))
+
+
+def test_engines_that_take_graphs_whole_are_left_out() -> None:
+    versions, skipped = engines(["inductor"])
+    assert versions == {}
+    assert skipped == {"inductor": "It takes graphs whole."}
+
+
+def test_one_bad_sample_marks_the_operator() -> None:
+    assert operator_table.overall([row(), row("wrong", sample=1)]) == "wrong"
+    assert operator_table.overall([row(), row("crash"), row("wrong")]) == "crash"
+    assert operator_table.overall([row(), row("eager")]) == "partly"
+    assert operator_table.overall([row(), row("uncaptured")]) == "right"
+    assert operator_table.overall([row("uncaptured")]) == "uncaptured"
+
+
+def test_torchs_own_mistakes_are_no_faults() -> None:
+    assert row("wrong", blame="engine").fault
+    assert row("crash").fault
+    assert not row("wrong", blame="torch").fault
+    assert not row("failed").fault
+
+
+def test_page_shows_each_dtype_and_names_faults() -> None:
+    rows = [
+        row(),
+        row("eager", dtype="int64", reason="aten.abs.default: It is too small."),
+        row("wrong", operator="cos", blame="engine", reason="1 of 1 values differ."),
+        row("crash", operator="edge: nothing", reason="died"),
+    ]
+    page = operator_table.page(
+        rows,
+        versions={"ts": "1.0"},
+        skipped={"tvm": "not here"},
+        torch_version="2",
+        samples=3,
+        calls=4,
+    )
+    assert "| `abs` | ●○· |" in page
+    assert "| `cos` | ✗·· |" in page
+    assert "| nothing | ☠·· |" in page
+    assert "| ts | cos | float32 | 0 | wrong | 1 of 1 values differ. (engine) |" in page
+    assert "| `ts` | 1 | It is too small. |" in page
+    assert "`tvm` did not run: not here" in page

@@ -1,0 +1,102 @@
+"""The zoo's models, tiny: what they are, and each of them under each CPU backend."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from benchmarks.isolation import Bounds, rows
+from benchmarks.model_row import Row
+from benchmarks.zoo import MODELS
+from benchmarks.zoo.model import tensors
+from dynamo_ext.backends import registry
+
+BOUNDS = Bounds(seconds=60, memory=6)
+ENGINES = ["ts", "ofi", "onnxrt", "openvino", "tvm", "xla", "lazy", "onnx2tf"]
+FEW = ["MLP", "dict-in-dict-out", "GCN layer"]
+UNCAPTURED = {"LSTM tagger"}
+
+
+def numbers(output: object) -> list[torch.Tensor]:
+    return [leaf for leaf in tensors(output) if isinstance(leaf, torch.Tensor)]
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+def test_a_model_is_the_same_each_time_and_has_something_to_say(model):
+    first, second = model.build(quick=True), model.build(quick=True)
+    assert not first.module.training
+    with torch.no_grad():
+        found = numbers(first.module(*first.args, **first.kwargs))
+        again = numbers(second.module(*second.args, **second.kwargs))
+    assert found
+    for mine, theirs in zip(found, again, strict=True):
+        assert torch.equal(mine, theirs)
+        assert mine.double().isfinite().all()
+    largest = max(float(leaf.double().abs().max()) for leaf in found)
+    assert 1e-2 < largest < 100
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+def test_a_model_learns(model):
+    module, args, kwargs = model.build(quick=True)
+    model.train(module(*args, **kwargs)).backward()
+    gradients = [p.grad for p in module.parameters() if p.grad is not None]
+    assert any(bool(g.abs().max() > 0) for g in gradients)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine_rows(request: pytest.FixtureRequest) -> list[Row]:
+    name = request.param
+    if not registry.probe(registry.get(name)).available:
+        pytest.skip(f"{name} does not run here")
+    return list(rows(list(MODELS), name, "float32", quick=True, bounds=BOUNDS))
+
+
+def test_every_model_is_right_in_every_engine(engine_rows):
+    assert {r.key: (r.status, r.reason) for r in engine_rows if r.status != "right"} == {}
+
+
+def test_what_an_engine_accepted_it_ran(engine_rows):
+    failures = {r.key: r.engine_failures for r in engine_rows if r.model not in UNCAPTURED}
+    assert {key: notes for key, notes in failures.items() if notes} == {}
+
+
+def test_every_engine_runs_something_of_every_model(engine_rows):
+    missing = {r.key for r in engine_rows if not r.in_engine and r.model not in UNCAPTURED}
+    assert missing == set()
+
+
+def test_no_engine_refuses_the_convolutions_of_a_network(engine_rows):
+    refused = {
+        r.key for r in engine_rows for n in r.notes if n.operator == "aten.convolution.default"
+    }
+    assert refused == set()
+
+
+def test_what_dynamo_does_not_capture_says_so(engine_rows):
+    (row,) = [r for r in engine_rows if r.model in UNCAPTURED]
+    assert row.graphs == 0
+    assert [note.stage for note in row.notes] == ["capture"]
+    assert "LSTM" in row.notes[0].message
+
+
+@pytest.mark.parametrize(
+    ("backend", "dtype", "models"),
+    [
+        ("eager", "float32", list(MODELS)),
+        ("inductor", "float32", FEW),
+        ("ofi", "bfloat16", FEW),
+        ("onnxrt", "bfloat16", [*FEW, "BERT-base"]),
+        ("openvino", "bfloat16", FEW),
+    ],
+)
+def test_other_backends_and_dtypes(backend, dtype, models):
+    if not registry.probe(registry.get(backend)).available:
+        pytest.skip(f"{backend} does not run here")
+    found = list(rows(models, backend, dtype, quick=True, bounds=BOUNDS))
+    assert [(r.model, r.status) for r in found] == [(name, "right") for name in models]
+    assert [r.engine_failures for r in found if r.model not in UNCAPTURED] == [()] * sum(
+        name not in UNCAPTURED for name in models
+    )
