@@ -36,39 +36,19 @@ ROOMS_OF = {
 }
 FRONT_END = {"IPython", "ipywidgets", "ipykernel", "traitlets", "matplotlib"}
 FRONT_END_ROOMS = {"magics", "widgets"}
-# An engine's package, and the files of backends/ that are that engine's.
-TF_FILES = {
-    "onnx2tf",
-    "tf_arithmetic",
-    "tf_call",
-    "tf_norms",
-    "tf_operators",
-    "tf_session",
-    "tf_shapes",
-    "tf_windows",
-}
-ONNX_FILES = {"onnxrt", "onnx_convert", "onnx_session", *TF_FILES}
-TVM_FILES = {"tvm", "tvm_convert", "tvm_operators", "tvm_schedule", "tvm_session", "tvm_tune"}
-XLA_FILES = {
-    "xla",
-    "xla_attention",
-    "xla_function",
-    "xla_indexing",
-    "xla_lowerings",
-    "xla_operators",
-    "xla_session",
-    "xla_views",
-}
+# An engine's package, and the beginnings of the names of the files of backends/ that are its own.
+ONNX_FILES = {"onnx", "onnxrt", "onnx2tf", "tf"}
+TF_FILES = {"onnx2tf", "tf"}
 ENGINES = {
     "onnx": ONNX_FILES,
     "onnx_ir": ONNX_FILES,
     "onnxruntime": ONNX_FILES,
     "onnxscript": ONNX_FILES,
-    "tvm": TVM_FILES,
-    "xgboost": TVM_FILES,
-    "jax": XLA_FILES,
-    "torchax": XLA_FILES,
-    "openvino": {"openvino", "openvino_convert"},
+    "tvm": {"tvm"},
+    "xgboost": {"tvm"},
+    "jax": {"xla"},
+    "torchax": {"xla"},
+    "openvino": {"openvino"},
     "torch_tensorrt": {"tensorrt"},
     "tensorrt": {"tensorrt"},
     "thunder": {"nvfuser"},
@@ -201,7 +181,7 @@ def _engine(parts: tuple[str, ...], item: Import) -> str:
     files = ENGINES.get(item.top)
     if files is None:
         return ""
-    if parts[0] != "backends" or files.isdisjoint(parts[1:]):
+    if parts[0] != "backends" or parts[-1].partition("_")[0] not in files:
         return f"{item.top} belongs to backends/{', '.join(sorted(files))} alone"
     if not item.in_function and not item.for_types:
         return f"{item.top} is imported inside functions only"

@@ -198,7 +198,7 @@ def torch_backend(name: str) -> CompilerFn:
 
 def maker(shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
     """What makes row-major CPU tensors of one shape: Inductor's way, in a third of the time."""
-    from torch._C._dynamo.guards import _empty_strided_cpu
+    from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
 
     strides, step = [], 1
     for size in reversed(shape):

@@ -109,6 +109,9 @@ def _in_tiles(sch: Any) -> bool:
     sch.compute_at(main, place, preserve_unit_loops=True)
     sch.set_scope(main, 0, "local")
     _registers(sch, main, 1)
+    # With every index known, the tile stays in registers also where it is turned.
+    for loop in inner[:-1]:
+        sch.unroll(loop)
     sch.vectorize(inner[-1])
     return True
 

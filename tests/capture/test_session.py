@@ -290,8 +290,8 @@ def test_what_cannot_be_called_is_refused_at_once() -> None:
 
 def test_strict_refuses_what_is_unavailable() -> None:
     with pytest.raises(BackendUnavailableError):
-        dynamo_ext.optimize("tvm", strict=True)
-    fast = dynamo_ext.optimize("tvm")(double)
+        dynamo_ext.optimize("tensorrt", strict=True)
+    fast = dynamo_ext.optimize("tensorrt")(double)
     assert torch.equal(fast(X), X * 2)
     assert [f.stage for f in fast.report().fallbacks] == ["unavailable"]
 

@@ -93,7 +93,7 @@ def test_an_interrupt_in_an_expression_passes() -> None:
 
 def test_strict_refuses_what_is_not_there() -> None:
     with pytest.raises(BackendUnavailableError):
-        pick("tvm", strict=True)
+        pick("tensorrt", strict=True)
 
 
 def test_a_users_compiler_gets_the_graph(cells: Live) -> None:

@@ -116,7 +116,7 @@ def test_dynamos_names_are_not_in_the_namespace_afterwards(cells: Live) -> None:
         ("-b nonesuch", "nonesuch"),
         ("-b aot_eager --rounds 1", "too little"),
         ("-b aot_eager --budget 0", "too little"),
-        ("-b aot_eager --baseline tvm", "baseline"),
+        ("-b aot_eager --baseline ts", "baseline"),
         ("-b aot_eager --dtype int8", "int8"),
         ("-b aot_eager --nonsense", "nonsense"),
         ("-b aot_eager -o 1x", "1x"),

@@ -117,7 +117,7 @@ def test_one_backend_has_its_options(cells: Live) -> None:
 def test_use_changes_the_default_until_reset(cells: Live) -> None:
     assert "eager" in cells.well("%dynamo use eager").out
     assert cells.report("y = x + 1", "").backend == "eager"
-    ran = cells.well("%dynamo use tvm")
+    ran = cells.well("%dynamo use tensorrt")
     assert "not available" in ran.out
     assert cells.report("y = x + 1", "").fallbacks[0].stage == "unavailable"
     cells.well("def mine(gm, inputs):\n    return gm.forward")

@@ -101,18 +101,14 @@ def workers():
 
 @pytest.fixture(scope="module")
 def deadly():
-    candidates = [fine, crashing, leaving, hanging, killed, starving, quitting, locked, "tensorrt"]
-    started = time.monotonic()
-    found = dynamo_ext.compare(
+    candidates = [fine, crashing, leaving, killed, starving, quitting, locked, "tensorrt"]
+    return dynamo_ext.compare(
         model(),
         (torch.randn(4, 8),),
         candidates,
         rounds=ROUNDS,
-        budget=1,
-        compile_budget=9,
         isolate=True,
     )
-    return found, time.monotonic() - started
 
 
 @pytest.mark.parametrize(
@@ -120,7 +116,6 @@ def deadly():
     [
         ("crashing", "failed", "signal 11, segmentation fault). It was in string_at ("),
         ("leaving", "failed", "exited by itself (code 3)"),
-        ("hanging", "failed", "stopped after 10 s"),
         ("killed", "failed", "signal 9), as the system does when memory runs out"),
         ("starving", "eager", "MemoryError"),
         ("quitting", "failed", "SystemExit: 4"),
@@ -129,21 +124,30 @@ def deadly():
     ],
 )
 def test_what_becomes_of_a_process_is_a_row(deadly, name, outcome, words):
-    row = deadly[0][name]
-    assert (row.outcome, row.speedup) == (outcome, None) if outcome == "failed" else True
+    row = deadly[name]
     assert row.outcome == outcome
     assert words in row.reason
 
 
 def test_the_others_go_on_and_no_process_is_left(deadly):
-    found, seconds = deadly
+    found = deadly
     assert found.record.isolated
     assert not found.record.partial
     assert found["fine"].outcome == "measured"
     assert len(found["fine"].timing.samples) == ROUNDS
     assert found["eager"].worker
     assert workers() == []
-    assert seconds < 200
+
+
+def test_a_hang_is_stopped():
+    found = dynamo_ext.compare(
+        model(), (torch.ones(4, 8),), [hanging], budget=1, compile_budget=4, isolate=True
+    )
+    row = found["hanging"]
+    assert (row.outcome, row.reason) == ("failed", "It was stopped after 5 s.")
+    assert "compile_budget" in row.remedy
+    assert found["eager"].outcome == "unmeasured"
+    assert workers() == []
 
 
 def test_the_rows_say_what_they_say_in_this_process():
@@ -168,9 +172,9 @@ def test_the_rows_say_what_they_say_in_this_process():
 
 def test_an_error_of_the_code_itself_is_raised_here():
     def f(x):
-        raise KeyError("mine")
+        raise KeyError(x)
 
-    with pytest.raises(KeyError, match="mine") as caught:
+    with pytest.raises(KeyError, match="tensor") as caught:
         dynamo_ext.compare(f, (torch.ones(3),), [fine, hanging], isolate=True)
     assert "in f" in caught.value.__notes__[0]
 
@@ -185,7 +189,7 @@ def test_a_baseline_that_is_a_candidate_is_measured_beside_the_others():
 
 
 def test_an_argument_that_cannot_be_sent_is_named():
-    with pytest.raises(OptionError, match=r"args\[1\] cannot be sent .*lock.* without isolate"):
+    with pytest.raises(OptionError, match=r"args\[1\] cannot be sent .*lock.*without isolate"):
         dynamo_ext.compare(model(), (torch.ones(1), _lock), [fine], isolate=True)
 
 
@@ -241,7 +245,7 @@ def fine(graph, inputs):
         )
         assert "The cell reads lock, which cannot be sent" in failed.shown + failed.err
         said = cells.run(
-            "%%dynamo compare -b fine --isolate -n 8 --quiet -o r\ny = net(x) if True else lock"
+            "%%dynamo compare -b fine --isolate -n 8 --quiet -o r\ny = net(x) if scale else lock"
         )
         assert said.error is None
         assert "lock was not sent" in " ".join(cells.names["r"].record.notes)
@@ -279,10 +283,19 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path, form):
     assert ran.stdout.split("\n")[:2] == ["main", "measured 1 0"], ran.stderr
 
 
+SETUP = """
+%load_ext dynamo_ext
+import ctypes, os, torch
+pid = os.getpid()
+x = torch.ones(3)
+def crashing(graph, inputs):
+    ctypes.string_at(0)
+"""
+
+
 def test_the_kernel_of_a_notebook_lives():
     cells = [
-        "%load_ext dynamo_ext\nimport ctypes, os, torch\npid = os.getpid()\nx = torch.ones(3)\n"
-        "def crashing(graph, inputs):\n    ctypes.string_at(0)",
+        SETUP,
         "%%dynamo compare -b crashing --isolate -n 8 --quiet -o r\ny = x.sin() + 1",
         "print(r['crashing'].reason, os.getpid() == pid)",
     ]

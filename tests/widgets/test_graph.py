@@ -4,10 +4,10 @@ import dataclasses
 import itertools
 import time
 
+from dynamo_ext.placement import place_graph
 from dynamo_ext.records import Operation
 from dynamo_ext.widgets import drawing, graph
 from dynamo_ext.widgets.layout import BOX_WIDTH, arrange
-from dynamo_ext.placement import place_graph
 
 
 def test_overview_and_table_show_what_ran_where(reports, page):

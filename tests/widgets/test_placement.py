@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.records import Fallback
 from dynamo_ext.placement import EAGER, operator, place_graph
+from dynamo_ext.records import Fallback
 
 
 @pytest.mark.parametrize(
