@@ -79,12 +79,13 @@ def place_graph(report: Report, graph: Graph) -> Placement:
         return _from_partitions(report, graph)
     left = {operator(f.operator) for f in _of_graph(report, graph) if _is_inner(f)}
     if not left:
-        return Placement({graph.backend: _size(graph)}, {})
+        return Placement({_backend(graph): _size(graph)}, {})
     calls = [operator(op.target) for op in graph.operations if op.opcode.startswith("call_")]
     eager = max(sum(name in left for name in calls), 1)
-    names = {name: EAGER if name in left else graph.backend for name in calls}
+    backend = _backend(graph)
+    names = {name: EAGER if name in left else backend for name in calls}
     engine = max(_size(graph) - eager, 0)
-    shares = {graph.backend: engine, EAGER: eager} if engine else {EAGER: eager}
+    shares = {backend: engine, EAGER: eager} if engine else {EAGER: eager}
     return Placement(shares, names)
 
 
@@ -158,9 +159,14 @@ def _took_all(fallback: Fallback, graph: Graph) -> bool:
     return always or fallback.stage in _WHOLE_SUBJECT
 
 
+def _backend(graph: Graph) -> str:
+    """The backend that a graph was given to in the end: the winner, where several raced."""
+    return graph.contest.winner if graph.contest is not None else graph.backend
+
+
 def _is_eager(report: Report, graph: Graph) -> bool:
     """Whether the graph as a whole gave way to eager."""
-    if graph.backend == EAGER:
+    if _backend(graph) == EAGER:
         return True
     ids = {other.id for other in report.graphs}
     if any(

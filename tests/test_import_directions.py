@@ -181,7 +181,8 @@ def _engine(parts: tuple[str, ...], item: Import) -> str:
     files = ENGINES.get(item.top)
     if files is None:
         return ""
-    if parts[0] != "backends" or parts[-1].partition("_")[0] not in files:
+    own = any(part.partition("_")[0] in files for part in parts[1:])
+    if parts[0] != "backends" or not own:
         return f"{item.top} belongs to backends/{', '.join(sorted(files))} alone"
     if not item.in_function and not item.for_types:
         return f"{item.top} is imported inside functions only"

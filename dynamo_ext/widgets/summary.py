@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.placement import EAGER, Coverage, coverage
-from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets import contests, markup, plain
 from dynamo_ext.widgets.markup import Html, element, prose
 from dynamo_ext.widgets.wording import (
     clip,
@@ -46,6 +46,7 @@ def status(report: Report) -> tuple[str, str]:
         (bool(report.error), "bad", "✗ stopped by an error"),
         (not report.graphs, "bad", "✗ no graph"),
         (not covered.graphs, "bad", "✗ nothing ran compiled"),
+        (_eager_won(report) and not report.fallbacks, "good", "✓ eager is fastest"),
         (report.backend == EAGER and not gave_way, "good", "✓ captured"),
         (report.backend == EAGER, "part", "◐ captured in part"),
         (not covered.in_engine, "bad", "✗ all eager"),
@@ -56,9 +57,15 @@ def status(report: Report) -> tuple[str, str]:
     return next(met, ("good", "✓ compiled"))
 
 
+def _eager_won(report: Report) -> bool:
+    """Whether ``auto`` left every graph with eager, since nothing was faster."""
+    held = [graph.contest for graph in report.graphs if graph.calls]
+    return bool(held) and all(each is not None and each.winner == EAGER for each in held)
+
+
 def headline(report: Report) -> str:
     """Say what happened and what to do about it."""
-    parts = [_what_happened(report), *_what_to_do(report)]
+    parts = [_what_happened(report), contests.sentence(report), *_what_to_do(report)]
     return " ".join(part for part in parts if part)
 
 
@@ -130,6 +137,8 @@ def _what_happened(report: Report) -> str:
     if backend == EAGER:
         ops = count(covered.total, "operation")
         return f"{ended}{graphs} of {ops} captured; the eager backend runs them as they are."
+    if _eager_won(report):
+        return f"{ended}{graphs} captured; no backend was faster than eager."
     if not covered.in_engine:
         return (
             f"{ended}Nothing ran in {backend}: {graphs} of {count(covered.total, 'operation')} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.placement import place_graph
-from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets import contests, markup, plain
 from dynamo_ext.widgets.markup import Html, element
 from dynamo_ext.widgets.wording import clip, seconds
 
@@ -30,6 +30,7 @@ def html(report: Report) -> Html:
             element("h4", "Graphs"),
             markup.table("Time by graph", headers, rows, numeric={2, 3, 4, 5}),
         ]
+    parts.append(contests.html(report))
     headers, rows = _frames(report)
     if rows:
         parts += [element("h4", "Functions Dynamo looked at")]
@@ -46,6 +47,7 @@ def text(report: Report) -> str:
     headers, rows = _graphs(report)
     if rows:
         parts.append(plain.table(headers, rows, numeric={2, 3, 4, 5}))
+    parts += filter(None, [contests.text(report)])
     headers, rows = _frames(report)
     if rows:
         parts.append(plain.table(headers, rows, numeric={2, 3}))

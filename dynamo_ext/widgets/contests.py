@@ -1,0 +1,94 @@
+"""How ``auto`` chose: who won how often, and for each graph why the others lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets.markup import EMPTY, Html, element
+from dynamo_ext.widgets.wording import clip, count, listing, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dynamo_ext.records import Contest, Contestant, Report
+
+TITLE = "Races"
+
+_HEADERS = ["Graph", "Backend", "Came to", "A call", "Speedup over eager", "Largest error", "Why"]
+_NUMERIC = {3, 4, 5}
+_REASON = 160
+
+
+def sentence(report: Report) -> str:
+    """Say who won how often, and what the races cost; empty where there were none."""
+    held = [graph.contest for graph in report.graphs if graph.contest is not None]
+    if not held:
+        return ""
+    won = Counter(contest.winner for contest in held)
+    winners = listing(
+        [f"{name} for {count(number, 'graph')}" for name, number in won.most_common()]
+    )
+    known = sum(contest.remembered for contest in held)
+    raced = sum(contest.seconds for contest in held if not contest.remembered)
+    said = f"auto chose {winners}."
+    if known:
+        said += f" {count(known, 'race')} remembered."
+    if raced:
+        said += f" Racing took {seconds(raced)}."
+    notes = dict.fromkeys(contest.note for contest in held if contest.note)
+    return " ".join([said, *notes])
+
+
+def html(report: Report) -> Html:
+    """Render the sentence and a table of every contestant."""
+    said = sentence(report)
+    if not said:
+        return EMPTY
+    rows = list(_rows(report))
+    return element(
+        "div",
+        element("h4", TITLE),
+        element("p", said),
+        markup.table("Contestants by graph", _HEADERS, rows, numeric=_NUMERIC),
+    )
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal."""
+    said = sentence(report)
+    if not said:
+        return ""
+    return plain.paragraph(said) + "\n\n" + plain.table(_HEADERS, _rows(report), numeric=_NUMERIC)
+
+
+def _rows(report: Report) -> Iterator[list[str]]:
+    for graph in report.graphs:
+        contest = graph.contest
+        if contest is None:
+            continue
+        name = f"{graph.id}, raced {contest.raced_on}" if contest.remembered else graph.id
+        for place, contestant in enumerate(_ordered(contest)):
+            yield [name if place == 0 else "", *_row(contestant)]
+
+
+def _ordered(contest: Contest) -> list[Contestant]:
+    """The winner first, then by speed; who was not timed comes last."""
+    return sorted(
+        contest.contestants,
+        key=lambda each: (each.backend != contest.winner, not each.seconds, each.seconds),
+    )
+
+
+def _row(each: Contestant) -> list[str]:
+    interval = f" ({each.low:.2f}–{each.high:.2f})" if each.low else ""
+    signs = {"won": "✓ won", "wrong": "✗ wrong", "failed": "✗ failed", "crashed": "✗ crashed"}
+    return [
+        each.backend,
+        signs.get(each.outcome, each.outcome),
+        seconds(each.seconds) if each.seconds else "",
+        f"{each.speedup:.2f}x{interval}" if each.speedup and each.low else "",
+        f"{each.error:.1e}" if each.error else "",
+        clip(" ".join(each.reason.split()), _REASON),
+    ]

@@ -1,0 +1,71 @@
+"""Races in words and tables."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dynamo_ext.placement import coverage, place_graph
+from dynamo_ext.records import Contest, Contestant, Graph, Report
+from dynamo_ext.widgets import contests, static, summary
+
+ROWS = (
+    Contestant("eager", "slower", 0.002, 1.0, reason="onnxrt is faster."),
+    Contestant("onnxrt", "won", 0.001, 2.0, 1.9, 2.1, 1e-7),
+    Contestant("<ts>", "wrong", error=0.5, reason="result: 3 of 4 values are off"),
+)
+
+
+def graph(number, contest, **kwargs):
+    return Graph(f"g{number}", "0/0", "auto", (), "", 1.0, compiled_now=True, calls=1,
+                 run_seconds=0.1, normalised=4, contest=contest, **kwargs)  # fmt: skip
+
+
+def report(*held):
+    graphs = tuple(graph(number, contest) for number, contest in enumerate(held))
+    return Report("optimize", "auto", "cell", None, 1.0, 0.5, graphs=graphs)
+
+
+WON = Contest("onnxrt", ROWS, rounds=20, seconds=3.0)
+EAGER = Contest("eager", (dataclasses.replace(ROWS[0], outcome="won"),), remembered=True,
+                raced_on="2026-11-21")  # fmt: skip
+
+
+def test_the_sentence_counts_winners_and_cost():
+    said = contests.sentence(report(WON, WON, EAGER))
+    assert said == (
+        "auto chose onnxrt for 2 graphs and eager for 1 graph. 1 race remembered. "
+        "Racing took 6.00 s."
+    )
+    assert contests.sentence(report(None)) == ""
+    assert contests.html(report(None)) == ""
+
+
+def test_every_contestant_has_a_row_with_its_reason():
+    html, text = contests.html(report(WON)), contests.text(report(WON))
+    for words in ("2.00x (1.90–2.10)", "✗ wrong", "3 of 4 values are off", "5.0e-01"):
+        assert words in html
+    assert "&lt;ts&gt;" in html
+    assert "✓ won" in text
+    assert text.index("onnxrt") < text.index("eager  ")
+
+
+def test_a_remembered_race_says_from_when():
+    assert "raced 2026-11-21" in contests.html(report(EAGER))
+
+
+def test_the_winner_is_where_a_graph_ran():
+    found = report(Contest("inductor"), EAGER)
+    assert place_graph(found, found.graphs[0]).engine == "inductor"
+    assert place_graph(found, found.graphs[1]).engine == "eager"
+    assert coverage(found).in_engine == 4
+
+
+def test_eager_as_the_fastest_is_no_failure():
+    assert summary.status(report(EAGER)) == ("good", "✓ eager is fastest")
+    assert "no backend was faster" in summary.headline(report(EAGER))
+
+
+def test_the_report_has_them():
+    assert "auto chose onnxrt" in static.html(report(WON))
+    assert "Contestants" in static.html(report(WON))
+    assert "auto chose onnxrt" in static.text(report(WON))
