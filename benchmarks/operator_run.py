@@ -79,7 +79,8 @@ class _Worker:
         self._process = process
         self._errors = errors
         self._lines: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         for line in self._process.stdout or ():
@@ -137,6 +138,9 @@ class _Worker:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         self._process.wait()
+        self._listener.join(5.0)
+        if self._process.stdout is not None and not self._listener.is_alive():
+            self._process.stdout.close()
 
 
 @contextlib.contextmanager

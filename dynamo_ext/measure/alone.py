@@ -6,7 +6,9 @@ hangs, and one that does not run the user's script again.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
 import re
 import signal
 import tempfile
@@ -14,9 +16,10 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, Future, wait
 from dataclasses import replace
+from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dynamo_ext.measure import worker
 from dynamo_ext.measure.answers import Answer, read
@@ -70,7 +73,8 @@ def _measured(
     others = set(multiprocessing.active_children())
     executor = loky.ProcessPoolExecutor(1, initializer=worker.begin, initargs=(str(faults),))
     mine: list[BaseProcess] = []
-    label, well = "", False
+    label, died, well = "", False, False
+    answer = Answer()
     try:
         start: Future[str] = executor.submit(worker.ready)
         mine = [each for each in multiprocessing.active_children() if each not in others]
@@ -81,20 +85,33 @@ def _measured(
     except _OverdueError as error:
         answer = Answer(None, *_stopped(error.seconds))
     except BrokenExecutor:
-        answer = Answer(None, *_death(mine, faults))
+        died = True
     except ImportError as error:
         answer = Answer(None, f"Its process could not start: {one_line(error)}.")
     finally:
         if well:
             # Engines clean up after themselves when their process ends by itself.
             executor.shutdown(wait=False)
-            for each in mine:
-                each.join(_END_SECONDS)
-                if each.is_alive():
-                    each.kill()
+            _see_off(mine)
         else:
             executor.shutdown(wait=True, kill_workers=True)
+    if died:
+        answer = Answer(None, *_death(mine, faults))
     return replace(answer, worker=label)
+
+
+def _see_off(processes: list[BaseProcess]) -> None:
+    """Wait until processes end; end those that do not."""
+    # Loky's own thread collects them, so their exit codes are not for this one to wait for.
+    ended = {each.sentinel: each for each in processes}
+    limit = time.monotonic() + _END_SECONDS
+    while ended and time.monotonic() < limit:
+        for sentinel in connection.wait(list(ended), timeout=_LOOK_SECONDS):
+            ended.pop(cast("int", sentinel))
+    for each in ended.values():
+        if each.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each.pid, signal.SIGKILL)
 
 
 def _result(future: Future[_Result], seconds: float, tell: Callable[[float], object]) -> _Result:
@@ -118,8 +135,6 @@ def _stopped(seconds: float) -> tuple[str, str]:
 
 def _death(processes: list[BaseProcess], faults: Path) -> tuple[str, str]:
     """How the process ended, and what mends it."""
-    for each in processes:
-        each.join(_END_SECONDS)
     code = next((each.exitcode for each in processes if each.exitcode is not None), None)
     said, remedy = ending(code)
     trace = faults.read_text(encoding="utf-8", errors="replace") if faults.exists() else ""

@@ -119,6 +119,27 @@ _DRAWING = """
 .dx .dx-wide table.dx-bytes { width: 100%; table-layout: fixed; }
 """
 
+# A first column that stays while the rest scrolls needs a ground of its own.
+_COMPARE = """
+.dx .dx-wide table.dx-compare th, .dx .dx-wide table.dx-compare td { padding: 4px 12px 4px 0; }
+.dx .dx-compare th:first-child, .dx .dx-compare td:first-child { position: sticky; left: 0;
+  background: var(--jp-layout-color0, Canvas); z-index: 1; }
+.dx .dx-wide .dx-compare tbody th { font-size: 12.5px; color: var(--dx-text);
+  white-space: normal; min-width: 76px; max-width: 180px; overflow-wrap: anywhere; }
+.dx .dx-compare tr.dx-best td:nth-child(3), .dx .dx-compare td.dx-won { font-weight: 600; }
+.dx .dx-compare .dx-word { white-space: nowrap; padding: 1px 7px; border-radius: 8px; }
+.dx .dx-wide .dx-compare td.dx-why { max-width: 76ch; }
+.dx .dx-compare tr:has(+ .dx-because) > * { border-bottom: 0; }
+.dx .dx-compare tr.dx-because td { padding-top: 0; }
+.dx .dx-compare tr.dx-sum > * { border-top: 2px solid var(--dx-line); font-weight: 600; }
+.dx button.dx-sort-by { font: inherit; color: inherit; background: none; border: 0; padding: 0;
+  cursor: pointer; text-decoration: underline dotted; text-underline-offset: 3px; }
+.dx .dx-wide:focus-visible, .dx button.dx-sort-by:focus-visible { outline: 2px solid #4285f4;
+  outline-offset: 1px; }
+.dx svg.dx-chart { display: block; width: 100%; max-width: 760px; height: auto; margin: 4px 0 8px; }
+.dx img { max-width: 100%; height: auto; }
+"""
+
 # ipywidgets gives an HTML widget one line's height, a pane of a Tab a padding of its own, and as
 # flex items they grow with a wide table, which would be cut off rather than scroll.
 _LIVE = """
@@ -128,7 +149,8 @@ _LIVE = """
 .dx-live .jp-RenderedHTMLCommon { padding: 0; }
 """
 
-STYLE = Html(f"<style>{_ONE_OF_TWO}{_BASE}{_SUMMARY}{_CODE}{_DRAWING}{_tints()}{_LIVE}</style>")
+_PARTS = (_ONE_OF_TWO, _BASE, _SUMMARY, _CODE, _DRAWING, _tints(), _COMPARE, _LIVE)
+STYLE = Html(f"<style>{''.join(_PARTS)}</style>")
 
 
 def hue(index: int) -> str:

@@ -1,0 +1,72 @@
+"""How far each candidate's results are from each reference's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets.comparison_table import cosine, error
+from dynamo_ext.widgets.markup import EMPTY, Html, element
+from dynamo_ext.widgets.wording import clip, printable, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamo_ext.comparison import Accuracy, CandidateResult
+
+TITLE = "Accuracy"
+NOTHING = "No result was compared."
+HEADERS = (
+    "Candidate", "Reference", "Verdict", "Max abs. error", "Max rel. error", "Cosine", "Dtype",
+    "Results", "What disagrees",
+)  # fmt: skip
+_NUMERIC = {3, 4, 5, 7}
+_DETAIL = 300
+# Against eager at full precision a lower one differs on purpose: that row is a distance alone.
+_UNJUDGED = "eager float32"
+
+
+def html(rows: Sequence[CandidateResult]) -> Html:
+    """One row for each candidate and reference; empty where nothing was compared."""
+    cells = _cells(rows)
+    if not cells:
+        return EMPTY
+    note = (
+        "Within: eager's tolerance for the dtype; against float64, no more than three times as "
+        "far from it as eager itself. Relative to the largest element of a result."
+    )
+    table = markup.table(TITLE, HEADERS, cells, numeric=_NUMERIC)
+    return element("div", table, element("p", note, class_="dx-quiet"))
+
+
+def text(rows: Sequence[CandidateResult]) -> str:
+    """Render the same for a terminal, without what the width does not hold."""
+    cells = [[*row[:6], row[8]] for row in _cells(rows)]
+    headers = [*HEADERS[:3], "Abs", "Rel", "Cosine", "What disagrees"]
+    if not any(row[-1] for row in cells):
+        headers, cells = headers[:-1], [row[:-1] for row in cells]
+    return plain.table(headers, cells, numeric={3, 4, 5}) if cells else ""
+
+
+def _cells(rows: Sequence[CandidateResult]) -> list[list[str]]:
+    return [
+        [
+            printable(each.name),
+            found.reference,
+            _verdict(found),
+            error(found.max_abs),
+            error(found.max_rel),
+            cosine(found.cosine),
+            found.dtype,
+            f"{found.outputs:,}",
+            sentence(clip(printable(found.detail), _DETAIL)),
+        ]
+        for each in rows
+        for found in each.accuracy
+    ]
+
+
+def _verdict(found: Accuracy) -> str:
+    if not found.within:
+        return "✗ off"
+    return "– distance only" if found.reference == _UNJUDGED else "✓ within"

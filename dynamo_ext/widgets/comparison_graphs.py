@@ -1,0 +1,235 @@
+"""Every captured graph on every backend, and whether the mix of the fastest is worth it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets.comparison_summary import interval, probability, ratio
+from dynamo_ext.widgets.markup import EMPTY, Html, element, prose
+from dynamo_ext.widgets.wording import clip, count, printable, seconds, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamo_ext.comparison import Comparison, GraphComparison, GraphTime
+
+TITLE = "Graphs"
+NOTHING = "No graph was raced by itself: ask for it with --per-graph (per_graph=True)."
+_LINES, _REASON, _TEXT_BACKENDS = 80, 240, 5
+_WORDS = {
+    "eager": "○ ran eagerly",
+    "wrong": "✗ wrong",
+    "failed": "✗ failed",
+    "unavailable": "✗ unavailable",
+    "unmeasured": "– not raced",
+    "measured": "",
+}
+
+
+def backends(record: Comparison) -> list[str]:
+    """The backends that graphs were raced on, in the order of the record."""
+    return list(dict.fromkeys(time.backend for each in record.graphs for time in each.times))
+
+
+def html(record: Comparison) -> Html:
+    """Render the matrix, the mix, and each graph folded."""
+    if not record.graphs:
+        return EMPTY
+    folds = [
+        markup.details(
+            markup.join([element("b", each.graph), f": {_fastest(each)}"]), graph(each)
+        )
+        for each in record.graphs
+    ]
+    return element("div", matrix(record), mix(record), *folds)
+
+
+def matrix(record: Comparison, shown: Sequence[str] | None = None) -> Html:
+    """Render one row a graph and one column a backend, the fastest one marked."""
+    names = [name for name in backends(record) if shown is None or name in shown]
+    left, right = "text-align:left;vertical-align:top", "text-align:right;vertical-align:top"
+    heads = ["Graph", "Operations", "Calls", *map(printable, names)]
+    head = element("tr", *(
+        element("th", title, scope="col", style=right if index else left)
+        for index, title in enumerate(heads)
+    ))  # fmt: skip
+    rows = [
+        element(
+            "tr",
+            element("th", each.graph, scope="row", style=left),
+            element("td", f"{each.operations:,}", style=right),
+            element("td", f"{each.calls:,}", style=right),
+            *(_cell(each, _time(each, name), right) for name in names),
+        )
+        for each in record.graphs
+    ]
+    if len(record.graphs) > 1:
+        sums = [_sum(record, name) for name in names]
+        cells = [element("td", seconds(each) if each else "–", style=right) for each in sums]
+        calls = sum(each.calls for each in record.graphs)
+        rows.append(
+            element(
+                "tr",
+                element("th", "One run", scope="row", style=left),
+                element("td", f"{sum(g.operations for g in record.graphs):,}", style=right),
+                element("td", f"{calls:,}", style=right),
+                *cells,
+                class_="dx-sum",
+            )
+        )
+    grid = element(
+        "table", element("thead", head), element("tbody", *rows),
+        aria_label="Time of each graph on each backend", class_="dx-compare",
+    )  # fmt: skip
+    label = "Graphs and backends: scrolls sideways"
+    wide = element("div", grid, class_="dx-wide", tabindex="0", role="region", aria_label=label)
+    key = "★ the fastest right one. Median of one call of the graph; speedup over eager below it."
+    return element("div", wide, element("p", key, class_="dx-quiet"))
+
+
+def mix(record: Comparison) -> Html:
+    """Say what the best backend for each graph comes to, end to end."""
+    said = mix_words(record)
+    return element("p", said, class_="dx-headline") if said else EMPTY
+
+
+def mix_words(record: Comparison) -> str:
+    """The mix in words; empty where none was raced."""
+    made = record.mix
+    if made is None:
+        return ""
+    chosen: dict[str, list[str]] = {}
+    for name, backend in made.choice:
+        chosen.setdefault(printable(backend), []).append(name)
+    choice = "; ".join(
+        f"{backend} for {', '.join(names) if len(names) <= 6 else count(len(names), 'graph')}"  # noqa: PLR2004 - more do not read well
+        for backend, names in chosen.items()
+    )
+    said = f"Mix of the fastest ({choice or 'eager throughout'}): "
+    said += f"the graphs' gains promise {ratio(made.predicted)}"
+    if made.speedup is None:
+        return f"{said}; it was not raced end to end."
+    said += f", end to end it is {ratio(made.speedup.ratio)} ({interval(made.speedup)}). "
+    if made.holds:
+        said += "✓ The sum of the wins holds."
+    else:
+        said += "✗ The sum of the wins does not hold."
+    best = record.best
+    if best is not None and best.speedup is not None:
+        if best.speedup.low > made.speedup.high:
+            said += f" {printable(best.name)} alone is faster ({ratio(best.speedup.ratio)})."
+        elif made.speedup.low > best.speedup.high:
+            said += f" It beats {printable(best.name)} alone ({ratio(best.speedup.ratio)})."
+        else:
+            said += f" {printable(best.name)} alone does as well ({ratio(best.speedup.ratio)})."
+    return said
+
+
+def graph(each: GraphComparison, limit: int | None = _LINES) -> Html:
+    """Render one graph: a row a backend, fastest first, and its source."""
+    times = sorted(each.times, key=lambda t: t.timing.median if t.timing else float("inf"))
+    headers = ["Backend", "Median", "Quartiles", "Speedup", "p", "Came to", "Why"]
+    rows = [_row(each, time) for time in times]
+    if not any(row[-1] for row in rows):
+        headers, rows = headers[:-1], [row[:-1] for row in rows]
+    parts: list[object] = [markup.table(f"Graph {each.graph}", headers, rows, numeric={1, 2, 3, 4})]
+    if each.source.strip():
+        lines = each.source.strip("\n").split("\n")
+        cut = lines if limit is None else lines[:limit]
+        body: list[object] = [element("pre", "\n".join(cut), tabindex="0")]
+        if len(lines) > len(cut):
+            rest = f"{len(lines) - len(cut):,} more lines are in the record."
+            body.append(element("p", rest, class_="dx-quiet"))
+        parts.append(markup.details("Source", *body, opened=limit is None))
+    return element("div", *parts)
+
+
+def text(record: Comparison) -> str:
+    """Render the matrix and the mix for a terminal."""
+    if not record.graphs:
+        return ""
+    names = backends(record)
+    few = len(names) <= _TEXT_BACKENDS
+    headers = ["Graph", "Ops", "Calls", "Fastest", *(names if few else ["Median", "Speedup"])]
+    rows = []
+    for each in record.graphs:
+        best = _time(each, each.fastest)
+        brief = [
+            seconds(best.timing.median) if best and best.timing else "–",
+            ratio(best.speedup.ratio) if best and best.speedup else "–",
+        ]
+        cells = [_plain(_time(each, name)) for name in names] if few else brief
+        lead = [each.graph, f"{each.operations:,}", f"{each.calls:,}", each.fastest or "–"]
+        rows.append([*lead, *cells])
+    numeric = {1, 2, *range(4, len(headers))}
+    table = plain.table(headers, rows, numeric=numeric)
+    said = mix_words(record)
+    return "\n\n".join([table, *([plain.paragraph(said)] if said else [])])
+
+
+def _plain(time: GraphTime | None) -> str:
+    if time is None:
+        return "–"
+    if time.outcome == "eager":
+        return "○ eager"
+    return seconds(time.timing.median) if time.timing else _WORDS[time.outcome]
+
+
+def _time(each: GraphComparison, backend: str) -> GraphTime | None:
+    return next((time for time in each.times if time.backend == backend), None)
+
+
+def _cell(each: GraphComparison, time: GraphTime | None, style: str) -> Html:
+    if time is None:
+        return element("td", "–", style=style)
+    word = _WORDS[time.outcome]
+    if time.timing is None or time.outcome == "wrong":
+        reason = clip(printable(time.reason), _REASON) or None
+        return element("td", element("span", word, title=reason), style=style)
+    fastest = time.backend == each.fastest
+    median = seconds(time.timing.median)
+    parts: list[object] = [element("b", f"★ {median}") if fastest else median]
+    below = word or (ratio(time.speedup.ratio) if time.speedup else "")
+    if below:
+        parts += [markup.BREAK, element("span", below, class_="dx-quiet")]
+    style += ";white-space:nowrap"
+    return element("td", *parts, style=style, class_="dx-won" if fastest else None)
+
+
+def _row(each: GraphComparison, time: GraphTime) -> list[object]:
+    counts = time.outcome == "measured"
+    low, high = time.timing.quartiles if time.timing else (0.0, 0.0)
+    speedup = time.speedup if counts else None
+    word = "★ fastest" if time.backend == each.fastest else _WORDS[time.outcome]
+    if not word and speedup is not None:
+        word = "≈ SAME" if speedup.same else "▲ faster" if speedup.ratio > 1 else "▼ slower"
+    return [
+        printable(time.backend),
+        seconds(time.timing.median) if time.timing else "–",
+        f"{seconds(low)} – {seconds(high)}" if time.timing else "–",
+        f"{ratio(speedup.ratio)} ({interval(speedup)})" if speedup else "–",
+        probability(speedup.p_value) if speedup else "–",
+        word,
+        prose(sentence(clip(printable(time.reason), _REASON))) if time.reason else "",
+    ]
+
+
+def _sum(record: Comparison, backend: str) -> float:
+    """Seconds of one run in the graphs; 0 where not every one was timed and right."""
+    total = 0.0
+    for each in record.graphs:
+        time = _time(each, backend)
+        if time is None or time.timing is None or time.outcome not in {"measured", "eager"}:
+            return 0.0
+        total += time.timing.median * each.calls
+    return total
+
+
+def _fastest(each: GraphComparison) -> str:
+    size = count(each.operations, "operation")
+    best = _time(each, each.fastest)
+    if best is None:
+        return f"{size}, none could be chosen"
+    gain = f" ({ratio(best.speedup.ratio)})" if best.speedup else ""
+    return f"{size}, {printable(each.fastest)} is fastest{gain}"
