@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-import importlib.util
 import itertools
 import random
-import sys
-import types
-import unittest
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,11 +89,6 @@ def cases(
 
 
 def _operators() -> list[Any]:
-    if "expecttest" not in sys.modules and importlib.util.find_spec("expecttest") is None:
-        # The samples come with torch's test classes, which derive from a class of this package.
-        stand_in: Any = types.ModuleType("expecttest")
-        stand_in.TestCase = unittest.TestCase
-        sys.modules["expecttest"] = stand_in
     from torch.testing._internal.common_methods_invocations import op_db
 
     return list(op_db)

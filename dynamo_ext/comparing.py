@@ -42,10 +42,11 @@ class ComparisonResult:
 
         return comparison.text(self.record)
 
-    def _repr_mimebundle_(self, **_kwargs: object) -> dict[str, Any]:
+    def _ipython_display_(self) -> None:
+        """Show the table: live in a notebook, as text in a terminal."""
         from dynamo_ext.widgets import comparison
 
-        return dict(comparison.mimebundle(self.record))
+        comparison.display_comparison(self.record)
 
     @property
     def best(self) -> CandidateResult | None:

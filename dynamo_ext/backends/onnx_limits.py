@@ -57,7 +57,7 @@ def operator_name(op: Any) -> str:
 def objection(node: Node) -> str:
     """Why a node cannot be given to ONNX Runtime, as far as shows without trying; or nothing."""
     name = operator_name(node.target)
-    for rule in (_tensors, _reductions, _arithmetic, _layouts, _conversions):
+    for rule in (_tensors, _reductions, _arithmetic, _integers, _layouts, _conversions):
         found = rule(node, name)
         if found:
             return found
@@ -115,6 +115,14 @@ def _arithmetic(node: Node, name: str) -> str:
     return ""
 
 
+def _integers(node: Node, name: str) -> str:
+    if name.startswith("aten::pow") and _integral(node):
+        return "ONNX Runtime raises integers to powers as floating-point numbers."
+    if name.endswith(".Scalar") and _integral_input(node) and _has_float(node):
+        return "torch.onnx takes the number for an integer, as the tensor's are."
+    return ""
+
+
 def _layouts(node: Node, name: str) -> str:
     if name.startswith("aten::as_strided"):
         return "It reads memory as it lies, and ONNX Runtime sees only the elements."
@@ -165,6 +173,14 @@ def _narrow(node: Node) -> bool:
     value = node.meta.get("val")
     narrow = (torch.float16, torch.bfloat16, torch.bool)
     return isinstance(value, torch.Tensor) and value.dtype in narrow
+
+
+def _has_float(node: Node) -> bool:
+    return any(isinstance(argument, float) for argument in node.args)
+
+
+def _integral_input(node: Node) -> bool:
+    return not _input_dtype(node).startswith(("float", "bfloat", "complex"))
 
 
 def _integral(node: Node) -> bool:

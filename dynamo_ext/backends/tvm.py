@@ -64,6 +64,9 @@ _CUT_UP = (
     "hardswish_backward.default",
 )
 
+_BROKEN_INTERFACE = "0.1.15"
+"""A release whose serialiser of functions does not survive them; its likes are found by trying."""
+
 _known: dict[Any, Support] = {}
 
 
@@ -163,6 +166,19 @@ class TvmMetaScheduleBackend(TvmBackend):
             "cost_model", "xgboost", "what chooses schedules to measure", ("xgboost", "random")
         ),
     )
+
+    def probe(self) -> Availability:
+        """As for ``tvm``, and whether this installation can search."""
+        found = super().probe()
+        if found.available and tvm_target.interface_version().startswith(_BROKEN_INTERFACE):
+            reason = f"apache-tvm-ffi {tvm_target.interface_version()} ends a process that tunes."
+            return Availability(
+                available=False,
+                version=found.version,
+                reason=reason,
+                remedy='pip install "apache-tvm-ffi<0.1.15"',
+            )
+        return found
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options

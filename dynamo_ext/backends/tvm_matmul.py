@@ -115,7 +115,7 @@ def product(walk: Walk, left: Any, right: Any, columns: int) -> Any:
         def element(*index: Any) -> Any:
             *own, m, panel, lane = index
             # Rows beyond the last are the last again, and nobody reads them.
-            row = m if padded == rows else tirx.Min(m, tirx.const(rows - 1, "int64"))
+            row = m if padded == rows else tirx.Min(m, tvm_math.const(rows - 1, tvm_math.kind(m)))
             return te.sum(a(*own, row, k.var) * b(*own, panel, k.var, lane), axis=k)
 
         tiles = te.compute((*batch, padded, count, width), element, name="product")

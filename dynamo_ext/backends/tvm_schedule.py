@@ -46,6 +46,17 @@ def fresh(function: Any) -> Any:
     return Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
 
 
+def parameters(function: Any) -> list[tuple[list[int], str]]:
+    """Shape and dtype of each argument of a PrimFunc."""
+    return [([int(size) for size in b.shape], str(b.dtype)) for b in function.params]
+
+
+def names(function: Any) -> list[str]:
+    """The names of a PrimFunc's blocks, in order."""
+    sch = fresh(function)
+    return [str(sch.get(block).name_hint) for block in _blocks(sch)]
+
+
 def _blocks(sch: Any) -> list[Any]:
     return list(sch.get_child_blocks(sch.get_sblock("root")))
 

@@ -43,18 +43,24 @@ def fused(walk: tvm_convert.Walk) -> Any:
         return tvm.transform.Sequential(passes)(walk.module)
 
 
-def scheduled(module: Any, schedule: Callable[[Any], Any] = tvm_schedule.schedule) -> Any:
-    """A module with each of its PrimFuncs scheduled."""
+def unscheduled(module: Any) -> list[tuple[Any, Any]]:
+    """The functions of a fused module that want a schedule, with their names.
+
+    A reshape alone becomes a view when it is lowered, and is known by its plain loops.
+    """
     tvm = tvm_target.package()
-    made = {}
-    for name, function in module.functions.items():
-        # A reshape alone becomes a view when it is lowered, and is known by its plain loops.
-        if isinstance(function, tvm.tirx.PrimFunc) and not name.name_hint.startswith("reshape"):
-            result = schedule(function).mod["main"].without_attr("global_symbol")
-            made[name] = result.with_attr("tirx.is_scheduled", True)  # noqa: FBT003 - their signature
-    module = module.clone() if hasattr(module, "clone") else module
-    for name, function in made.items():
-        module.update_func(name, function)
+    return [
+        (name, function)
+        for name, function in module.functions.items()
+        if isinstance(function, tvm.tirx.PrimFunc) and not name.name_hint.startswith("reshape")
+    ]
+
+
+def scheduled(module: Any, schedule: Callable[[Any], Any]) -> Any:
+    """A module with each of its functions scheduled."""
+    for name, function in unscheduled(module):
+        made = schedule(function).mod["main"].without_attr("global_symbol")
+        module.update_func(name, made.with_attr("tirx.is_scheduled", True))  # noqa: FBT003
     return module
 
 
@@ -82,17 +88,23 @@ class Session:
     ----------
     graph
         A partition of fixed shapes; constants are ``get_attr`` nodes.
-    schedule
-        A ``Schedule`` for a PrimFunc.
+    prepare
+        Gets all PrimFuncs that want a schedule, and gives what makes one for each; by default
+        schedules are made by rule.
     """
 
     def __init__(
-        self, graph: GraphModule, schedule: Callable[[Any], Any] = tvm_schedule.schedule
+        self,
+        graph: GraphModule,
+        prepare: Callable[[list[Any]], Callable[[Any], Any]] | None = None,
     ) -> None:
         tvm_convert.all_converters()
         with _LOCK:
             walk = tvm_convert.Walk(graph)
-            self._vm = built(scheduled(fused(walk), schedule))
+            module = fused(walk)
+            wanting = [function for _, function in unscheduled(module)]
+            make = prepare(wanting) if prepare else tvm_schedule.schedule
+            self._vm = built(scheduled(module, make))
         self._call = self._vm["main"]
         self._faults = walk.faults
         nodes = graph.graph.output_node().args[0]

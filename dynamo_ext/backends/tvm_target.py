@@ -41,6 +41,9 @@ x, y = (np.random.rand(64, 64).astype("float32") for _ in range(2))
 z = tvm.runtime.tensor(np.zeros((64, 64), "float32"))
 run(tvm.runtime.tensor(x), tvm.runtime.tensor(y), z)
 assert np.allclose(z.numpy(), x @ y, atol=1e-3)
+print("compiled", flush=True)
+tvm.ir.load_json(tvm.ir.save_json(s.mod))
+print("serialised", flush=True)
 """
 
 
@@ -85,6 +88,17 @@ def has_llvm() -> bool:
     return bool(package().runtime.enabled("llvm"))
 
 
+def cpu() -> str:
+    """This CPU's name, as LLVM calls it."""
+    return str(package().target.codegen.llvm_get_system_cpu())
+
+
+def threads() -> int:
+    """How many threads TVM's parallel loops use in this process."""
+    prepare_threads()
+    return int(os.environ["TVM_NUM_THREADS"])
+
+
 def cores() -> int:
     """How many cores this process may use."""
     try:
@@ -102,38 +116,57 @@ def target() -> Any:
     TargetError
         Where a child process that used it failed.
     """
-    tvm = package()
-    cpu = str(tvm.target.codegen.llvm_get_system_cpu())
-    count = cores()
-    failure = _proved(version(), cpu, count)
+    failure = proof()["compile"]
     if failure:
         raise TargetError(failure)
-    return tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": count})
+    return package().target.Target({"kind": "llvm", "mcpu": cpu(), "num-cores": cores()})
 
 
-def _proved(release: str, cpu: str, count: int) -> str:
-    """What went wrong with a target in a child process; empty where nothing did."""
+def interface_version() -> str:
+    """The version of TVM's foreign function interface, a package of its own."""
+    import tvm_ffi
+
+    return str(tvm_ffi.__version__)
+
+
+@functools.cache
+def proof() -> dict[str, str]:
+    """What went wrong in a child process that compiled, and then serialised; empty where nothing.
+
+    Returns
+    -------
+    dict
+        ``compile`` and ``serialise``: a sentence, or nothing.
+    """
     digest = hashlib.sha256(_PROOF.encode()).hexdigest()[:12]
-    path = cache_folder() / f"target-{release}-{cpu}-{count}-{digest}.json"
+    versions = f"{version()}-{interface_version()}"
+    path = cache_folder() / f"target-{versions}-{cpu()}-{cores()}-{digest}.json"
     try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["failure"])
-    except (OSError, ValueError, KeyError):
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return {key: str(known[key]) for key in ("compile", "serialise")}
+    except (OSError, ValueError, KeyError, TypeError):
         pass
-    command = [sys.executable, "-c", _PROOF, cpu, str(count)]
+    command = [sys.executable, "-c", _PROOF, cpu(), str(cores())]
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, our own text
             command, capture_output=True, text=True, timeout=PROOF_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         # A busy machine, perhaps: the next process asks again.
-        return f"TVM's code for {cpu} did not finish in {PROOF_SECONDS} seconds."
-    failure = ""
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["no word"])[-1]
-        failure = f"TVM's code for {cpu} failed with exit status {done.returncode}: {said}"
+        late = f"TVM's code for {cpu()} did not finish in {PROOF_SECONDS} seconds."
+        return {"compile": late, "serialise": late}
+    said = (done.stderr.strip().splitlines() or ["no word"])[-1]
+    ending = f"exit status {done.returncode}: {said}"
+    found = {
+        "compile": "" if "compiled" in done.stdout else f"TVM fails for {cpu()} with {ending}",
+        "serialise": ""
+        if "serialised" in done.stdout
+        else f"TVM {version()} with apache-tvm-ffi {interface_version()} cannot copy functions, "
+        "which its search does for each thread.",
+    }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"failure": failure}), encoding="utf-8")
+        path.write_text(json.dumps(found), encoding="utf-8")
     except OSError:
         pass
-    return failure
+    return found

@@ -294,8 +294,9 @@ def _average(  # noqa: PLR0913 - a pooling has that many parts
 
     def covered(place: Any, d: int) -> Any:
         first = place * stride[d] - padding[d]
-        last = tirx.Min(first + window[d], tirx.const(sizes[d], "int64"))
-        return last - tirx.Max(first, tirx.const(0, "int64"))
+        whole = tvm_math.kind(place)
+        last = tirx.Min(first + window[d], tvm_math.const(sizes[d], whole))
+        return last - tirx.Max(first, tvm_math.const(0, whole))
 
     def function(x: Any) -> Any:
         total = _windows(x, lead, geometry, kind, 0.0, "sum")

@@ -86,8 +86,8 @@ def _measured(
         answer = Answer(None, *_stopped(error.seconds))
     except BrokenExecutor:
         died = True
-    except ImportError as error:
-        answer = Answer(None, f"Its process could not start: {one_line(error)}.")
+    except Exception as error:  # noqa: BLE001 - torch may not even be imported there
+        answer = Answer(None, f"Its process could not measure: {one_line(error)}.")
     finally:
         if well:
             # Engines clean up after themselves when their process ends by itself.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import (
     comparison_accuracy,
+    comparison_columns,
     comparison_graphs,
     comparison_table,
     live,
@@ -66,7 +67,7 @@ function dxSort(button, title) {
 
 def text(record: Comparison) -> str:
     """Render the comparison for a terminal, 96 columns wide."""
-    rows = comparison_table.ordered(record)
+    rows = comparison_columns.ordered(record)
     parts = [
         plain.heading(f"Comparison · {printable(' '.join(record.title.split()))}"),
         plain.paragraph(headline(record)),
@@ -86,7 +87,7 @@ def text(record: Comparison) -> str:
 
 def html(record: Comparison) -> Html:
     """Render the comparison in one element that reads well without style, script and SVG."""
-    chart = Chart(record, comparison_table.ordered(record), "Speedup", log=wide(record)).png()
+    chart = Chart(record, comparison_columns.ordered(record), "Speedup", log=wide(record)).png()
     return element("div", STYLE, *_parts(record, chart), class_="dx dx-static")
 
 
@@ -97,7 +98,7 @@ def mimebundle(record: Comparison) -> dict[str, str]:
 
 def page(record: Comparison) -> str:
     """Make a page of its own that needs no network: light or dark, its columns sortable."""
-    rows = comparison_table.ordered(record)
+    rows = comparison_columns.ordered(record)
     log = wide(record)
     drawn = [Chart(record, rows, "Speedup", log=log).svg()]
     if any(each.timing for each in rows):
@@ -113,9 +114,9 @@ def page(record: Comparison) -> str:
         name: {
             "up": _names(record, name, reverse=False),
             "down": _names(record, name, reverse=True),
-            "falls": comparison_table.falls(name),
+            "falls": comparison_columns.falls(name),
         }
-        for name in comparison_table.SORTS
+        for name in comparison_columns.SORTS
     }
     # The text of a script ends at its closing tag, whatever string that stands in.
     data = Html(json.dumps(order).replace("<", "\\u003c"))
@@ -168,7 +169,7 @@ def notes(record: Comparison) -> Html:
 def _parts(
     record: Comparison, *charts: Html, click: Callable[[str], str] | None = None
 ) -> list[Html]:
-    rows = comparison_table.ordered(record)
+    rows = comparison_columns.ordered(record)
     table = comparison_table.html(record, rows, click=click)
     groups = [
         part
@@ -204,6 +205,5 @@ def _click(title: str) -> str:
 
 def _names(record: Comparison, column: str, *, reverse: bool) -> list[str]:
     return [
-        printable(each.name)
-        for each in comparison_table.ordered(record, column, reverse=reverse)
+        printable(each.name) for each in comparison_columns.ordered(record, column, reverse=reverse)
     ]

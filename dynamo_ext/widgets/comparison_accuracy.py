@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
-from dynamo_ext.widgets.comparison_table import cosine, error
-from dynamo_ext.widgets.markup import EMPTY, Html, element
+from dynamo_ext.widgets.comparison_columns import cosine, error
+from dynamo_ext.widgets.markup import EMPTY, Html, element, unbroken
 from dynamo_ext.widgets.wording import clip, printable, sentence
 
 if TYPE_CHECKING:
@@ -35,7 +35,11 @@ def html(rows: Sequence[CandidateResult]) -> Html:
         "Within: eager's tolerance for the dtype; against float64, no more than three times as "
         "far from it as eager itself. Relative to the largest element of a result."
     )
-    table = markup.table(TITLE, HEADERS, cells, numeric=_NUMERIC)
+    headers = list(HEADERS)
+    if not any(row[-1] for row in cells):
+        headers, cells = headers[:-1], [row[:-1] for row in cells]
+    kept = [[*map(unbroken, row[:6]), *row[6:]] for row in cells]
+    table = markup.table(TITLE, headers, kept, numeric=_NUMERIC)
     return element("div", table, element("p", note, class_="dx-quiet"))
 
 

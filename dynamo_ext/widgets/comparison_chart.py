@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.widgets.comparison_summary import counted, interval, ratio, verdict
 from dynamo_ext.widgets.markup import EMPTY, Html, element
-from dynamo_ext.widgets.wording import clip, printable, seconds
+from dynamo_ext.widgets.wording import clip, count, printable, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ _THEME = {
     _TEXT: "var(--jp-ui-font-color1, currentColor)",
     _QUIET: "var(--jp-ui-font-color2, currentColor)",
 }
-_WIDTH, _ROW, _FRAME = 7.6, 0.34, 0.75
+_WIDTH, _ROW, _FRAME = 6.6, 0.34, 0.75
 _NAME = 28
 _BINS = 60
 _SAME = 1.02
@@ -133,7 +133,7 @@ class Chart:
             axes.set_xscale("log")
         _DRAWN[self.kind](axes, self, text, quiet)
         axes.set_xlabel(_HEADS[self.kind], color=quiet, parse_math=False)
-        if not self.log and self.kind != "Speedup":
+        if not self.log and self.kind == "Time":
             axes.set_xlim(left=0)
         return figure
 
@@ -159,7 +159,10 @@ def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
         axes.plot([each.speedup.low, each.speedup.high], [row, row], color=colour, linewidth=2.5)
         axes.plot([each.speedup.ratio], [row], marker=marker, color=colour, markersize=7)
         words = f"{ratio(each.speedup.ratio)} {verdict(chart.record, each)[2:]}"
-        _label(axes, max(each.speedup.high, 1.0), row, words, text)
+        if chart.record.verdict(each) == "slower":
+            _label(axes, each.speedup.low, row, words, text, left=True)
+        else:
+            _label(axes, max(each.speedup.high, 1.0), row, words, text)
     low = min(1.0, *(e.speedup.low for e in chart.rows if e.speedup))
     high = max(1.0, *(e.speedup.high for e in chart.rows if e.speedup))
     _limits(axes, low, high, log=chart.log)
@@ -197,9 +200,12 @@ def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         middle = float(np.median(values))
         axes.plot([middle, middle], [row + 0.4, row - 0.45], color=text, linewidth=1.4)
         beyond = int((values > high).sum())
-        words = seconds(middle) + (f", {beyond} slower rounds beyond" if beyond else "")
-        _label(axes, middle, row - 0.3, words, text)
+        words = seconds(middle) + (f", {count(beyond, 'slower round')} beyond" if beyond else "")
+        far = middle > (low * high) ** 0.5 if chart.log else middle > high / 2
+        _label(axes, middle, row - 0.3, words, text, left=far)
     axes.set_xlim(low * 0.95 if chart.log else 0, high)
+    if chart.log:
+        _log_ticks(axes, high / low)
     axes.xaxis.set_major_formatter(lambda value, _position: _tick(value))
 
 
@@ -223,26 +229,42 @@ def _tick(value: float) -> str:
     return f"{value / 1e-6:.3g} µs" if value else "0"
 
 
-def _label(axes: Axes, x: float, y: float, words: str, colour: str) -> None:
+def _label(  # noqa: PLR0913 - a place, and what is written there
+    axes: Axes, x: float, y: float, words: str, colour: str, *, left: bool = False
+) -> None:
+    """Write words beside a marker, on the side away from the baseline."""
     axes.annotate(
-        words, (x, y), xytext=(8, 0), textcoords="offset points", va="center", color=colour,
-        fontsize=9, annotation_clip=False, parse_math=False,
-    )  # fmt: skip
+        words,
+        (x, y),
+        xytext=(-8 if left else 8, 0),
+        textcoords="offset points",
+        va="center",
+        ha="right" if left else "left",
+        color=colour,
+        fontsize=9,
+        annotation_clip=False,
+        parse_math=False,
+    )
 
 
 def _limits(axes: Axes, low: float, high: float, *, log: bool) -> None:
-    """Leave room on the right for the words beside a marker."""
-    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
-
+    """Leave room for the words beside a marker."""
     if log:
         reach = max(high / low, 1.2)
-        axes.set_xlim(low / reach**0.06, high * reach**0.35)
-        wide = reach > _WIDE
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if wide else (1, 1.5, 2, 3, 5, 7)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlim(low / reach ** (0.35 if low < 1 else 0.06), high * reach**0.35)
+        _log_ticks(axes, reach)
     else:
-        axes.set_xlim(min(low * 0.9, 0.5) if low < high else 0, high + 0.3 * (high - min(low, 0.5)))
+        reach = max(high - low, 0.05 * high)
+        axes.set_xlim(max(low - 0.35 * reach, 0), high + 0.35 * reach)
+
+
+def _log_ticks(axes: Axes, reach: float) -> None:
+    """Mark more than powers of ten: most comparisons span less than one."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    subs = (1, 2, 5) if reach > _WIDE else (1, 1.5, 2, 3, 5, 7)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _dress(axes: Axes, names: list[str], text: str, quiet: str) -> None:
@@ -273,7 +295,9 @@ def _drawing() -> Iterator[None]:
 def _themed(source: str, alt: str) -> Html:
     """An SVG for the middle of a page: its ids its own, its colours the theme's."""
     source = source[source.index("<svg") :]
-    source = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", source, flags=re.S)
+    source = re.sub(
+        r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", source, flags=re.DOTALL
+    )
     prefix = "dx" + hashlib.sha256((source + alt).encode()).hexdigest()[:10]
     source = re.sub(r'\bid="', f'id="{prefix}-', source)
     source = re.sub(r'href="#', f'href="#{prefix}-', source)
@@ -284,4 +308,5 @@ def _themed(source: str, alt: str) -> Html:
     opening, _, rest = source.partition(">")
     opening = re.sub(r'(width|height)="[^"]*"', "", opening)
     frame = element("svg", role="img", aria_label=alt, class_="dx-chart").removesuffix("></svg>")
-    return Html(element("div", Html(frame + opening.removeprefix("<svg") + ">" + rest)))
+    drawn = Html(frame + opening.removeprefix("<svg") + ">" + rest)
+    return element("div", drawn, class_="dx-wide", tabindex="0", role="group", aria_label="Chart")

@@ -37,9 +37,7 @@ def html(record: Comparison) -> Html:
     if not record.graphs:
         return EMPTY
     folds = [
-        markup.details(
-            markup.join([element("b", each.graph), f": {_fastest(each)}"]), graph(each)
-        )
+        markup.details(markup.join([element("b", each.graph), f": {_fastest(each)}"]), graph(each))
         for each in record.graphs
     ]
     return element("div", matrix(record), mix(record), *folds)
@@ -122,7 +120,7 @@ def mix_words(record: Comparison) -> str:
         elif made.speedup.low > best.speedup.high:
             said += f" It beats {printable(best.name)} alone ({ratio(best.speedup.ratio)})."
         else:
-            said += f" {printable(best.name)} alone does as well ({ratio(best.speedup.ratio)})."
+            said += f" {printable(best.name)} alone may do as well ({ratio(best.speedup.ratio)})."
     return said
 
 

@@ -156,8 +156,8 @@ def _came_to(record: Comparison, each: CandidateResult) -> str:
         return f"{said} ({ratio(each.speedup.ratio)})"
     if each.outcome == "unavailable":
         return "is not available"
-    said = {"eager": "ran eagerly", "wrong": "gave wrong results", "failed": "failed"}
-    return said.get(word, "was not measured")
+    outcomes = {"eager": "ran eagerly", "wrong": "gave wrong results", "failed": "failed"}
+    return outcomes.get(word, "was not measured")
 
 
 def _others(record: Comparison) -> str:
@@ -175,8 +175,7 @@ def _others(record: Comparison) -> str:
         and each.speedup.high >= best.speedup.low
     ]
     if rivals:
-        does = "does" if len(rivals) == 1 else "do"
-        said.append(f"{listing(rivals[:_NAMED])} {does} as well: the intervals overlap.")
+        said.append(f"{listing(rivals[:_NAMED])} may be as fast: the intervals overlap.")
     left = [
         f"{printable(each.name)} {_came_to(record, each)}"
         for each in record.candidates

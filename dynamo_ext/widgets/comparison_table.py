@@ -1,253 +1,25 @@
-"""The candidates as a table: what each column says, in which order, as html and as text."""
+"""The candidates as a table: as html, each row with its verdict and reason, and as text."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
-from dynamo_ext.widgets.comparison_summary import (
-    counted,
-    grade,
-    interval,
-    probability,
-    ratio,
-    verdict,
-)
+from dynamo_ext.widgets.comparison_columns import BY_TITLE, GROUPS, LEAD, NONE, Column, ordered
+from dynamo_ext.widgets.comparison_summary import grade, verdict
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose
-from dynamo_ext.widgets.wording import clip, is_command, printable, seconds, sentence
+from dynamo_ext.widgets.wording import clip, is_command, printable, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dynamo_ext.comparison import Accuracy, CandidateResult, Comparison
+    from dynamo_ext.comparison import CandidateResult, Comparison
 
 _BRIEF = 200
 _LONGEST = 20_000
-_NO = "–"
-_KIB = 1024
-_CLOSE = 1e-4
-_ORDER = ("baseline", "faster", "same", "slower", "none", "eager", "wrong", "failed")
-
-Value = float | str | None
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column: its words, what it sorts by, and what it explains of itself."""
-
-    title: str
-    cell: Callable[[Comparison, CandidateResult], str]
-    value: Callable[[Comparison, CandidateResult], Value]
-    about: str
-    falling: bool = False
-
-
-def size(value: float | None) -> str:
-    """Write bytes with the unit that suits them (``4.0 KiB``)."""
-    if value is None:
-        return _NO
-    for unit in ("B", "KiB", "MiB"):
-        if abs(value) < _KIB:
-            return f"{value:,.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= _KIB
-    return f"{value:.1f} GiB"
-
-
-def cosine(value: float) -> str:
-    """Write a similarity so that its distance from 1 can be read (``1 − 2.3e-09``)."""
-    if math.isnan(value):
-        return _NO
-    if value >= 1:
-        return "1"
-    return f"1 − {1 - value:.1e}" if 1 - value < _CLOSE else f"{value:.6f}"
-
-
-def error(value: float) -> str:
-    """Write an error with two digits."""
-    return _NO if math.isnan(value) else "0" if not value else f"{value:.1e}"
-
-
-def _speedup(record: Comparison, each: CandidateResult) -> str:
-    if counted(record, each) and each.speedup:
-        return f"{ratio(each.speedup.ratio)} ({interval(each.speedup)})"
-    words = {"baseline": "1×, by definition", "eager": "ran eagerly", "wrong": "does not count"}
-    return words.get(record.verdict(each), _NO)
-
-
-def _speedup_value(record: Comparison, each: CandidateResult) -> Value:
-    if each.name == record.baseline:
-        return 1.0
-    return each.speedup.ratio if counted(record, each) and each.speedup else None
-
-
-def _pays(record: Comparison, each: CandidateResult) -> str:
-    calls = record.break_even(each)
-    if calls is not None:
-        return f"{calls:,.0f} calls" if calls != 1 else "1 call"
-    return "never" if record.verdict(each) in {"same", "slower"} else _NO
-
-
-def _first(each: CandidateResult) -> Accuracy | None:
-    return each.accuracy[0] if each.accuracy else None
-
-
-def _of_error(
-    write: Callable[[float], str], name: str
-) -> Callable[[Comparison, CandidateResult], str]:
-    def cell(_record: Comparison, each: CandidateResult) -> str:
-        found = _first(each)
-        return write(getattr(found, name)) if found else _NO
-
-    return cell
-
-
-def _error_value(name: str) -> Callable[[Comparison, CandidateResult], Value]:
-    def value(_record: Comparison, each: CandidateResult) -> Value:
-        found = _first(each)
-        number = float(getattr(found, name)) if found else math.nan
-        return None if math.isnan(number) else number
-
-    return value
-
-
-def _quartiles(_record: Comparison, each: CandidateResult) -> str:
-    if each.timing is None:
-        return _NO
-    low, high = (seconds(value) for value in each.timing.quartiles)
-    same_unit = low.split()[-1] == high.split()[-1] and low.count(" ") == 1
-    return f"{low.split()[0]}–{high}" if same_unit else f"{low} – {high}"
-
-
-def _spread(_record: Comparison, each: CandidateResult) -> Value:
-    return each.timing.quartiles[1] - each.timing.quartiles[0] if each.timing else None
-
-
-def _ran(each: CandidateResult) -> bool:
-    return bool(each.backend) and each.first_call_seconds > 0
-
-
-def _number(name: str) -> Callable[[Comparison, CandidateResult], str]:
-    def cell(_record: Comparison, each: CandidateResult) -> str:
-        return f"{getattr(each, name):,}" if _ran(each) else _NO
-
-    return cell
-
-
-def _number_value(name: str) -> Callable[[Comparison, CandidateResult], Value]:
-    return lambda _record, each: float(getattr(each, name)) if _ran(each) else None
-
-
-def _share(_record: Comparison, each: CandidateResult) -> Value:
-    return each.in_engine / each.operations if each.operations else None
-
-
-COLUMNS = (
-    Column("Candidate", lambda _r, c: c.name, lambda _r, c: c.name.lower(), "The backend"),
-    Column(
-        "Verdict",
-        verdict,
-        lambda r, c: float(_ORDER.index(r.verdict(c))),
-        "SAME: under 2 % apart, or not significant",
-    ),
-    Column("Speedup", _speedup, _speedup_value, "Against the baseline, with its interval", True),  # noqa: FBT003
-    Column(
-        "Median",
-        lambda _r, c: seconds(c.timing.median) if c.timing else _NO,
-        lambda _r, c: c.timing.median if c.timing else None,
-        "Of one call",
-    ),
-    Column("Quartiles", _quartiles, _spread, "The middle half of the rounds"),
-    Column(
-        "First call",
-        lambda _r, c: seconds(c.first_call_seconds) if c.first_call_seconds else _NO,
-        lambda _r, c: c.first_call_seconds or None,
-        "Compiling included",
-    ),
-    Column("Pays off after", _pays, lambda r, c: r.break_even(c), "Calls that earn the compiling"),
-    Column(
-        "Peak memory",
-        lambda _r, c: size(c.peak_bytes),
-        lambda _r, c: None if c.peak_bytes is None else float(c.peak_bytes),
-        "Of one call, above what was there before it",
-    ),
-    Column(
-        "In engine",
-        lambda _r, c: f"{c.in_engine:,} of {c.operations:,}" if c.operations else _NO,
-        _share,
-        "Operations that the engine ran",
-        True,  # noqa: FBT003
-    ),
-    Column("Max error", _of_error(error, "max_abs"), _error_value("max_abs"), "Largest absolute"),
-    Column(
-        "p",
-        lambda r, c: probability(c.speedup.p_value) if counted(r, c) and c.speedup else _NO,
-        lambda r, c: c.speedup.p_value if counted(r, c) and c.speedup else None,
-        "Wilcoxon's signed-rank test",
-    ),
-    Column(
-        "Compile",
-        lambda _r, c: seconds(c.compile_seconds) if c.compile_seconds else _NO,
-        lambda _r, c: c.compile_seconds or None,
-        "Of the first call, what compiling took",
-    ),
-    Column("Graphs", _number("graphs"), _number_value("graphs"), "Captured"),
-    Column("Breaks", _number("breaks"), _number_value("breaks"), "Where capture ended early"),
-    Column("Fallbacks", _number("fallbacks"), _number_value("fallbacks"), "Stages given to eager"),
-    Column(
-        "Max rel. error", _of_error(error, "max_rel"), _error_value("max_rel"), "Of the largest"
-    ),
-    Column("Cosine", _of_error(cosine, "cosine"), _error_value("cosine"), "Similarity", True),  # noqa: FBT003
-)
-_BY_TITLE = {column.title: column for column in COLUMNS}
-
-_LEAD = ("Candidate", "Verdict")
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Overview": (
-        *_LEAD, "Speedup", "Median", "Quartiles", "First call", "Pays off after", "Peak memory",
-        "In engine", "Max error",
-    ),
-    "Speed": (
-        *_LEAD, "Speedup", "p", "Median", "Quartiles", "First call", "Compile", "Pays off after",
-    ),
-    "Coverage and memory": (
-        *_LEAD, "In engine", "Graphs", "Breaks", "Fallbacks", "Peak memory",
-    ),
-    "Errors": (*_LEAD, "Max error", "Max rel. error", "Cosine"),
-    "All": tuple(column.title for column in COLUMNS),
-}  # fmt: skip
-SORTS = tuple(column.title for column in COLUMNS)
-
-
-def ordered(
-    record: Comparison,
-    by: str = "",
-    *,
-    reverse: bool = False,
-    find: str = "",
-) -> list[CandidateResult]:
-    """The candidates that match ``find``, sorted by a column; those without a value come last.
-
-    Without a column: the baseline, then the fastest first, then what does not count.
-    """
-    words = find.lower().split()
-    kept = [each for each in record.candidates if all(w in _words(record, each) for w in words)]
-    if not by:
-        return sorted(kept, key=lambda each: _rank(record, each))
-    column = _BY_TITLE[by]
-    keyed = [(column.value(record, each), each) for each in kept]
-    there = [(value, each) for value, each in keyed if value is not None]
-    there.sort(key=lambda pair: pair[0], reverse=reverse)  # type: ignore[arg-type,return-value]
-    return [each for _, each in there] + [each for value, each in keyed if value is None]
-
-
-def falls(title: str) -> bool:
-    """Whether a column's best value is its largest, so that sorting starts there."""
-    return _BY_TITLE[title].falling
-
-
-def html(
+def html(  # noqa: PLR0913 - how a table is shown, by keyword
     record: Comparison,
     rows: Sequence[CandidateResult],
     group: str = "Overview",
@@ -272,7 +44,7 @@ def html(
     reasons
         Whether a row that does not count says why.
     """
-    columns = [_BY_TITLE[title] for title in GROUPS[group]]
+    columns = [BY_TITLE[title] for title in GROUPS[group]]
     head = element("tr", *(_header(each, by, click, reverse=reverse) for each in columns))
     body = [part for each in rows for part in _row(record, each, columns, reasons=reasons)]
     grid = element(
@@ -295,7 +67,7 @@ def text(record: Comparison) -> str:
         "Peak memory": "Peak", "Max error": "Error",
     }  # fmt: skip
     rows = ordered(record)
-    columns = [_BY_TITLE[title] for title in titles]
+    columns = [BY_TITLE[title] for title in titles]
     cells = [[_brief(column.cell(record, each)) for column in columns] for each in rows]
     parts = [plain.table(list(titles.values()), cells, numeric=set(range(3, len(titles))))]
     why = [
@@ -307,7 +79,12 @@ def text(record: Comparison) -> str:
 
 
 def _brief(cell: str) -> str:
-    short = {"○ ran eagerly": "○ eager", "1×, by definition": "1×", "does not count": _NO}
+    short = {
+        "○ ran eagerly": "○ eager",
+        "✗ unavailable": "✗ missing",
+        "– not measured": "– none",
+        "does not count": NONE,
+    }
     return short.get(cell, cell).removesuffix(" calls").replace(" of ", "/")
 
 
@@ -317,19 +94,8 @@ def _why(each: CandidateResult) -> str:
     return f"{said} {remedy}".strip()
 
 
-def _rank(record: Comparison, each: CandidateResult) -> tuple[int, float]:
-    word = record.verdict(each)
-    place = {"baseline": 0, "faster": 1, "same": 1, "slower": 1}.get(word, _ORDER.index(word))
-    return place, -each.speedup.ratio if each.speedup else 0.0
-
-
-def _words(record: Comparison, each: CandidateResult) -> str:
-    options = " ".join(f"{key}={value}" for key, value in each.options)
-    return f"{each.name} {each.backend} {options} {verdict(record, each)}".lower()
-
-
 def _header(column: Column, by: str, click: Callable[[str], str] | None, *, reverse: bool) -> Html:
-    style = "text-align:left" if column.title in _LEAD else "text-align:right"
+    style = "text-align:left" if column.title in LEAD else "text-align:right"
     sort = None
     label: object = column.title
     if column.title == by:
@@ -361,14 +127,22 @@ def _row(
         "span", verdict(record, each), class_=f"dx-word dx-{tint}" if tint else "dx-word"
     )
     start = [lead, element("td", word, style=left)]
-    rest = columns[len(_LEAD) :]
+    rest = columns[len(LEAD) :]
     if why and each.timing is None:
         cell = element("td", why, colspan=len(rest), style=left, class_="dx-why")
         return [element("tr", *start, cell)]
     right = "text-align:right;vertical-align:top;white-space:nowrap"
-    cells = [element("td", column.cell(record, each), style=right) for column in rest]
-    best = "dx-best" if each is record.best else None
-    rows = [element("tr", *start, *cells, class_=best)]
+    won = "dx-won" if each is record.best else None
+    cells = [
+        element(
+            "td",
+            column.cell(record, each),
+            style=right,
+            class_=won if column.title == "Speedup" else None,
+        )
+        for column in rest
+    ]
+    rows = [element("tr", *start, *cells)]
     if why:
         cell = element("td", why, colspan=len(columns) - 1, style=left, class_="dx-why")
         rows.append(element("tr", element("td", EMPTY), cell, class_="dx-because"))

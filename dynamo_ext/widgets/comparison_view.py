@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.widgets import (
     comparison,
     comparison_accuracy,
+    comparison_columns,
     comparison_graphs,
     comparison_table,
     live,
@@ -107,7 +108,7 @@ class ComparisonView:
         )
         self.sort = widgets.Dropdown(
             description="Sort by",
-            options=[_BEST_FIRST, *comparison_table.SORTS],
+            options=[_BEST_FIRST, *comparison_columns.SORTS],
             style=close,
             layout=widgets.Layout(width="200px"),
         )
@@ -121,7 +122,7 @@ class ComparisonView:
         self.order.add_class("dx-order")
         self.columns = widgets.Dropdown(
             description="Columns",
-            options=list(comparison_table.GROUPS),
+            options=list(comparison_columns.GROUPS),
             style=close,
             layout=widgets.Layout(width="230px"),
         )
@@ -144,7 +145,7 @@ class ComparisonView:
         self.choice = self.button = self.said = None
         usable = [
             each.name
-            for each in comparison_table.ordered(record)
+            for each in comparison_columns.ordered(record)
             if counted(record, each) or each.name == record.baseline
         ]
         if self._use is None or not usable:
@@ -175,15 +176,15 @@ class ComparisonView:
                 words = prose(sentence(printable(self._use(name))))
                 shown = markup.join(["✓ ", words])
             except Exception as error:  # noqa: BLE001 - a callback's traceback would be lost
-                words = sentence(f"{type(error).__name__}: {printable(str(error))}")
-                shown = markup.join([f"✗ {printable(name)} was not set. ", words])
+                why = sentence(f"{type(error).__name__}: {printable(str(error))}")
+                shown = markup.join([f"✗ {printable(name)} was not set. ", why])
             self.said.value = framed(element("span", shown, role="status"))
 
     def _resort(self, change: dict[str, Any]) -> None:
         """A column starts with its best value on top."""
         with live.lock:
             self.order.disabled = change["new"] == _BEST_FIRST
-            best = change["new"] != _BEST_FIRST and comparison_table.falls(change["new"])
+            best = change["new"] != _BEST_FIRST and comparison_columns.falls(change["new"])
             if self.order.value == best:
                 self._change()
             self.order.value = best
@@ -211,7 +212,9 @@ class ComparisonView:
     def _body(self, name: str) -> Html:
         record = self._record
         by = "" if self.sort.value == _BEST_FIRST else self.sort.value
-        rows = comparison_table.ordered(record, by, reverse=self.order.value, find=self.find.value)
+        rows = comparison_columns.ordered(
+            record, by, reverse=self.order.value, find=self.find.value
+        )
         if not rows:
             return element("p", "No candidate matches the filter.", class_="dx-quiet")
         if name == "Accuracy":

@@ -125,10 +125,11 @@ _COMPARE = """
 .dx .dx-compare th:first-child, .dx .dx-compare td:first-child { position: sticky; left: 0;
   background: var(--jp-layout-color0, Canvas); z-index: 1; }
 .dx .dx-wide .dx-compare tbody th { font-size: 12.5px; color: var(--dx-text);
-  white-space: normal; min-width: 76px; max-width: 180px; overflow-wrap: anywhere; }
-.dx .dx-compare tr.dx-best td:nth-child(3), .dx .dx-compare td.dx-won { font-weight: 600; }
+  white-space: normal; min-width: 60px; max-width: 180px; overflow-wrap: break-word; }
+.dx .dx-compare td.dx-won { font-weight: 600; }
+.dx .dx-wide .dx-compare tbody tr:last-child th { border-bottom: 0; }
 .dx .dx-compare .dx-word { white-space: nowrap; padding: 1px 7px; border-radius: 8px; }
-.dx .dx-wide .dx-compare td.dx-why { max-width: 76ch; }
+.dx .dx-wide .dx-compare td.dx-why { max-width: 62ch; }
 .dx .dx-compare tr:has(+ .dx-because) > * { border-bottom: 0; }
 .dx .dx-compare tr.dx-because td { padding-top: 0; }
 .dx .dx-compare tr.dx-sum > * { border-top: 2px solid var(--dx-line); font-weight: 600; }
@@ -136,7 +137,8 @@ _COMPARE = """
   cursor: pointer; text-decoration: underline dotted; text-underline-offset: 3px; }
 .dx .dx-wide:focus-visible, .dx button.dx-sort-by:focus-visible { outline: 2px solid #4285f4;
   outline-offset: 1px; }
-.dx svg.dx-chart { display: block; width: 100%; max-width: 760px; height: auto; margin: 4px 0 8px; }
+.dx svg.dx-chart { display: block; width: 100%; min-width: 420px; max-width: 720px;
+  height: auto; margin: 4px 0 8px; }
 .dx img { max-width: 100%; height: auto; }
 """
 
@@ -147,6 +149,8 @@ _LIVE = """
 .dx-live .widget-html, .dx-live .widget-vbox { min-width: 0; max-width: 100%; }
 .dx-live .jupyter-widget-tab-contents, .dx-live .widget-tab-contents { padding: 10px 12px; }
 .dx-live .jp-RenderedHTMLCommon { padding: 0; }
+.dx-live .dx .dx-compare th:first-child, .dx-live .dx .dx-compare td:first-child {
+  background: var(--jp-layout-color1, Canvas); }
 """
 
 _PARTS = (_ONE_OF_TWO, _BASE, _SUMMARY, _CODE, _DRAWING, _tints(), _COMPARE, _LIVE)

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from dynamo_ext.comparison import Comparison
 from dynamo_ext.records import (
     Bytecode,
     CodeBlock,
@@ -21,6 +22,8 @@ from dynamo_ext.records import (
     Report,
     SourceLine,
 )
+from tests.widgets.comparisons import COMPARISONS
+from tests.widgets.comparisons import rude as rude_comparison
 
 CELL = """\
 x = torch.randn(8, 16)
@@ -296,3 +299,15 @@ def rude() -> str:
 @pytest.fixture
 def graph_of():
     return wide_graph
+
+
+@pytest.fixture
+def compared() -> dict[str, Comparison]:
+    """Every kind of comparison by name."""
+    return COMPARISONS | {"rude": rude_comparison(RUDE)}
+
+
+@pytest.fixture(params=[*COMPARISONS, "rude"])
+def a_comparison(request, compared) -> Comparison:
+    """Each kind of comparison in turn."""
+    return compared[request.param]

@@ -1,0 +1,151 @@
+"""Comparisons made by hand: every verdict, every kind of end."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dynamo_ext.comparison import (
+    Accuracy,
+    CandidateResult,
+    Comparison,
+    GraphComparison,
+    GraphTime,
+    Mix,
+    Speedup,
+    Timing,
+)
+
+ROUNDS = 40
+LONG = "RuntimeError: the converter met an operator that it does not know, aten::foo, " * 6
+OFF = "y: 12 of 4,096 elements differ."
+CLOSE = Accuracy("eager", 1 - 3e-12, 2.1e-7, 4e-7, within=True, outputs=1, dtype="float32")
+FAR = Accuracy("eager", 0.9871, 0.31, 0.12, within=False, outputs=1, detail=OFF)
+
+
+def timing(median: float) -> Timing:
+    spread = [1 + (index - ROUNDS // 2) / 1000 for index in range(ROUNDS)]
+    return Timing(tuple(median * each for each in spread))
+
+
+def speedup(ratio: float, p_value: float = 1e-9) -> Speedup:
+    return Speedup(ratio, ratio * 0.97, ratio * 1.03, p_value, ROUNDS)
+
+
+def row(name: str, median: float, ratio: float, **changes: object) -> CandidateResult:
+    made = CandidateResult(
+        name,
+        name,
+        "measured",
+        timing=timing(median),
+        speedup=speedup(ratio),
+        first_call_seconds=4.1,
+        compile_seconds=3.9,
+        peak_bytes=1_300_000,
+        operations=41,
+        in_engine=38,
+        graphs=2,
+        breaks=1,
+        accuracy=(CLOSE, dataclasses.replace(CLOSE, reference="float64")),
+    )
+    return dataclasses.replace(made, **changes)
+
+
+EAGER = CandidateResult("eager", "", "measured", timing=timing(4.2e-3), first_call_seconds=0.02)
+FASTER = (
+    row("inductor", 2.3e-3, 1.82, options=(("mode", "max-autotune"),)),
+    row("openvino", 2.25e-3, 1.87, in_engine=41),
+)
+SAME_AND_SLOWER = (
+    row("onnxrt", 4.19e-3, 1.003, speedup=speedup(1.003, 0.6)),
+    row("ts", 12e-3, 0.35),
+)
+NOT_COUNTED = (
+    row("tvm", 1.1e-3, 3.8, outcome="wrong", reason=OFF, remedy="Look.", accuracy=(FAR,)),
+    row("lazy", 4.3e-3, 0.98, outcome="eager", reason="aten.foo: it fell back", in_engine=0),
+)
+GONE = (
+    CandidateResult(
+        "tensorrt",
+        "tensorrt",
+        "unavailable",
+        "torch_tensorrt is not installed.",
+        "pip install torch-tensorrt",
+    ),
+    CandidateResult("xla", "xla", "failed", LONG, "Use a smaller batch."),
+    CandidateResult("nvfuser", "nvfuser", "unmeasured", "Stopped before its turn."),
+)
+SOURCE = "def forward(self, x): ..."
+GRAPHS = (
+    GraphComparison(
+        "g0",
+        10,
+        2,
+        (
+            GraphTime("eager", "measured", timing(100e-6)),
+            GraphTime("openvino", "measured", timing(50e-6), speedup(2.0)),
+            GraphTime("tvm", "wrong", reason=OFF),
+        ),
+        "openvino",
+        SOURCE,
+    ),
+    GraphComparison(
+        "g1",
+        2,
+        1,
+        (
+            GraphTime("eager", "measured", timing(2e-6)),
+            GraphTime("openvino", "eager", timing(5e-6), speedup(0.4)),
+            GraphTime("tvm", "failed", reason="no"),
+        ),
+        "eager",
+        SOURCE,
+    ),
+)
+FULL = Comparison(
+    "Cell In[7]",
+    "eager",
+    (EAGER, *FASTER, *SAME_AND_SLOWER, *NOT_COUNTED, *GONE),
+    graphs=GRAPHS,
+    mix=Mix((("g0", "openvino"), ("g1", "eager")), 1.9, speedup(1.5)),
+    rounds=ROUNDS,
+    seconds=41.2,
+    budget=30,
+    device="cpu",
+    threads=2,
+    versions=(("torch", "2.13.0"),),
+    notes=("The generator `loader` cannot be put back between runs.",),
+)
+EMPTY = Comparison("f", "eager", (CandidateResult("eager", "", "unmeasured"),))
+
+
+def rude(words: str) -> Comparison:
+    """Every text of a comparison in the user's own words."""
+    wrong = dataclasses.replace(FAR, reference=words, dtype=words, detail=words)
+    others = (
+        row(words, 1e-3, 4.0, options=((words, words),), worker=words),
+        row(f"{words}2", 1e-3, 4.0, outcome="wrong", reason=words, remedy=words, accuracy=(wrong,)),
+        CandidateResult(f"{words}3", words, "failed", words * 9, words),
+        row("$\\frac{x$ 模型", 2e-3, 2.0),
+    )
+    times = (GraphTime(words, "failed", reason=words), GraphTime("eager", "measured", timing(1e-6)))
+    return dataclasses.replace(
+        FULL,
+        title=words,
+        candidates=(EAGER, *others),
+        graphs=(GraphComparison(words, 1, 1, times, words, words),),
+        mix=Mix(((words, words),), 1.2),
+        notes=(words,),
+        device=words,
+        versions=((words, words),),
+    )
+
+
+COMPARISONS = {
+    "full": FULL,
+    "none": dataclasses.replace(
+        FULL, candidates=(EAGER, *SAME_AND_SLOWER, *NOT_COUNTED), graphs=(), mix=None
+    ),
+    "failed": dataclasses.replace(FULL, candidates=(EAGER, *GONE), graphs=(), mix=None),
+    "partial": dataclasses.replace(FULL, partial=True, interrupted=True, rounds=12),
+    "empty": EMPTY,
+}
