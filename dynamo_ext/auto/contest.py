@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo_ext.backends.whole import held_tensors
 from dynamo_ext.comparison import Speedup
 from dynamo_ext.measure import accuracy, clock, entrant, statistics
 from dynamo_ext.measure.precision import precision
@@ -67,7 +68,7 @@ def hold(switch: Switch, args: Sequence[Any], budget: float) -> Contest:
     """
     started = time.perf_counter()
     surroundings = Surroundings()
-    snapshot = Snapshot({"inputs": list(args)})
+    snapshot = Snapshot({"inputs": list(args), "held": held_tensors(switch.graph)})
     lanes = [_Lane(name, form) for name, form in switch.compiled.items()]
     lanes.sort(key=lambda lane: lane.name != EAGER)
     try:

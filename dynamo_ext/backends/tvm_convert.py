@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynamo_ext.backends import tvm_math
 
@@ -42,6 +42,12 @@ def converts(*names: str) -> Callable[[Converter], Converter]:
 
 class ConversionError(RuntimeError):
     """A node has a form that its converter does not know."""
+
+
+def refuse(what: str) -> NoReturn:
+    """Say that a node is not converted, and why."""
+    message = f"The converter to TVM does not take it: {what}."
+    raise ConversionError(message)
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -86,6 +92,7 @@ class Walk:
 
     def _write(self, graph: GraphModule) -> None:
         nodes = list(graph.graph.nodes)
+        outputs: Any = graph.graph.output_node().args[0]
         parameters = []
         for node in nodes:
             if node.op == "placeholder":
@@ -95,13 +102,20 @@ class Walk:
                 self._constants[node] = getattr(graph, str(node.target))
         with self.builder.function("main", parameters):
             with self.builder.dataflow():
-                for node in nodes:
-                    if node.op == "call_function":
-                        self._call(node)
-                results = self._owned(graph.graph.output_node().args[0])
-                results += [self._fault(*check) for check in self._checks]
+                failure: Exception | None = None
+                results: list[Any] = []
+                try:
+                    for node in nodes:
+                        if node.op == "call_function":
+                            self._call(node)
+                    results = [*self._owned(outputs), *self._noted()]
+                except Exception as error:  # noqa: BLE001 - raised once the builder is at rest
+                    failure = error
                 made = self.builder.emit_output(self._relax.Tuple(results))
             self.builder.emit_func_output(made)
+        if failure is not None:
+            # A builder that is left in the middle of a function says so on the screen.
+            raise failure
 
     def _parameter(self, node: Node) -> Any:
         facts = node.meta["val"]
@@ -110,10 +124,9 @@ class Walk:
 
     def _call(self, node: Node) -> None:
         if node.target is operator.getitem:
-            source, position = node.args
-            several = self._constants.get(source) or self._values[source]  # type: ignore[arg-type]
-            target = self._constants if source in self._constants else self._values
-            target[node] = several[position]  # type: ignore[index]
+            source: Any = node.args[0]
+            found = self._constants if source in self._constants else self._values
+            found[node] = found[source][node.args[1]]
             return
         if all(source in self._constants for source in node.all_input_nodes):
             self._constants[node] = self._computed(node)
@@ -149,9 +162,9 @@ class Walk:
             owned.append(value)
         return owned
 
-    def _fault(self, check: Any, message: str) -> Any:
-        self.faults.append(message)
-        return check
+    def _noted(self) -> list[Any]:
+        self.faults += [message for _, message in self._checks]
+        return [fault for fault, _ in self._checks]
 
     # What converters use.
 
@@ -303,8 +316,11 @@ def load(tensor: Any, index: Sequence[Any]) -> Any:
 def all_converters() -> Mapping[str, Converter]:
     """Every converter; imports the files that hold them."""
     from dynamo_ext.backends import (  # noqa: F401 - they register
+        tvm_functions,
         tvm_indexing,
+        tvm_logic,
         tvm_matmul,
+        tvm_norms,
         tvm_pointwise,
         tvm_reductions,
         tvm_views,

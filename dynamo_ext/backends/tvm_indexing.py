@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import tvm_math
 from dynamo_ext.backends.tvm_convert import (
-    ConversionError,
     Walk,
     converts,
     dtype_name,
     facts,
     load,
     positive,
+    refuse,
     shape_of,
 )
-from dynamo_ext.backends.tvm_reductions import _merged, reduced
+from dynamo_ext.backends.tvm_reductions import merged, reduced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,12 +33,12 @@ def _guard(walk: Walk, argument: Any, size: int, *, negative: bool = True) -> No
     constant = walk.constant(argument)
     if constant is not None:
         if constant.numel() and (constant.min() < low or constant.max() >= size):
-            raise ConversionError("A constant index out of range")
+            refuse("A constant index out of range")
         return
     from tvm import tirx
 
     value = walk.value(argument)
-    sizes, gone = _merged(shape_of(value), range(len(shape_of(value))))
+    sizes, gone = merged(shape_of(value), range(len(shape_of(value))))
 
     def function(x: Any) -> Any:
         def wrong(index: Sequence[Any]) -> Any:
@@ -70,7 +69,7 @@ def _whole(argument: Any) -> None:
         "bool",
         "uint8",
     ):
-        raise ConversionError("A mask in the place of indices")
+        refuse("A mask in the place of indices")
 
 
 @converts("embedding.default")
@@ -91,7 +90,7 @@ def _index_select(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     _whole(a["index"])
     shape = facts(a["self"]).shape
     if not len(shape) or facts(a["index"]).dim() != 1:
-        raise ConversionError("An index of no dimensions")
+        refuse("An index of no dimensions")
     dim = positive(a["dim"], len(shape))
     size = int(shape[dim])
     _guard(walk, a["index"], size, negative=False)
@@ -107,7 +106,7 @@ def _index_select(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
 def _gather(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     shape = facts(a["self"]).shape
     if not len(shape) or facts(a["index"]).dim() != len(shape):
-        raise ConversionError("An index of no dimensions")
+        refuse("An index of no dimensions")
     dim = positive(a["dim"], len(shape))
     size = int(shape[dim])
     _guard(walk, a["index"], size, negative=False)
@@ -145,6 +144,3 @@ def _index(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
 
     sources = [a["self"], *[given[d] for d in places]]
     return walk.compute(facts(node).shape, kind, element, sources, "index")
-
-
-__all__ = ["tvm_math"]

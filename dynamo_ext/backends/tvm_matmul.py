@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import tvm_math
 from dynamo_ext.backends.tvm_convert import (
-    ConversionError,
     Walk,
     converts,
     dtype_name,
     facts,
+    load,
+    refuse,
     shape_of,
 )
-from dynamo_ext.backends.tvm_pointwise import pointwise
 from dynamo_ext.backends.tvm_reductions import reduced
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def product(walk: Walk, left: Any, right: Any, columns: int) -> Any:
 
 def _multiply(walk: Walk, left: Any, right: Any) -> Any:
     if facts(left).dtype != facts(right).dtype or not facts(left).is_floating_point():
-        raise ConversionError("A product of whole numbers")
+        refuse("A product of whole numbers")
     rows, columns = int(facts(left).shape[-2]), int(facts(right).shape[-1])
     constant = walk.constant(right)
     value = None if constant is not None and constant.dim() == 2 else walk.value(right)  # noqa: PLR2004
@@ -150,15 +150,13 @@ def _addmm(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     beta, alpha = (tvm_math.const(a[k], kind) if a[k] != 1 else None for k in ("beta", "alpha"))
 
     def formula(x: Any, y: Any, index: Any) -> Any:
-        from dynamo_ext.backends.tvm_convert import load
-
         summand, total = load(y, index), x(*index)
         if alpha is not None:
             total = total * alpha
         return total + (summand if beta is None else summand * beta)
 
     if a["beta"] == 0:
-        raise ConversionError("A summand that does not count")
+        refuse("A summand that does not count")
     return walk.compute(facts(node).shape, kind, formula, [made, walk.value(a["self"])], "bias")
 
 
@@ -180,11 +178,11 @@ def _attention(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     from tvm import te, tirx
 
     if {user.args[1] for user in node.users} - {0} or a["dropout_p"]:
-        raise ConversionError("More than attention's result")
+        refuse("More than attention's result")
     batch, heads, rows, depth = (int(s) for s in facts(a["query"]).shape)
     keys, width = int(facts(a["key"]).shape[2]), int(facts(a["value"]).shape[3])
     if int(facts(a["key"]).shape[1]) != heads:
-        raise ConversionError("Keys that are shared by heads")
+        refuse("Keys that are shared by heads")
     kind = dtype_name(facts(node).dtype)
     scale = 1 / math.sqrt(depth) if a["scale"] is None else a["scale"]
     flat = batch * heads
@@ -235,6 +233,3 @@ def _attention(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     shares = walk.emit(weights, [scores], "softmax")
     made = product(walk, shares, panels(walk, None, value, rows), width)
     return [walk.reshape(made, (batch, heads, rows, width))]
-
-
-__all__ = ["pointwise", "product", "tile_rows"]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dynamo_ext.backends import tvm_database, tvm_schedule, tvm_target
 
@@ -36,7 +36,7 @@ class Worker:
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[str] = queue.Queue()
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -77,7 +77,7 @@ class Worker:
         answer = self._answer(CALL_SECONDS)
         if "error" in answer:
             raise MeasureError(answer["error"])
-        return statistics.median(answer["seconds"])
+        return float(statistics.median(answer["seconds"]))
 
     def _answer(self, patience: float) -> dict[str, Any]:
         try:

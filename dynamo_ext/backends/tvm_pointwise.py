@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import tvm_math
 from dynamo_ext.backends.tvm_convert import (
-    ConversionError,
     Walk,
     converts,
     dtype_name,
     elements,
     facts,
     load,
+    refuse,
     shape_of,
 )
 
@@ -104,7 +104,7 @@ def _fitted(walk: Walk, value: Any, shape: tuple[int, ...], common: tuple[int, .
     return walk.reshape(value, own[-1:] if own and own[-1] != 1 else ())
 
 
-def _promoted(node: Node, operands: Sequence[Any]) -> str:
+def promoted(operands: Sequence[Any]) -> str:
     """The dtype that torch computes in, as for a comparison, whose result is boolean."""
     import torch
 
@@ -112,12 +112,25 @@ def _promoted(node: Node, operands: Sequence[Any]) -> str:
     return dtype_name(torch.result_type(*values))
 
 
-def _zero(x: Any) -> Any:
+def zero(x: Any) -> Any:
+    """Nought in the dtype of an expression."""
     return tvm_math.const(0, tvm_math.kind(x))
 
 
-def _one(x: Any) -> Any:
+def one(x: Any) -> Any:
+    """One in the dtype of an expression."""
     return tvm_math.const(1, tvm_math.kind(x))
+
+
+def named(name: str) -> Callable[..., Any]:
+    """A function of TVM's scalar expressions, by name, looked up when it is called."""
+
+    def formula(*operands: Any) -> Any:
+        from tvm import tirx
+
+        return getattr(tirx, name)(*operands)
+
+    return formula
 
 
 # Arithmetic.
@@ -137,7 +150,7 @@ def _add(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
         return x + _scaled(a["alpha"], y)
 
     if a["alpha"] != 1 and dtype_name(facts(node).dtype) == "bool":
-        raise ConversionError("Booleans with a factor")
+        refuse("Booleans with a factor")
     return pointwise(walk, node, formula, [a["self"], a["other"]])
 
 
@@ -173,7 +186,7 @@ def _rounded(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     if not facts(node).is_floating_point() or a["rounding_mode"] != "trunc":
         # Whole numbers divided by zero end a process, and a quotient that is rounded up to the
         # next whole number before it is cut off has a floor that is one too high.
-        raise ConversionError("A quotient rounded down, or of whole numbers")
+        refuse("A quotient rounded down, or of whole numbers")
     return pointwise(walk, node, lambda x, y: tirx.trunc(x / y), [a["self"], a["other"]])
 
 
@@ -224,19 +237,19 @@ def _power(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
 
     exponent = a["exponent"]
     simple: dict[Any, Callable[[Any], Any]] = {
-        0: _one,
+        0: one,
         1: lambda x: x,
         2: lambda x: x * x,
         3: lambda x: x * x * x,
         4: lambda x: (x * x) * (x * x),
-        -1: lambda x: _one(x) / x,
+        -1: lambda x: one(x) / x,
     }
     if facts(node).is_floating_point():
         # torch, too, takes the root for an exponent of a half, and keeps to it at infinity.
         simple[0.5] = tirx.sqrt
-        simple[-0.5] = lambda x: _one(x) / tirx.sqrt(x)
+        simple[-0.5] = lambda x: one(x) / tirx.sqrt(x)
     elif exponent not in range(5):
-        raise ConversionError("A power of whole numbers")
+        refuse("A power of whole numbers")
     formula = simple.get(exponent)
     if formula is None:
         return pointwise(walk, node, tirx.power, [a["self"], exponent])
@@ -248,7 +261,7 @@ def _powers(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     from tvm import tirx
 
     if not facts(node).is_floating_point():
-        raise ConversionError("A power of whole numbers")
+        refuse("A power of whole numbers")
     return pointwise(walk, node, tirx.power, [a["self"], a["exponent"]])
 
 
@@ -267,194 +280,3 @@ def _addc(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
         return x + _scaled(a["value"], y / z if divided else y * z)
 
     return pointwise(walk, node, formula, [a["self"], a["tensor1"], a["tensor2"]])
-
-
-# Comparisons and logic.
-
-
-def _compare(name: str, formula: Callable[[Any, Any], Any]) -> None:
-    @converts(f"{name}.Tensor", f"{name}.Scalar")
-    def convert(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-        operands = [a["self"], a["other"]]
-        inside = _promoted(node, operands)
-        # Booleans compare as small numbers.
-        inside = "int8" if inside == "bool" else inside
-        return pointwise(walk, node, formula, operands, inside=inside)
-
-
-_compare("eq", lambda x, y: x == y)
-_compare("ne", lambda x, y: x != y)
-_compare("lt", lambda x, y: x < y)
-_compare("le", lambda x, y: x <= y)
-_compare("gt", lambda x, y: x > y)
-_compare("ge", lambda x, y: x >= y)
-
-
-def _logic(name: str, formula: Callable[..., Any]) -> None:
-    @converts(f"{name}.default")
-    def convert(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-        operands = [value for key, value in a.items() if key in ("self", "other")]
-        return pointwise(walk, node, formula, operands, inside="bool")
-
-
-def _tirx(name: str) -> Callable[..., Any]:
-    def formula(*operands: Any) -> Any:
-        from tvm import tirx
-
-        return getattr(tirx, name)(*operands)
-
-    return formula
-
-
-_logic("logical_and", _tirx("And"))
-_logic("logical_or", _tirx("Or"))
-_logic("logical_not", _tirx("Not"))
-_logic("logical_xor", lambda x, y: x != y)
-
-
-def _bits(name: str, logical: str, whole: str) -> None:
-    @converts(f"{name}.Tensor", f"{name}.Scalar", f"{name}.default")
-    def convert(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-        boolean = dtype_name(facts(node).dtype) == "bool"
-        formula = _tirx(logical if boolean else whole)
-        if boolean and logical == "xor":
-            formula = lambda x, y: x != y  # noqa: E731 - one of two
-        operands = [value for key, value in a.items() if key in ("self", "other")]
-        return pointwise(walk, node, formula, operands)
-
-
-_bits("bitwise_and", "And", "bitwise_and")
-_bits("bitwise_or", "Or", "bitwise_or")
-_bits("bitwise_xor", "xor", "bitwise_xor")
-_bits("bitwise_not", "Not", "bitwise_not")
-
-
-# Functions of one number.
-
-
-def _unary(name: str, formula: Callable[[Any], Any], *, floats: bool = False) -> None:
-    @converts(f"{name}.default")
-    def convert(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-        if floats and not facts(node).is_floating_point():
-            # Whole numbers are whole already.
-            return walk.compute(
-                facts(node).shape, dtype_name(facts(node).dtype), load, [a["self"]], name
-            )
-        return pointwise(walk, node, formula, [a["self"]])
-
-
-def _sign(x: Any) -> Any:
-    zero, one = _zero(x), _one(x)
-    below = tvm_math.select(x < zero, zero - one, zero)
-    return tvm_math.select(x > zero, one, below)
-
-
-def _absolute(x: Any) -> Any:
-    from tvm import tirx
-
-    return tirx.abs(x) if tvm_math.kind(x).startswith("float") else tvm_math.maximum(x, -x)
-
-
-_unary("abs", _absolute)
-_unary("neg", lambda x: -x)
-_unary("relu", lambda x: tvm_math.maximum(x, _zero(x)))
-_unary("sign", _sign)
-_unary("exp", tvm_math.exp)
-_unary("expm1", tvm_math.expm1)
-_unary("erf", tvm_math.erf)
-_unary("tanh", tvm_math.tanh)
-_unary("sigmoid", tvm_math.sigmoid)
-_unary("reciprocal", lambda x: _one(x) / x)
-_unary("rsqrt", lambda x: _one(x) / _tirx("sqrt")(x))
-_unary("square", lambda x: x * x)
-for _name in ("sqrt", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
-              "sinh", "cosh"):  # fmt: skip
-    _unary(_name, _tirx(_name))
-for _name in ("floor", "ceil", "trunc"):
-    _unary(_name, _tirx(_name), floats=True)
-_unary("round", _tirx("nearbyint"), floats=True)
-
-
-@converts("isnan.default", "isinf.default")
-def _strange(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    from tvm import tirx
-
-    kind = dtype_name(facts(a["self"]).dtype)
-    if not kind.startswith("float"):
-        raise ConversionError("Whole numbers")
-    infinite = "isinf" in str(node.target)
-
-    def formula(x: Any) -> Any:
-        return tirx.abs(x) == tirx.const(float("inf"), kind) if infinite else tvm_math.is_nan(x)
-
-    return pointwise(walk, node, formula, [a["self"]], inside=kind)
-
-
-# Activations that core ATen keeps whole.
-
-
-@converts("gelu.default")
-def _gelu(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    def formula(x: Any) -> Any:
-        kind = tvm_math.kind(x)
-        half = tvm_math.const(0.5, kind)
-        if a["approximate"] == "tanh":
-            cubed = x + tvm_math.const(0.044715, kind) * x * x * x
-            inner = tvm_math.tanh(tvm_math.const(0.7978845608028654, kind) * cubed)
-        else:
-            inner = tvm_math.erf(x * tvm_math.const(0.7071067811865476, kind))
-        return half * x * (_one(x) + inner)
-
-    return pointwise(walk, node, formula, [a["self"]])
-
-
-@converts("silu.default")
-def _silu(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    return pointwise(walk, node, lambda x: x * tvm_math.sigmoid(x), [a["self"]])
-
-
-@converts("leaky_relu.default")
-def _leaky(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    def formula(x: Any) -> Any:
-        slope = tvm_math.const(a["negative_slope"], tvm_math.kind(x))
-        return tvm_math.select(x > _zero(x), x, x * slope)
-
-    return pointwise(walk, node, formula, [a["self"]])
-
-
-# Backward formulas that stay whole.
-
-
-@converts("threshold_backward.default")
-def _threshold_backward(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    def formula(grad: Any, x: Any) -> Any:
-        limit = tvm_math.const(a["threshold"], tvm_math.kind(x))
-        return tvm_math.select(x <= limit, _zero(grad), grad)
-
-    return pointwise(walk, node, formula, [a["grad_output"], a["self"]])
-
-
-# Copies and conversions.
-
-
-@converts("_to_copy.default", "clone.default", "alias.default", "detach.default",
-          "lift_fresh_copy.default", "expand.default")  # fmt: skip
-def _copy(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    source, result = facts(a["self"]), facts(node)
-    if source.device != result.device:
-        raise ConversionError("Another device")
-    if source.dtype == result.dtype and source.shape == result.shape:
-        # Nothing changes its input in a functional graph, so that a copy need not be one.
-        return walk.value(a["self"])
-    return pointwise(walk, node, lambda x: x, [a["self"]])
-
-
-@converts("full.default", "full_like.default", "scalar_tensor.default", "zeros_like.default",
-          "ones_like.default", "new_zeros.default", "new_ones.default", "new_full.default",
-          "zeros.default", "ones.default")  # fmt: skip
-def _full(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    import torch
-
-    name = str(node.target)
-    number = a.get("fill_value", a.get("s", 1 if "ones" in name else 0))
-    return walk.tensor(torch.full(tuple(facts(node).shape), number, dtype=facts(node).dtype))

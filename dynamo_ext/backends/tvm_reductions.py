@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import tvm_math
 from dynamo_ext.backends.tvm_convert import (
-    ConversionError,
     Walk,
     converts,
     dtype_name,
     elements,
     facts,
     positive,
-    shape_of,
+    refuse,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 LANES = 16
 
 
-def _reducer(kind: str) -> Callable[..., Any]:
+def reducer(kind: str) -> Callable[..., Any]:
     """One of ``sum``, ``max``, ``min``, ``any``, ``all`` as a commutative reducer."""
     from tvm import te, tirx
 
@@ -46,13 +45,14 @@ def _reducer(kind: str) -> Callable[..., Any]:
     combine = {
         "max": tvm_math.maximum,
         "min": tvm_math.minimum,
-        "any": lambda x, y: tirx.Or(x, y),
-        "all": lambda x, y: tirx.And(x, y),
+        # Functions of Python's own: TVM reads the names of their arguments.
+        "any": lambda x, y: tirx.Or(x, y),  # noqa: PLW0108
+        "all": lambda x, y: tirx.And(x, y),  # noqa: PLW0108
     }[kind]
     return te.comm_reducer(combine, identity, name=kind)  # type: ignore[no-any-return]
 
 
-def reduced(  # noqa: PLR0913 - each says what the reduction is
+def reduced(  # noqa: PLR0913, PLR0917 - each says what the reduction is
     tensor: Any,
     dims: Sequence[int],
     kind: str,
@@ -84,7 +84,7 @@ def reduced(  # noqa: PLR0913 - each says what the reduction is
     gone = sorted(set(dims))
     kept = [d for d in range(len(shape)) if d not in gone]
     read = formula or (lambda index: tensor(*index))
-    reduce = _reducer(kind)
+    reduce = reducer(kind)
     result = tuple(shape[d] for d in kept)
     last = len(shape) - 1
     trailing = last in gone and shape[last] >= 2 * LANES
@@ -141,7 +141,7 @@ def _join(kind: str, left: Any, right: Any) -> Any:
     return (tvm_math.maximum if kind == "max" else tvm_math.minimum)(left, right)
 
 
-def _merged(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
+def merged(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
     """Neighbouring dimensions that are all kept, or all reduced, as one."""
     sizes: list[int] = []
     gone: list[int] = []
@@ -166,7 +166,7 @@ def reduction(
     shape = [int(size) for size in facts(source).shape]
     rank = len(shape)
     over = [positive(d, rank) for d in dims] if dims else list(range(rank))
-    sizes, gone = _merged(shape, over)
+    sizes, gone = merged(shape, over)
     dtype = dtype_name(facts(node).dtype)
     value = walk.reshape(walk.value(source), sizes)
     if not rank:
@@ -212,7 +212,7 @@ def _any(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     dim = a.get("dim")
     dims = [dim] if isinstance(dim, int) else dim
     if dtype_name(facts(node).dtype) != "bool":
-        raise ConversionError("Not a boolean")
+        refuse("Not a boolean")
     return reduction(walk, node, "any" if ".any" in str(node.target) else "all", dims)
 
 
@@ -220,9 +220,9 @@ def _any(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
 def _var(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     shape = [int(size) for size in facts(a["self"]).shape]
     if not shape:
-        raise ConversionError("The variance of one number")
+        refuse("The variance of one number")
     over = [positive(d, len(shape)) for d in a["dim"] or range(len(shape))]
-    sizes, gone = _merged(shape, over)
+    sizes, gone = merged(shape, over)
     dtype = dtype_name(facts(node).dtype)
     correction = 1 if a["correction"] is None else a["correction"]
     count = elements([shape[d] for d in set(over)])
@@ -262,121 +262,3 @@ def variance_of(x: Any, mean: Any, gone: Sequence[int], dtype: str, divisor: flo
     return te.compute(
         total.shape, lambda *i: total(*i) / tvm_math.const(divisor, dtype), name="variance"
     )
-
-
-@converts("_softmax.default", "_log_softmax.default")
-def _softmax(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    shape = [int(size) for size in facts(node).shape]
-    dtype = dtype_name(facts(node).dtype)
-    if not shape:
-        raise ConversionError("One number")
-    logarithm = "log" in str(node.target)
-    sizes, gone = _merged(shape, [positive(a["dim"], len(shape))])
-    value = walk.reshape(walk.value(a["self"]), sizes)
-    made = walk.emit(lambda x: softmax(x, gone[0], dtype, logarithm=logarithm), [value], "softmax")
-    return walk.reshape(made, shape)
-
-
-def softmax(x: Any, dim: int, dtype: str, *, logarithm: bool = False) -> Any:
-    """Softmax, or its logarithm, over one dimension, as a tensor expression."""
-    from tvm import te, tirx
-
-    def without(index: Sequence[Any]) -> list[Any]:
-        return [i for d, i in enumerate(index) if d != dim]
-
-    largest = reduced(x, [dim], "max", dtype, name="largest")
-    if logarithm:
-        total = reduced(
-            x, [dim], "sum", dtype, lambda i: tvm_math.exp(x(*i) - largest(*without(i))), "total"
-        )
-        shift = te.compute(total.shape, lambda *i: largest(*i) + tirx.log(total(*i)), name="shift")
-        return te.compute(x.shape, lambda *i: x(*i) - shift(*without(i)), name="log_softmax")
-    powers = te.compute(
-        x.shape, lambda *i: tvm_math.exp(x(*i) - largest(*without(i))), name="powers"
-    )
-    total = reduced(powers, [dim], "sum", dtype, name="total")
-    return te.compute(x.shape, lambda *i: powers(*i) / total(*without(i)), name="softmax")
-
-
-@converts("native_layer_norm.default")
-def _layer_norm(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    from tvm import te, tirx
-
-    shape = [int(size) for size in facts(a["input"]).shape]
-    width = elements(a["normalized_shape"])
-    rows = elements(shape) // width
-    dtype = dtype_name(facts(node).dtype)
-    value = walk.reshape(walk.value(a["input"]), (rows, width))
-    scales = [walk.reshape(walk.value(a[k]), (width,)) for k in ("weight", "bias") if a[k]]
-    one = tvm_math.const
-
-    def statistics(x: Any) -> tuple[Any, Any]:
-        mean = mean_of(x, [1], dtype)
-        spread = variance_of(x, mean, [1], dtype, float(width))
-        root = te.compute(
-            (rows,),
-            lambda r: one(1, dtype) / tirx.sqrt(spread(r) + one(a["eps"], dtype)),
-            name="inverse",
-        )
-        return mean, root
-
-    def function(x: Any, *given: Any) -> Any:
-        mean, root = statistics(x)
-
-        def element(r: Any, i: Any) -> Any:
-            left = list(given)
-            result = (x(r, i) - mean(r)) * root(r)
-            if a["weight"]:
-                result = result * left.pop(0)(i)
-            return result + left.pop(0)(i) if a["bias"] else result
-
-        return te.compute((rows, width), element, name="layer_norm")
-
-    made = walk.emit(function, [value, *scales], "layer_norm")
-    results = [walk.reshape(made, shape)]
-    read = {user.args[1] for user in node.users}
-    if read - {0}:
-        mean = walk.emit(lambda x: mean_of(x, [1], dtype), [value], "mean")
-        root = walk.emit(lambda x: statistics(x)[1], [value], "root")
-        small = [int(size) for size in node.meta["val"][1].shape]
-        results += [walk.reshape(mean, small), walk.reshape(root, small)]
-    return results
-
-
-@converts("_native_batch_norm_legit_no_training.default")
-def _batch_norm(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    import torch
-
-    names = ("weight", "bias", "running_mean", "running_var")
-    known = [None if a[name] is None else walk.constant(a[name]) for name in names]
-    kind = dtype_name(facts(node).dtype)
-    source = walk.value(a["input"])
-    shape = shape_of(source)
-    if known[2] is not None and known[3] is not None:
-        # One factor and one summand for each channel, in double precision until the end.
-        wide = [None if k is None else k.double() for k in known]
-        factor = (wide[3] + a["eps"]).rsqrt()  # type: ignore[operator]
-        factor = factor if wide[0] is None else factor * wide[0]
-        offset = -wide[2] * factor  # type: ignore[operator]
-        offset = offset if wide[1] is None else offset + wide[1]
-        pair = [walk.tensor(each.to(facts(node).dtype)) for each in (factor, offset)]
-        made = walk.compute(
-            shape, kind, lambda x, f, o, i: x(*i) * f(i[1]) + o(i[1]), [source, *pair], "batch_norm"
-        )
-        return [made, *[walk.tensor(torch.empty(0))] * 2]
-    from tvm import tirx
-
-    given = [walk.value(a[name]) for name in names if a[name] is not None]
-
-    def element(x: Any, *rest: Any) -> Any:
-        index, tensors = rest[-1], list(rest[:-1])
-        channel = index[1]
-        spread, mean = tensors.pop()(channel), tensors.pop()(channel)
-        bias = tensors.pop()(channel) if a["bias"] is not None else None
-        root = tvm_math.const(1, kind) / tirx.sqrt(spread + tvm_math.const(a["eps"], kind))
-        factor = root * tensors.pop()(channel) if a["weight"] is not None else root
-        result = (x(*index) - mean) * factor
-        return result if bias is None else result + bias
-
-    made = walk.compute(shape, kind, element, [source, *given], "batch_norm")
-    return [made, *[walk.tensor(torch.empty(0))] * 2]

@@ -1,4 +1,4 @@
-"""This CPU as a TVM target, proved in a process of its own before it is used here.
+"""The CPU here as a TVM target, proved in a process of its own before it is used here.
 
 TVM's code generation has ended processes on some CPUs; a crash in a notebook's kernel loses the
 session. So a target that is new compiles and runs a product in a child process first, and the
@@ -89,7 +89,7 @@ def has_llvm() -> bool:
 
 
 def cpu() -> str:
-    """This CPU's name, as LLVM calls it."""
+    """The CPU's name, as LLVM calls it."""
     return str(package().target.codegen.llvm_get_system_cpu())
 
 

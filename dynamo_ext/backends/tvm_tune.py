@@ -32,7 +32,7 @@ NEGLIGIBLE = 0.02
 
 
 class SearchError(RuntimeError):
-    """This installation of TVM cannot search."""
+    """The installed TVM cannot search."""
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import tvm_math
 from dynamo_ext.backends.tvm_convert import (
-    ConversionError,
     Walk,
     converts,
     dtype_name,
     facts,
     positive,
+    refuse,
     shape_of,
 )
 
@@ -225,7 +225,7 @@ def _put(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
         stop = size if a["end"] is None else min(max(positive(int(a["end"]), size), 0), size)
         step, drop = int(a["step"]), False
     if stop <= start:
-        raise ConversionError("An empty slice")
+        refuse("An empty slice")
 
     def element(x: Any, source: Any, index: Any) -> Any:
         at = index[dim]

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import tvm_math
 from dynamo_ext.backends.tvm_convert import (
-    ConversionError,
     Walk,
     converts,
     dtype_name,
     facts,
+    refuse,
     shape_of,
 )
 from dynamo_ext.backends.tvm_matmul import VECTOR
+from dynamo_ext.backends.tvm_reductions import reducer
 from dynamo_ext.backends.tvm_views import padded
 
 if TYPE_CHECKING:
@@ -50,14 +51,14 @@ def _packed_filters(filters: torch.Tensor, groups: int, width: int) -> torch.Ten
 @converts("convolution.default")
 def _convolution(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     if a["transposed"]:
-        raise ConversionError("A transposed convolution")
+        refuse("A transposed convolution")
     shape = [int(s) for s in facts(a["input"]).shape]
     filters = [int(s) for s in facts(a["weight"]).shape]
     result = [int(s) for s in facts(node).shape]
     kind = dtype_name(facts(node).dtype)
     spatial = len(shape) - 2
     if spatial > 2 or not kind.startswith("float"):  # noqa: PLR2004 - planes
-        raise ConversionError("A convolution of volumes, or of whole numbers")
+        refuse("A convolution of volumes, or of whole numbers")
     stride, padding, dilation = (_pair(a[k], spatial) for k in ("stride", "padding", "dilation"))
     source = walk.value(a["input"])
     if spatial == 1:
@@ -93,7 +94,7 @@ def _with_margins(walk: Walk, source: Any, padding: Sequence[int]) -> Any:
     )  # fmt: skip
 
 
-def _dense(  # noqa: PLR0913 - a convolution has that many parts
+def _dense(  # noqa: PLR0913, PLR0917 - a convolution has that many parts
     walk: Walk,
     a: dict[str, Any],
     source: Any,
@@ -206,7 +207,7 @@ def _depthwise(
 def _pool(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     largest = "max" in str(node.target)
     if largest and {user.args[1] for user in node.users} - {0}:
-        raise ConversionError("The places of the largest")
+        refuse("The places of the largest")
     planes = 1 if "1d" in str(node.target) else 2
     shape = [int(s) for s in facts(a["self"]).shape]
     result = [int(s) for s in facts(node).shape]
@@ -219,7 +220,7 @@ def _pool(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
         shape, result = [*shape[:-1], 1, shape[-1]], [*result[:-1], 1, result[-1]]
     lead = math.prod(shape[:-2])
     if a["ceil_mode"] and not largest:
-        raise ConversionError("An average over windows that reach beyond the margin")
+        refuse("An average over windows that reach beyond the margin")
     source = walk.reshape(walk.value(a["self"]), (lead, *shape[-2:]))
     geometry = (shape[-2:], result[-2:], window, stride, padding, dilation)
     if largest:
@@ -230,13 +231,11 @@ def _pool(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     return [value] if largest else value
 
 
-def _windows(
+def _windows(  # noqa: PLR0913, PLR0917 - a pooling has that many parts
     x: Any, lead: int, geometry: Sequence[Sequence[int]], kind: str, filler: float, total: str
 ) -> Any:
     """The largest, or the sum, of each window, as a tensor expression."""
     from tvm import te
-
-    from dynamo_ext.backends.tvm_reductions import _reducer
 
     sizes, result, window, stride, padding, dilation = geometry
     # A last window may reach beyond the far margin.
@@ -260,7 +259,7 @@ def _windows(
     def element(n: Any, row: Any, column: Any) -> Any:
         y, z = (axis.var for axis in axes)
         own = wide(n, row * stride[0] + y * dilation[0], column * stride[1] + z * dilation[1])
-        return _reducer(total)(tvm_math.cast(own, kind), axis=axes)
+        return reducer(total)(tvm_math.cast(own, kind), axis=axes)
 
     return te.compute((lead, *result), element, name="window")
 
@@ -270,13 +269,13 @@ def _largest(
 ) -> Any:
     kind = dtype_name(facts(node).dtype)
     if not kind.startswith("float"):
-        raise ConversionError("The largest of whole numbers")
+        refuse("The largest of whole numbers")
     return walk.emit(
         lambda x: _windows(x, lead, geometry, kind, float("-inf"), "max"), [source], "max_pool"
     )
 
 
-def _average(  # noqa: PLR0913 - a pooling has that many parts
+def _average(  # noqa: PLR0913, PLR0917 - a pooling has that many parts
     walk: Walk,
     node: Node,
     a: dict[str, Any],
@@ -316,7 +315,7 @@ def _average(  # noqa: PLR0913 - a pooling has that many parts
 def _adaptive(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     shape, result = facts(a["self"]).shape, facts(node).shape
     if any(int(size) % int(out) for size, out in zip(shape[-2:], result[-2:], strict=True)):
-        raise ConversionError("Windows of several sizes")
+        refuse("Windows of several sizes")
     sizes, out = [int(s) for s in shape[-2:]], [int(s) for s in result[-2:]]
     window = [size // r for size, r in zip(sizes, out, strict=True)]
     lead = math.prod(int(s) for s in shape[:-2])

@@ -1,8 +1,9 @@
 """The child process of a search: builds and times schedules, so that a crash ends it alone.
 
 Run as a script. It reads one JSON object a line (``script``: a ``tvm.IRModule`` of one function as
-text; ``trace``: its schedule; ``shapes`` and ``dtypes`` of the arguments) and answers each with one: ``seconds``, a list,
-or ``error``. Nothing of ours is imported: TVM alone takes long enough to start.
+text; ``trace``: its schedule; ``shapes`` and ``dtypes`` of the arguments) and answers each with
+one: ``seconds``, a list, or ``error``. Nothing of ours is imported: TVM alone takes long enough
+to start.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from dynamo_ext.backends.base import StayEager
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import torch
     from torch.fx import GraphModule
 
     from dynamo_ext.backends.base import Backend
@@ -70,14 +71,16 @@ class _Whole:
         self._check = check
         self._failures = 0
         self._mutates = _may_mutate(graph)
+        # An optimizer's weights are no inputs of its graph: they hang on it.
+        self._held = held_tensors(graph) if self._mutates else []
 
     def call(self, *args: Any) -> Any:
-        expected = _reference(self._eager, args) if self._check else None
-        before = _versions(args) if self._mutates else None
+        expected = _reference(self._eager, args, self._held) if self._check else None
+        before = self._versions(args) if self._mutates else None
         try:
             outputs = self._run(*args)
         except Exception as error:
-            if before is not None and _versions(args) != before:
+            if before is not None and self._versions(args) != before:
                 # Half of its changes are made: running it again would make them twice.
                 raise
             return self._failed(error, args)
@@ -87,9 +90,12 @@ class _Whole:
             if wrong:
                 self._run = self._eager
                 self._journal.add_fallback("verify", "graph", message=wrong)
-                if before is None or _versions(args) == before:
+                if before is None or self._versions(args) == before:
                     return self._eager(*args)
         return outputs
+
+    def _versions(self, args: Sequence[Any]) -> list[int]:
+        return _versions([*args, *self._held])
 
     def _failed(self, error: Exception, args: Sequence[Any]) -> Any:
         # Eager first: where it raises too, the fault is the user's, and theirs to see.
@@ -100,6 +106,18 @@ class _Whole:
             self._check = False
         self._journal.add_fallback("run", "graph", error=error)
         return outputs
+
+
+def held_tensors(graph: GraphModule) -> list[torch.Tensor]:
+    """The tensors that a captured graph reads without being given them: its attributes."""
+    import torch
+
+    found: dict[int, torch.Tensor] = {}
+    for module in graph.modules():
+        own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+        values = [*own, *vars(module).values()]
+        found.update((id(v), v) for v in values if isinstance(v, torch.Tensor))
+    return list(found.values())
 
 
 def _flat(outputs: Any) -> Sequence[Any]:
@@ -129,11 +147,14 @@ def _may_mutate(graph: GraphModule) -> bool:
     return False
 
 
-def _reference(eager: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
+def _reference(
+    eager: Callable[..., Any], args: Sequence[Any], held: Sequence[torch.Tensor]
+) -> Sequence[Any] | None:
     """Eager's outputs on copies of the inputs; ``None`` where they are no yardstick.
 
-    They are none where random numbers were drawn (a compiler may draw them otherwise), where
-    eager raises, or where inputs share memory, which copies would not.
+    What the graph holds itself is put back where eager changed it. Outputs are no yardstick where
+    random numbers were drawn (a compiler may draw them otherwise), where eager raises, or where
+    inputs share memory, which copies would not.
     """
     import torch
 
@@ -144,6 +165,8 @@ def _reference(eager: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] 
     if len(storages) != sum(bool(tensor.numel()) for tensor in tensors):
         return None
     devices = sorted({t.device.index or 0 for t in tensors if t.is_cuda})
+    kept = [(tensor, tensor.detach().clone()) for tensor in held]
+    before = _versions(held)
     copies = [a.detach().clone() if isinstance(a, torch.Tensor) else a for a in args]
     with torch_private.outside_modes(), torch.random.fork_rng(devices), torch.no_grad():
         states = [torch.get_rng_state(), *map(torch.cuda.get_rng_state, devices)]
@@ -151,6 +174,10 @@ def _reference(eager: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] 
             outputs = _flat(eager(*copies))
         except Exception:  # noqa: BLE001 - no yardstick then
             return None
+        finally:
+            if _versions(held) != before:
+                for tensor, value in kept:
+                    tensor.copy_(value)
         after = [torch.get_rng_state(), *map(torch.cuda.get_rng_state, devices)]
         drew = any(not torch.equal(a, b) for a, b in zip(states, after, strict=True))
     return None if drew else outputs

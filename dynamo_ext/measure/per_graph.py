@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo_ext.backends.whole import held_tensors
 from dynamo_ext.capture import recorder, torch_private, tracing
 from dynamo_ext.comparison import GraphComparison, GraphTime, Mix, Outcome
 from dynamo_ext.measure import accuracy, clock, entrant, statistics
 from dynamo_ext.measure.race import Contender, Plan, race
+from dynamo_ext.measure.snapshot import Snapshot
 from dynamo_ext.measure.switchboard import EAGER, Switch, Switchboard, runs_in_engine
 
 if TYPE_CHECKING:
@@ -92,11 +94,13 @@ def _graph(
     switch: Switch, budget: float, settings: Settings, progress: Show | None
 ) -> GraphComparison:
     inputs = tuple(_own(value) for value in switch.inputs or ())
+    snapshot = Snapshot({"inputs": list(inputs), "held": held_tensors(switch.graph)})
     expected, eager_error = _results(switch.compiled[EAGER], inputs)
+    changes = snapshot.restore(thorough=True)
     contenders: list[Contender] = []
     broken: dict[str, str] = {n: entrant.one_line(e) for n, e in switch.errors.items()}
     outcomes: dict[str, Outcome] = dict.fromkeys(broken, "failed")
-    if eager_error or _changes(switch, inputs):
+    if eager_error or changes:
         reason = eager_error or "It changes its inputs in place, so it was not raced by itself."
         times = tuple(GraphTime(n, "unmeasured", reason=reason) for n in switch.compiled)
         return _comparison(switch, times, "")
@@ -192,14 +196,6 @@ def _results(form: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[dict[st
         return {}, entrant.one_line(error)
     finally:
         torch.set_rng_state(state)
-
-
-def _changes(switch: Switch, inputs: tuple[Any, ...]) -> bool:
-    """Whether a run of the graph writes to its inputs."""
-    before = [v._version for v in inputs if isinstance(v, torch.Tensor) and not v.is_inference()]  # noqa: SLF001
-    _results(switch.compiled[EAGER], inputs)
-    after = [v._version for v in inputs if isinstance(v, torch.Tensor) and not v.is_inference()]  # noqa: SLF001
-    return before != after
 
 
 def _bound(form: Callable[..., Any], inputs: tuple[Any, ...]) -> Callable[[], object]:

@@ -153,3 +153,30 @@ def test_gradients_through_a_callable(harness: Any) -> None:
     harness.compile(fn, registry.compiler(mine))(x).sum().backward()
     torch.testing.assert_close(x.grad, X.cos() * 2)
     assert not harness.stages
+
+
+@pytest.mark.parametrize("name", ["aot_eager", "inductor", "onnxrt"])
+def test_an_optimizers_step_is_made_once(name: str) -> None:
+    # Its weights are attributes of the graph, which a check on copies of the inputs would change.
+    weight = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    weight.grad = torch.ones(4)
+    torch.compile(optimizer.step, backend=registry.compiler(name))()
+    torch.testing.assert_close(weight.detach(), torch.full((4,), 0.9))
+
+
+def test_what_a_graph_holds_is_as_before_a_check() -> None:
+    class Counter(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count.add_(1)
+            return x + self.count
+
+    module = Counter()
+    compiled = torch.compile(module, backend=registry.compiler("aot_eager"))
+    for expected in (1.0, 2.0, 3.0):
+        assert compiled(torch.zeros(2)).tolist() == [expected, expected]
+    assert module.count.item() == 3

@@ -1,0 +1,254 @@
+"""MetaSchedule on small functions: what is measured, kept, found again and shown."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import nn
+
+from dynamo_ext.backends import registry, tvm_database, tvm_measure, tvm_target, tvm_tune
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytest.importorskip("tvm")
+
+BACKEND = registry.get("tvm_meta_schedule")
+AVAILABLE = BACKEND.probe()
+searches = pytest.mark.skipif(not AVAILABLE.available, reason=AVAILABLE.reason)
+
+Harness = Any
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(64, 96), nn.ReLU(), nn.Linear(96, 32)).eval()
+
+
+X = torch.randn(16, 64)
+
+
+def tuned(folder: Path, **options: Any) -> Any:
+    settled = {"trials": 3, "budget": 60, "database": str(folder), "cost_model": "random"}
+    return registry.compiler("tvm_meta_schedule", {**settled, **options})
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tvm_tune.Progress]:
+    found: list[tvm_tune.Progress] = []
+    monkeypatch.setattr(tvm_tune, "on_progress", found.append)
+    return found
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many schedules were measured, one number for each search."""
+    counts: list[int] = []
+    tune = tvm_tune.tune
+
+    def spy(*args: Any) -> int:
+        counts.append(tune(*args))
+        return counts[-1]
+
+    monkeypatch.setattr(tvm_tune, "tune", spy)
+    return counts
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    (file,) = folder.glob("*.jsonl")
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def agrees(harness: Harness, compiled: Any, module: nn.Module) -> None:
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(X), module(X), rtol=1e-4, atol=1e-5)
+    assert set(harness.engines) == {"tvm_meta_schedule"}
+    assert not harness.stages
+
+
+SECOND = """
+import sys, torch
+from dynamo_ext.backends import registry, tvm_tune
+sys.path.insert(0, sys.argv[2])
+from test_tvm_tune import X, model
+counts = []
+tune = tvm_tune.tune
+tvm_tune.tune = lambda *args: counts.append(tune(*args))
+module = model()
+options = {"trials": 3, "database": sys.argv[1]}
+with torch.no_grad():
+    x = torch.randn(16, 64)
+    found = torch.compile(module, backend=registry.compiler("tvm_meta_schedule", options))(x)
+    torch.testing.assert_close(found, module(x), rtol=1e-4, atol=1e-5)
+print(counts)
+"""
+
+
+@searches
+def test_what_is_new_is_tuned_once(
+    harness: Harness, tmp_path: Path, told: list[tvm_tune.Progress], measured: list[int]
+) -> None:
+    module = model()
+    agrees(harness, harness.compile(module, tuned(tmp_path)), module)
+    assert measured == [6]
+    assert len(lines(tmp_path)) == 6
+    assert [(p.position, p.trials) for p in told] == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+    assert told[-1].finished
+    assert all(0 < p.best <= p.rule for p in told)
+    # Another graph with a function of the same kind: only what differs is new.
+    torch._dynamo.reset()
+    wider = nn.Sequential(*module, nn.Linear(32, 8)).eval()
+    agrees(harness, harness.compile(wider, tuned(tmp_path)), wider)
+    assert measured == [6, 3]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SECOND, str(tmp_path), os.path.dirname(__file__)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "[0]"), done.stderr
+    assert len(lines(tmp_path)) == 9
+
+
+@searches
+def test_the_learned_model_searches_too(
+    harness: Harness, tmp_path: Path, told: list[tvm_tune.Progress], measured: list[int]
+) -> None:
+    module = nn.Sequential(nn.Linear(64, 32), nn.ReLU()).eval()
+    compiler = tuned(tmp_path, cost_model="xgboost", trials=20, min_partition=1)
+    agrees(harness, harness.compile(module, compiler), module)
+    assert measured == [20]
+    assert told[-1].trials == 20
+    assert "tvm.s_tir.tensor_intrin" not in sys.modules
+    ask = tvm_target.package().get_global_func("s_tir.meta_schedule.using_ipython")
+    assert ask() is False
+
+
+@searches
+def test_a_search_without_time_leaves_the_rules(
+    harness: Harness, tmp_path: Path, measured: list[int]
+) -> None:
+    module = model()
+    agrees(harness, harness.compile(module, tuned(tmp_path, budget=0)), module)
+    assert measured == [0]
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+@searches
+def test_an_interrupt_keeps_what_was_measured(
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: list[int]
+) -> None:
+    def stop(progress: tvm_tune.Progress) -> None:
+        if progress.trials == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tvm_tune, "on_progress", stop)
+    module = model()
+    compiled = harness.compile(module, tuned(tmp_path))
+    with torch.no_grad(), pytest.raises(KeyboardInterrupt):
+        compiled(X)
+    assert len(lines(tmp_path)) == 2
+    monkeypatch.setattr(tvm_tune, "on_progress", lambda _: None)
+    torch._dynamo.reset()
+    agrees(harness, harness.compile(module, tuned(tmp_path)), module)
+    # The function that was being searched has records; the other one is new still.
+    assert measured == [3]
+
+
+@searches
+def test_a_schedule_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    function, made = one_function()
+    with tvm_measure.Worker() as worker:
+        assert 0 < worker.seconds(function, made) < 1
+        monkeypatch.setattr(tvm_measure, "CALL_SECONDS", 0.0)
+        with pytest.raises(tvm_measure.MeasureError, match="more than 0 seconds"):
+            worker.seconds(function, made)
+        monkeypatch.setattr(tvm_measure, "CALL_SECONDS", 60.0)
+        process = worker._running()
+        process.kill()
+        process.wait()
+        with pytest.raises(tvm_measure.MeasureError, match="ended"):
+            worker.seconds(function, made)
+        assert 0 < worker.seconds(function, made) < 1
+        last = worker._running()
+    assert last.poll() is not None
+
+
+def one_function() -> tuple[Any, Any]:
+    from tvm import te
+
+    from dynamo_ext.backends import tvm_schedule
+
+    x = te.placeholder((64, 64), "float32", name="x")
+    y = te.compute((64, 64), lambda i, j: x[i, j] + 1, name="y")
+    function = te.create_prim_func([x, y])
+    return function, tvm_schedule.schedule(function)
+
+
+def test_records_are_lines_and_damaged_ones_are_passed_over(tmp_path: Path) -> None:
+    function, made = one_function()
+    database = tvm_database.Database(str(tmp_path))
+    assert not database.has(function)
+    assert database.schedule(function) is None
+    database.add(function, tvm_schedule_plain(function), 2.0)
+    database.add(function, made, 1.0)
+    with database.path.open("a") as file:
+        file.write('{"key": 1}\n{"key": "1", "seconds"')
+    again = tvm_database.Database(str(tmp_path))
+    assert len(again) == 1
+    assert again.schedule(function).mod.script() == made.mod.script()
+
+
+def tvm_schedule_plain(function: Any) -> Any:
+    from dynamo_ext.backends import tvm_schedule
+
+    return tvm_schedule.fresh(function)
+
+
+def test_without_tuning_only_records_are_used(harness: Harness, tmp_path: Path) -> None:
+    module = model()
+    agrees(harness, harness.compile(module, tuned(tmp_path, tune=False)), module)
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_an_interface_that_cannot_search_is_said_so(
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tvm_target, "interface_version", lambda: "0.1.15.post2")
+    found = BACKEND.probe()
+    assert not found.available
+    assert found.remedy == 'pip install "apache-tvm-ffi<0.1.15"'
+    broken = {"compile": "", "serialise": "It cannot copy functions."}
+    monkeypatch.setattr(tvm_target, "proof", lambda: broken)
+    from dynamo_ext.backends.compilers import Compiler
+
+    options = {spec.name: spec.default for spec in BACKEND.options}
+    compiler = Compiler(BACKEND, {**options, "database": str(tmp_path)})
+    module = model()
+    with torch.no_grad():
+        torch.testing.assert_close(harness.compile(module, compiler)(X), module(X))
+    assert harness.stages == ["lower"]
+
+
+def test_progress_is_one_line_where_somebody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    progress = tvm_tune.Progress("product", 1, 2, 3, 64, 20.0, 10.0, 5.0, 120.0)
+    for stream, expected in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+        tvm_tune.show(progress)
+        assert ("1 of 2 (product), 3/64 trials" in stream.getvalue()) is expected
+        assert "\n" not in stream.getvalue()
