@@ -89,6 +89,8 @@ class _Road:
         training = torch.is_grad_enabled() and any(
             isinstance(value, torch.Tensor) and value.requires_grad for value in self._inputs
         )
+        # `with torch.no_grad():` inside the captured code is part of the graph.
+        training = training and _gives_gradients(self._graph)
         table = torch_private.core_decompositions()
         if not training:
             table |= torch_private.attention_decomposition()
@@ -186,6 +188,17 @@ class _Road:
                     reason=reason,
                 )
             )
+
+
+def _gives_gradients(graph: GraphModule) -> bool:
+    """Whether anything that a captured graph returns can be differentiated, as Dynamo saw it."""
+    import torch
+
+    for node in graph.graph.output_node().all_input_nodes:
+        value = node.meta.get("example_value")
+        if not isinstance(value, torch.Tensor) or value.requires_grad:
+            return True
+    return False
 
 
 def _returns_only_results(graph: GraphModule) -> bool:

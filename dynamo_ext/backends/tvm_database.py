@@ -30,7 +30,6 @@ class Database:
     def __init__(self, folder: str) -> None:
         base = Path(folder).expanduser() if folder else tvm_target.cache_folder() / "database"
         name = f"{tvm_target.version()}-{tvm_target.cpu()}-{tvm_target.threads()}.jsonl"
-        base.mkdir(parents=True, exist_ok=True)
         self.path = base / name
         self._best: dict[str, tuple[float, Any]] = {}
         self._read()
@@ -74,6 +73,7 @@ class Database:
         """Record how long a schedule of a PrimFunc takes."""
         key, trace = key_of(function), trace_of(schedule)
         record = {"key": key, "seconds": seconds, "trace": trace}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         self._keep(key, seconds, trace)

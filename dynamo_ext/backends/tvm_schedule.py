@@ -41,9 +41,11 @@ def schedule(function: Any) -> Any:
 def fresh(function: Any) -> Any:
     """An empty schedule of a PrimFunc, which is called ``main`` in it."""
     import tvm
-    from tvm.s_tir import Schedule
+    from tvm.s_tir import Schedule, renew_defs
 
-    return Schedule(tvm.IRModule({"main": function.with_attr("global_symbol", "main")}))
+    # A deep copy: a schedule works in place on what it takes to be its own.
+    named = renew_defs(function).with_attr("global_symbol", "main")
+    return Schedule(tvm.IRModule({"main": named}))
 
 
 def parameters(function: Any) -> list[tuple[list[int], str]]:

@@ -38,6 +38,7 @@ class CompareArguments:
     train: bool
     per_graph: bool
     isolate: bool
+    compile_budget: float
     executor: str | None
     seed: int
     output: str | None
@@ -62,6 +63,8 @@ def parser() -> argparse.ArgumentParser:
     add("--train", action="store_true", help="go on to the gradients of the cell's results")
     add("--per-graph", action="store_true", help="also race every captured graph by itself")
     add("--isolate", action="store_true", help="each candidate in a process of its own")
+    add("--compile-budget", type=float, default=300.0, metavar="SECONDS",
+        help="seconds that compiling an isolated candidate may take (default: 300)")  # fmt: skip
     add("--executor", metavar="EXPR", help="a concurrent.futures.Executor of yours to carry them")
     add("--seed", type=int, default=0, help="of the schedule and the bootstrap")
     add("-o", "--output", metavar="NAME", help="keep the comparison under NAME")
@@ -107,6 +110,7 @@ def compare_arguments(line: str) -> CompareArguments | None:
         train=parsed.train,
         per_graph=parsed.per_graph,
         isolate=parsed.isolate,
+        compile_budget=parsed.compile_budget,
         executor=unquoted(parsed.executor) if parsed.executor else None,
         seed=parsed.seed,
         output=check_name(parsed.output),

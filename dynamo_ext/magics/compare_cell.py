@@ -53,6 +53,7 @@ def compare_cell(
         train=arguments.train,
         per_graph=arguments.per_graph,
         seed=arguments.seed,
+        compile_budget=arguments.compile_budget,
     )
     title = f"Cell In[{text.number}]"
     cell = CodeBlock(title, program.filename, 1, text.source)
@@ -61,8 +62,11 @@ def compare_cell(
         if arguments.isolate or executor is not None:
             from dynamo_ext.measure.isolation import CellTask, compare_apart
 
-            task = CellTask.of(program, shell.user_ns, title, cell, text.interactivity)
-            return ComparisonResult(compare_apart(task, candidates, settings, executor))
+            task = CellTask.of(program, shell.user_ns, title, cell)
+            apart = compare_apart(
+                task, candidates, settings, executor, lambda step: line.tell(*_words(step))
+            )
+            return ComparisonResult(apart)
         workload = CellWorkload(
             program,
             shell.user_ns,

@@ -110,7 +110,6 @@ class CellTask:
         namespace: dict[str, Any],
         title: str,
         cell: CodeBlock | None = None,
-        interactivity: str = "",  # noqa: ARG003 - the program is divided by it already
     ) -> CellTask:
         """The task of a cell in the user's namespace."""
         read = set(names_in(program))

@@ -343,3 +343,19 @@ def test_a_backward_pass_may_stay_in_eager(harness: Any, scripted: Any) -> None:
     for a, b in zip(model.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad)
     assert harness.stages == ["unsupported"]
+
+
+def test_no_grad_inside_the_captured_code_means_inference(harness: Harness) -> None:
+    from dynamo_ext.backends import registry
+
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return net(x).softmax(-1)
+
+    x = torch.randn(2, 4)
+    # optimize_for_inference refuses what will be differentiated.
+    torch.testing.assert_close(harness.compile(fn, registry.compiler("ofi"))(x), fn(x))
+    assert set(harness.engines) == {"ofi"}
+    assert harness.stages == []

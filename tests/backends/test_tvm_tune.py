@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from dynamo_ext.backends import registry, tvm_database, tvm_measure, tvm_target, tvm_tune
+from dynamo_ext.backends.compilers import Compiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,8 @@ X = torch.randn(16, 64)
 
 def tuned(folder: Path, **options: Any) -> Any:
     settled = {"trials": 3, "budget": 60, "database": str(folder), "cost_model": "random"}
-    return registry.compiler("tvm_meta_schedule", {**settled, **options})
+    given = {spec.name: spec.default for spec in BACKEND.options} | settled | options
+    return Compiler(BACKEND, given)
 
 
 @pytest.fixture
@@ -165,7 +167,6 @@ def test_an_interrupt_keeps_what_was_measured(
     assert measured == [3]
 
 
-@searches
 def test_a_schedule_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     function, made = one_function()
     with tvm_measure.Worker() as worker:
@@ -230,13 +231,9 @@ def test_an_interface_that_cannot_search_is_said_so(
     assert found.remedy == 'pip install "apache-tvm-ffi<0.1.15"'
     broken = {"compile": "", "serialise": "It cannot copy functions."}
     monkeypatch.setattr(tvm_target, "proof", lambda: broken)
-    from dynamo_ext.backends.compilers import Compiler
-
-    options = {spec.name: spec.default for spec in BACKEND.options}
-    compiler = Compiler(BACKEND, {**options, "database": str(tmp_path)})
     module = model()
     with torch.no_grad():
-        torch.testing.assert_close(harness.compile(module, compiler)(X), module(X))
+        torch.testing.assert_close(harness.compile(module, tuned(tmp_path))(X), module(X))
     assert harness.stages == ["lower"]
 
 
