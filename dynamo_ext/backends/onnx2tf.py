@@ -129,6 +129,10 @@ def _objection(node: Node) -> str:
             dtype = str(tensor.dtype).removeprefix("torch.")
             if dtype not in _DTYPES:
                 return f"No {dtype} tensors go to TensorFlow by way of ONNX."
+    value = node.meta.get("val")
+    floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+    if floating and trial.operator_name(node.target).startswith("aten::remainder"):
+        return "torch.onnx's remainder is not exact where the quotient is large."
     if torch_private.onnx_function(node) is None:
         return "torch.onnx has no conversion for it."
     return ""

@@ -124,6 +124,8 @@ def _integers(node: Node, name: str) -> str:
 
 
 def _layouts(node: Node, name: str) -> str:
+    if name.startswith(_SCATTERS) and _narrow(node):
+        return "ONNX Runtime has no kernel that scatters and adds up this dtype."
     if name.startswith("aten::as_strided"):
         return "It reads memory as it lies, and ONNX Runtime sees only the elements."
     if name.startswith(_ANTIALIASED) and True in node.args[2:3]:

@@ -113,7 +113,8 @@ class TvmBackend:
         refused = tvm_limits.objection(node)
         if refused:
             return Support(supported=False, reason=refused)
-        key = trial.signature(node)
+        # ``x - x`` is another matter than ``x - y``.
+        key = (trial.signature(node), len(node.all_input_nodes))
         if key not in _known:
             _known[key] = self._try(node)
         return _known[key]

@@ -29,6 +29,9 @@ CONVERTERS: dict[str, Converter] = {}
 _OUT_ELEMENTWISE_FUSABLE = 4
 """Relax's pattern kind of an operator whose result elementwise operators may follow in place."""
 
+_OPAQUE = 8
+"""Relax's pattern kind of an operator that nothing is fused with."""
+
 
 def converts(*names: str) -> Callable[[Converter], Converter]:
     """Register a converter: it gets the walk, the node and the arguments by name."""
@@ -224,12 +227,15 @@ class Walk:
         name: str,
         *,
         anchor: bool = False,
+        alone: bool = False,
     ) -> Any:
         """A tensor expression of some tensors as a function of its own.
 
-        ``anchor`` says that it is a product, with which later elementwise ones may be fused.
+        ``anchor`` says that it is a product, with which later elementwise ones may be fused, and
+        ``alone`` that it is fused with nothing.
         """
-        attributes = {"op_pattern": _OUT_ELEMENTWISE_FUSABLE} if anchor else None
+        pattern = _OUT_ELEMENTWISE_FUSABLE if anchor else _OPAQUE if alone else None
+        attributes = None if pattern is None else {"op_pattern": pattern}
         return self.builder.emit_te(
             function, *values, primfunc_name_hint=name, primfunc_attrs=attributes
         )
@@ -266,7 +272,9 @@ class Walk:
                 name=name,
             )
 
-        return self.emit(function, values, name)
+        # Whole numbers wrap around in torch, and never do in TVM's algebra: it would know that
+        # ``x > x - 1`` of what it is shown together.
+        return self.emit(function, values, name, alone=dtype.startswith(("int", "uint")))
 
     def check(self, fault: Any, message: str) -> None:
         """Note a zero-dimensional boolean that is true where the results mean nothing."""

@@ -67,7 +67,9 @@ def _strange(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     infinite = "isinf" in str(node.target)
 
     def formula(x: Any) -> Any:
-        return tirx.abs(x) == tirx.const(float("inf"), kind) if infinite else tvm_math.is_nan(x)
+        if not infinite:
+            return tvm_math.is_nan(x)
+        return tirx.EQ(tirx.abs(x), tirx.const(float("inf"), kind))
 
     return pointwise(walk, node, formula, [a["self"]], inside=kind)
 

@@ -36,7 +36,7 @@ def cast(value: Any, dtype: str) -> Any:
     if kind(value) == dtype:
         return value
     if dtype == "bool":
-        return value != const(0, kind(value))
+        return _tir().NE(value, const(0, kind(value)))
     return value.astype(dtype)
 
 

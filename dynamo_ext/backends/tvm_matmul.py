@@ -218,14 +218,15 @@ def _attention(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
 
         def power(b: Any, r: Any, i: Any) -> Any:
             # A row of which everything is masked has no weight at all, as in torch.
-            masked = largest(b, r) == lowest
+            masked = tirx.EQ(largest(b, r), lowest)
             return tvm_math.select(masked, nothing, tvm_math.exp(x(b, r, i) - largest(b, r)))
 
         powers = te.compute((flat, rows, keys), power, name="powers")
         total = reduced(powers, [2], "sum", kind, name="total")
 
         def share(b: Any, r: Any, i: Any) -> Any:
-            sure = tvm_math.select(total(b, r) == nothing, tirx.const(1.0, kind), total(b, r))
+            empty = tirx.EQ(total(b, r), nothing)
+            sure = tvm_math.select(empty, tirx.const(1.0, kind), total(b, r))
             return powers(b, r, i) / sure
 
         return te.compute((flat, rows, keys), share, name="softmax")

@@ -136,6 +136,14 @@ def named(name: str) -> Callable[..., Any]:
 # Arithmetic.
 
 
+def _differ(walk: Walk, a: dict[str, Any]) -> None:
+    """Refuse ``x - x`` and ``x / x`` of floats, which TVM's algebra knows without looking."""
+    first, second = a["self"], a["other"]
+    both = hasattr(first, "meta") and hasattr(second, "meta")
+    if both and hash(walk.base(walk.value(first))) == hash(walk.base(walk.value(second))):
+        refuse("both operands are the same")
+
+
 def _scaled(alpha: Any, x: Any) -> Any:
     return x if alpha == 1 else x * tvm_math.const(alpha, tvm_math.kind(x))
 
@@ -156,11 +164,13 @@ def _add(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
 
 @converts("sub.Tensor", "sub.Scalar")
 def _sub(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
+    _differ(walk, a)
     return pointwise(walk, node, lambda x, y: x - _scaled(a["alpha"], y), [a["self"], a["other"]])
 
 
 @converts("rsub.Tensor", "rsub.Scalar")
 def _rsub(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
+    _differ(walk, a)
     return pointwise(walk, node, lambda x, y: y - _scaled(a["alpha"], x), [a["self"], a["other"]])
 
 
@@ -176,6 +186,7 @@ def _mul(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
 
 @converts("div.Tensor", "div.Scalar")
 def _div(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
+    _differ(walk, a)
     return pointwise(walk, node, lambda x, y: x / y, [a["self"], a["other"]])
 
 

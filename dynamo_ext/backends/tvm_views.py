@@ -229,7 +229,7 @@ def _put(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
 
     def element(x: Any, source: Any, index: Any) -> Any:
         at = index[dim]
-        inside = tirx.all(at >= start, at < stop, (at - start) % step == 0)
+        inside = tirx.all(at >= start, at < stop, tirx.EQ((at - start) % step, 0))
         middle = [] if drop else [(at - start) // step]
         own = source(*index[:dim], *middle, *index[dim + 1 :])
         return tirx.if_then_else(inside, tvm_math.cast(own, kind), x(*index))

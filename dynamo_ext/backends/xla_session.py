@@ -50,10 +50,22 @@ def client(kind: str) -> Any:
         if given is None:
             os.environ["NPROC"] = str(torch.get_num_threads())
         try:
-            return jax.local_devices(backend=kind)[0]
+            with _no_word_at_forks():
+                return jax.local_devices(backend=kind)[0]
         finally:
             if given is None:
                 del os.environ["NPROC"]
+
+
+@contextlib.contextmanager
+def _no_word_at_forks() -> Iterator[None]:
+    """Keep JAX, as it starts, from warning at every later fork: ``!ls`` in a cell is one."""
+    register = os.register_at_fork
+    os.register_at_fork = lambda **_: None
+    try:
+        yield
+    finally:
+        os.register_at_fork = register
 
 
 def version() -> str:

@@ -159,6 +159,19 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (torch.randn(1, 2, 7, 7),),
     ),
     "product64": (lambda x: x @ x + 1, (torch.randn(4, 4, dtype=torch.float64),)),
+    "itself": (
+        lambda x: (x == x, x != x, x <= x, x - x, x / x, x.isfinite()),  # noqa: PLR0124 - the point of it
+        (torch.tensor([1.0, torch.inf, torch.nan, 0.0]),),
+    ),
+    "logic": (
+        lambda x, y: (x == y, x != y, x.logical_xor(y), (x > 0) ^ (y > 0), x.bool() & y.bool()),
+        (torch.tensor([0.0, 1.0, -2.0]), torch.tensor([0.0, -1.0, torch.nan])),
+    ),
+    "wrapping": (lambda x: (x > x - 1, x == x + 1), (torch.tensor([-(2**63), 2**63 - 1, 0]),)),
+    "numbers": (
+        lambda x: (torch.arange(3.0) + x, torch.isinf(x), x.isnan()),
+        (torch.tensor([1.0, torch.inf, torch.nan]),),
+    ),
     "logsumexp": (lambda x: x.logsumexp(1) + 1, (torch.randn(3, 7),)),
     "limits": (lambda x: x.clamp(max=0.5) + x.clamp(min=-0.5), (torch.randn(9),)),
     "exponentials": (
@@ -293,15 +306,6 @@ def test_each_shape_has_its_engine(harness: Harness) -> None:
     assert (partition.engine, partition.engines_built) == ("tvm", 3)
 
 
-def lowered(fn: Any, example: torch.Tensor) -> Any:
-    graph = torch.fx.symbolic_trace(fn)
-    for node in graph.graph.nodes:
-        node.meta["val"] = example
-    return registry.get("tvm").lower(graph, [example], {})
-
-
-
-
 @pytest.mark.parametrize("index", [-6, 5, 2**40])
 def test_an_index_out_of_range_is_eagers_error(harness: Harness, index: int) -> None:
     compiled = harness.compile(lambda x, i: x[i] * 2 + 1, tvm(min_partition=1))
@@ -313,6 +317,23 @@ def test_an_index_out_of_range_is_eagers_error(harness: Harness, index: int) -> 
         with pytest.raises(IndexError):
             compiled(x, torch.tensor([0, index, 1]))
         same(compiled(x, torch.tensor([3, 3, 3])), x[[3, 3, 3]] * 2 + 1)
+
+
+@pytest.mark.parametrize("name", ["embedding", "gather", "index_select"])
+def test_other_indices_are_watched_too(harness: Harness, name: str) -> None:
+    reads = {
+        "embedding": lambda x, i: F.embedding(i, x) * 2,
+        "gather": lambda x, i: x.gather(0, i[:, None]) * 2,
+        "index_select": lambda x, i: x.index_select(0, i) * 2,
+    }
+    compiled = harness.compile(reads[name], tvm(min_partition=1))
+    x = torch.randn(5, 3)
+    with torch.no_grad():
+        for _ in range(2):
+            same(compiled(x, torch.tensor([0, 4, 1])), reads[name](x, torch.tensor([0, 4, 1])))
+        assert set(harness.engines) == {"tvm"}
+        with pytest.raises((IndexError, RuntimeError)):
+            compiled(x, torch.tensor([0, -1, 1]))
 
 
 def lowered(fn: Any, *examples: torch.Tensor) -> Any:
@@ -531,9 +552,7 @@ def scheduled(fn: Any, *examples: torch.Tensor) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns"), [(64, 64), (197, 64), (17, 35), (1, 256)], ids=str
-)
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (197, 64), (17, 35), (1, 256)], ids=str)
 def test_products_run_in_registers(rows: int, columns: int) -> None:
     def product(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor]:
         return (ATEN.relu.default(ATEN.mm.default(x, y)),)

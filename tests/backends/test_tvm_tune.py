@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,6 @@ from dynamo_ext.backends.compilers import Compiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytest.importorskip("tvm")
 
@@ -103,7 +103,14 @@ def test_what_is_new_is_tuned_once(
     agrees(harness, harness.compile(module, tuned(tmp_path)), module)
     assert measured == [6]
     assert len(lines(tmp_path)) == 6
-    assert [(p.position, p.trials) for p in told] == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+    assert [(p.position, p.trials) for p in told] == [
+        (1, 1),
+        (1, 2),
+        (1, 3),
+        (2, 1),
+        (2, 2),
+        (2, 3),
+    ]
     assert told[-1].finished
     assert all(0 < p.best <= p.rule for p in told)
     # Another graph with a function of the same kind: only what differs is new.
@@ -112,7 +119,7 @@ def test_what_is_new_is_tuned_once(
     agrees(harness, harness.compile(wider, tuned(tmp_path)), wider)
     assert measured == [6, 3]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SECOND, str(tmp_path), os.path.dirname(__file__)],
+        [sys.executable, "-W", "ignore", "-c", SECOND, str(tmp_path), str(Path(__file__).parent)],
         capture_output=True,
         text=True,
         check=False,

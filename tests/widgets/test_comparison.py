@@ -241,7 +241,7 @@ def test_graph_matrix_marks_the_fastest_and_sums_what_is_whole(compared, page):
 def test_a_result_uses_these_forms(compared, tmp_path):
     result = ComparisonResult(compared["full"])
     assert repr(result) == comparison.text(compared["full"])
-    assert set(result._repr_mimebundle_()) == {"text/html", "text/plain"}
+    assert set(comparison.mimebundle(result.record)) == {"text/html", "text/plain"}
     assert result.save(tmp_path / "c.html").read_text(encoding="utf-8").startswith("<!doctype")
     again = Comparison.from_dict(json.loads(result.to_json()))
     assert comparison.text(again) == repr(result)
