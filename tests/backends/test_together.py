@@ -44,6 +44,8 @@ def result(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def run(names: list[str], threads: int) -> dict[str, Any]:
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    # TVM's count of this process, which was settled when somebody asked whether it is here.
+    environment.pop("TVM_NUM_THREADS", None)
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *names],
         capture_output=True, text=True, timeout=280, check=False, env=environment, cwd=ROOT,
@@ -80,7 +82,11 @@ def test_engines_start_no_more_threads_than_torch_has(result: dict[str, Any]) ->
     assert {name: count for name, count in started.items() if count > THREADS + 1} == {}
 
 
-def test_engines_compute_on_torchs_thread_count() -> None:
-    workers = run(here(), 1)["workers"]
+@pytest.mark.parametrize("name", ["onnxrt", "openvino", "tvm", "xla"])
+def test_an_engine_computes_on_torchs_thread_count(name: str) -> None:
+    if name not in here():
+        pytest.skip(f"{name} is not here")
+    # By itself: in one process with all the others, threads that wait by spinning count too.
+    (count,) = run([name], 1)["workers"].values()
     # Whoever hands the work over counts a little; a second worker would make it 2.
-    assert {name: count for name, count in workers.items() if count > 1.5} == {}
+    assert count < 1.5
