@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import itertools
 import json
 import sys
@@ -36,6 +37,9 @@ PREFIX = "@row "
 NOISE = 1.25
 """A result in low precision is right, too, that is no more than this times eager's own distance
 away from float32: deep networks magnify rounding beyond any tolerance."""
+
+MULTIPLE = 3.0
+"""The same for float32 against float64, as torch judges itself (``torch._dynamo.utils.same``)."""
 
 
 class _Cuts:
@@ -124,6 +128,11 @@ def _measured(name: str, backend: str, dtype: str, *, quick: bool) -> dict[str, 
     row.update(_facts(compiled.report(), cuts.switches()))
     absolute, relative = _errors(pairs)
     row |= {"absolute_error": absolute, "relative_error": relative}
+    if wrong and reference is None:
+        eager, engine = _from_float64(built, calls, expected, found)
+        if engine <= MULTIPLE * eager:
+            said = f"{engine:.1e} from float64, where eager is {eager:.1e}. {wrong}"
+            row |= {"status": "right", "reason": said}
     if reference is not None:
         truth = [tensors(output) for output in reference]
         for field, outputs in (("eager_error", expected), ("float32_error", found)):
@@ -131,6 +140,18 @@ def _measured(name: str, backend: str, dtype: str, *, quick: bool) -> dict[str, 
         if wrong and row["float32_error"] <= NOISE * row["eager_error"]:
             row |= {"status": "right", "reason": f"No further from float32 than eager. {wrong}"}
     return row
+
+
+def _from_float64(
+    built: Built, calls: Sequence[tuple[Any, Any]], expected: Sequence[Any], found: Sequence[Any]
+) -> tuple[float, float]:
+    """How far eager and the engine are from the model in float64, relative to the largest."""
+    exact = built._replace(module=copy.deepcopy(built.module))
+    exact, doubled = _converted(exact, calls, torch.float64)
+    with torch.no_grad():
+        truth = [tensors(exact.module(*args, **kwargs)) for args, kwargs in doubled]
+    eager = _errors(list(zip(map(tensors, expected), truth, strict=True)))[1]
+    return eager, _errors(list(zip(map(tensors, found), truth, strict=True)))[1]
 
 
 def _other(built: Built, seed: int) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -12,8 +12,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dynamo_ext.errors import RecordFormatError
-from dynamo_ext.records import CodeBlock, Report
+from dynamo_ext.records import CodeBlock, Report, structured
 
 SCHEMA_VERSION = 1
 
@@ -247,18 +246,7 @@ class Comparison:
         RecordFormatError
             When the record is no comparison or has another schema version.
         """
-        import cattrs
-
-        schema = record.get("schema") if isinstance(record, dict) else None
-        if schema != SCHEMA_VERSION:
-            msg = f"This record has schema {schema!r}, and this version reads {SCHEMA_VERSION}."
-            raise RecordFormatError(msg, "Open it with the version that wrote it.")
-        try:
-            return cattrs.structure(record, cls)
-        except cattrs.BaseValidationError as error:
-            detail = "; ".join(cattrs.transform_error(error)[:3])
-            msg = f"This is no comparison: {detail}."
-            raise RecordFormatError(msg, "Pass a dict that Comparison.to_dict() made.") from error
+        return structured(cls, record, SCHEMA_VERSION, "a comparison", "Comparison.to_dict()")
 
 
 def geometric_mean(speedups: tuple[Speedup, ...]) -> float:

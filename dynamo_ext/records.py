@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from dynamo_ext.errors import RecordFormatError
 
 SCHEMA_VERSION = 1
+
+T = TypeVar("T")
 
 Mode = Literal["optimize", "run"]
 FrameOutcome = Literal["compiled", "reused", "eager", "skipped", "failed"]
@@ -345,15 +347,37 @@ class Report:
         RecordFormatError
             When the record is no report or has another schema version.
         """
-        import cattrs
+        return structured(cls, record, SCHEMA_VERSION, "a dynamo_ext report", "Report.to_dict()")
 
-        schema = record.get("schema") if isinstance(record, dict) else None
-        if schema != SCHEMA_VERSION:
-            msg = f"This record has schema {schema!r}, and this version reads {SCHEMA_VERSION}."
-            raise RecordFormatError(msg, "Open it with the version that wrote it.")
-        try:
-            return cattrs.structure(record, cls)
-        except cattrs.BaseValidationError as error:
-            detail = "; ".join(cattrs.transform_error(error)[:3])
-            msg = f"This is no dynamo_ext report: {detail}."
-            raise RecordFormatError(msg, "Pass a dict that Report.to_dict() made.") from error
+
+def structured(cls: type[T], record: Any, version: int, noun: str, maker: str) -> T:
+    """A record of ours from plain dicts.
+
+    Parameters
+    ----------
+    cls
+        The dataclass of the whole record, which has a field ``schema``.
+    record
+        What ``to_dict`` or its JSON gave.
+    version
+        The schema that this version reads.
+    noun, maker
+        What it should be and what makes it, for messages.
+
+    Raises
+    ------
+    RecordFormatError
+        When it is none, or has another schema version.
+    """
+    import cattrs
+
+    schema = record.get("schema") if isinstance(record, dict) else None
+    if schema != version:
+        msg = f"This record has schema {schema!r}, and this version reads {version}."
+        raise RecordFormatError(msg, "Open it with the version that wrote it.")
+    try:
+        return cattrs.structure(record, cls)
+    except cattrs.BaseValidationError as error:
+        detail = "; ".join(cattrs.transform_error(error)[:3])
+        msg = f"This is not {noun}: {detail}."
+        raise RecordFormatError(msg, f"Pass a dict that {maker} made.") from error

@@ -97,7 +97,8 @@ def _measured(
             executor.shutdown(wait=True, kill_workers=True)
     if died:
         answer = Answer(None, *_death(mine, faults))
-    return replace(answer, worker=label)
+    # On this machine, which needs no name.
+    return replace(answer, worker=label.rpartition(", ")[2])
 
 
 def _see_off(processes: list[BaseProcess]) -> None:

@@ -119,7 +119,7 @@ def _row(
         options = ", ".join(f"{key}={value}" for key, value in each.options)
         name += [markup.BREAK, element("span", printable(options), class_="dx-quiet")]
     if each.worker:
-        name += [markup.BREAK, element("span", f"on {printable(each.worker)}", class_="dx-quiet")]
+        name += [markup.BREAK, element("span", f"in {printable(each.worker)}", class_="dx-quiet")]
     left = "text-align:left;vertical-align:top"
     lead = element("th", *name, scope="row", style=left)
     tint = grade(record, each)
