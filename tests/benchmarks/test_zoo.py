@@ -13,7 +13,7 @@ from benchmarks.zoo import MODELS
 from benchmarks.zoo.model import tensors
 from dynamo_ext.backends import registry
 
-BOUNDS = Bounds(seconds=60, memory=6)
+BOUNDS = Bounds(seconds=200, memory=6)
 ENGINES = ["ts", "ofi", "onnxrt", "openvino", "tvm", "xla", "lazy", "onnx2tf"]
 FEW = ["MLP", "dict-in-dict-out", "GCN layer"]
 UNCAPTURED = {"LSTM tagger"}
