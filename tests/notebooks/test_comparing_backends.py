@@ -39,4 +39,4 @@ def test_two_graphs_have_a_choice_each(cell):
 
 def test_a_crash_is_a_row_and_a_wrong_backend_is_called_that(cell):
     assert re.search(r"trouble: \d+ rounds; careless wrong, crashes failed", cell("summary"))
-    assert "process died" in cell("isolated")
+    assert "exited by itself" in cell("isolated")
