@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import lazy_session, torch_private, trial
 from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.single_operation import operator_name, signature
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -58,14 +59,14 @@ class LazyBackend:
         refused = _objection(node)
         if refused:
             return Support(supported=False, reason=refused)
-        key = trial.signature(node)
+        key = signature(node)
         if key not in self._known:
             self._known[key] = self._try(node)
         return self._known[key]
 
     def _try(self, node: Node) -> Support:
         torch_private.lazy_start()
-        name = trial.operator_name(node.target)
+        name = operator_name(node.target)
         if not torch_private.has_lazy_kernel(name) and name not in lazy_session.REWRITTEN:
             return Support(supported=False, reason=_EAGER)
         before = torch_private.lazy_eager_calls()
@@ -107,7 +108,7 @@ def _objection(node: Node) -> str:
     if any(isinstance(value, torch.Tensor) and not value.dim() for value in values):
         # A number and such a tensor, subtracted, were seen to change places.
         return "Lazy Tensor Core mixes up tensors without dimensions and numbers."
-    if any(word in trial.operator_name(node.target) for word in _STRIDED):
+    if any(word in operator_name(node.target) for word in _STRIDED):
         return "It reads memory as it lies, and a lazy tensor's does not lie anywhere."
     return ""
 

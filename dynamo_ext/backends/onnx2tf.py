@@ -19,6 +19,7 @@ from dynamo_ext.backends import (
     trial,
 )
 from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.single_operation import operator_name, signature
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class OnnxToTensorFlowBackend:
         refused = _objection(node)
         if refused:
             return Support(supported=False, reason=refused)
-        key = trial.signature(node)
+        key = signature(node)
         if key not in self._known:
             self._known[key] = self._try(node)
         return self._known[key]
@@ -131,7 +132,7 @@ def _objection(node: Node) -> str:
                 return f"No {dtype} tensors go to TensorFlow by way of ONNX."
     value = node.meta.get("val")
     floating = isinstance(value, torch.Tensor) and value.is_floating_point()
-    if floating and trial.operator_name(node.target).startswith("aten::remainder"):
+    if floating and operator_name(node.target).startswith("aten::remainder"):
         return "torch.onnx's remainder is not exact where the quotient is large."
     if torch_private.onnx_function(node) is None:
         return "torch.onnx has no conversion for it."

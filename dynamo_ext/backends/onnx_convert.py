@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private
 from dynamo_ext.backends.freeze import duplicate
-from dynamo_ext.backends.onnx_limits import operator_name
+from dynamo_ext.backends.single_operation import operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,29 +91,6 @@ def _masked_attention() -> dict[Any, Callable[..., Any]]:
         return attention
 
     return {op: decide(cut) for op, cut in torch_private.attention_decomposition().items()}
-
-
-def signature(node: Node) -> Any:
-    """Equal for nodes that convert alike: operator, dtypes, ranks and literal arguments."""
-    return _describe(node.target), _describe(node.args), _describe(dict(node.kwargs))
-
-
-def _describe(value: Any) -> Any:
-    import torch
-    from torch.fx import Node
-
-    if isinstance(value, Node):
-        return ("node", _describe(value.meta.get("val")))
-    if isinstance(value, torch.Tensor):
-        sizes = tuple(min(s, 2) if isinstance(s, int) else -1 for s in value.shape)
-        return (str(value.dtype), sizes, str(value.device))
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_describe, value))
-    if isinstance(value, dict):
-        return tuple((key, _describe(item)) for key, item in value.items())
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return type(value).__name__
-    return repr(value)
 
 
 def single(node: Node) -> Any:

@@ -6,6 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import onnx_session, torch_private
+from dynamo_ext.backends.single_operation import operator_name
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -46,12 +47,6 @@ def _dtypes() -> frozenset[Any]:
             torch.bool,
         }
     )
-
-
-def operator_name(op: Any) -> str:
-    """An operator's name as torch registers it (``aten::div.Tensor_mode``)."""
-    name = getattr(op, "name", None)
-    return str(name()) if callable(name) else str(op)
 
 
 def objection(node: Node) -> str:

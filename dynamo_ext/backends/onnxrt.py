@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import onnx_convert, onnx_limits, onnx_session, torch_private
 from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.single_operation import signature
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class OnnxRuntimeBackend:
         refused = onnx_limits.objection(node)
         if refused:
             return Support(supported=False, reason=refused)
-        key = onnx_convert.signature(node)
+        key = signature(node)
         if key not in self._known:
             self._known[key] = self._try(node)
         return self._known[key]

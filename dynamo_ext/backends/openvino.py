@@ -17,6 +17,7 @@ from dynamo_ext.backends import (
     torch_private,
 )
 from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.single_operation import signature
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class OpenVinoBackend:
         refused = openvino_limits.objection(node)
         if refused:
             return Support(supported=False, reason=refused)
-        key = openvino_trial.signature(node)
+        key = signature(node)
         if key not in self._known:
             self._known[key] = self._try(node)
         return self._known[key]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private
 from dynamo_ext.backends.freeze import duplicate
-from dynamo_ext.backends.openvino_limits import operator_name
+from dynamo_ext.backends.single_operation import operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

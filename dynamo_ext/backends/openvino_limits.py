@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dynamo_ext.backends.single_operation import operator_name, results
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from torch.fx import Node
 
 _DTYPES = frozenset({"float32", "bfloat16", "bool"})
@@ -22,17 +21,11 @@ _REFUSED = {
 """What a trial on made-up data does not find out, or must not."""
 
 
-def operator_name(op: Any) -> str:
-    """An operator's name as torch registers it (``aten::div.Tensor_mode``)."""
-    name = getattr(op, "name", None)
-    return str(name()) if callable(name) else str(op)
-
-
 def objection(node: Node) -> str:
     """Why a node cannot be given to OpenVINO, as far as shows without trying; or nothing."""
     import torch
 
-    for tensor in (*_results(node), *(s.meta.get("val") for s in node.all_input_nodes)):
+    for tensor in (*results(node), *(s.meta.get("val") for s in node.all_input_nodes)):
         if not isinstance(tensor, torch.Tensor):
             continue
         if tensor.layout is not torch.strided or tensor.is_quantized:
@@ -50,19 +43,3 @@ def objection(node: Node) -> str:
             return f"OpenVINO does not compute {dtype} on the CPU."
     name = operator_name(node.target).removeprefix("aten::").partition(".")[0]
     return _REFUSED.get(name, "")
-
-
-def _results(node: Node) -> Iterator[Any]:
-    """The values of a node that anything reads."""
-    value = node.meta.get("val")
-    if not isinstance(value, (tuple, list)):
-        yield value
-        return
-    for position in used(node):
-        yield value[position]
-
-
-def used(node: Node) -> list[int]:
-    """Which of a node's several results are read."""
-    positions: list[Any] = [u.args[1] for u in node.users if u.target is operator.getitem]
-    return sorted(set(positions))

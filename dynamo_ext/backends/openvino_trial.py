@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import openvino_limits, openvino_session, verify
+from dynamo_ext.backends import openvino_session, verify
+from dynamo_ext.backends.single_operation import (
+    alone,
+    note,
+    operator_name,
+    size,
+    strewn,
+    tensor_inputs,
+)
 
 if TYPE_CHECKING:
     import torch
-    from torch.fx import GraphModule, Node
+    from torch.fx import Node
 
 _BLOCK = 2**14
 """Elements that are made up; larger inputs repeat them."""
@@ -38,30 +45,6 @@ _FEW = 16
 """Elements that a trial looks at: with fewer in a tensor it looks at several tensors."""
 
 
-def signature(node: Node) -> Any:
-    """Equal for nodes that convert alike: operator, dtypes, ranks, literals, what is read."""
-    used = tuple(openvino_limits.used(node))
-    return _describe(node.target), _describe(node.args), _describe(dict(node.kwargs)), used
-
-
-def _describe(value: Any) -> Any:
-    import torch
-    from torch.fx import Node
-
-    if isinstance(value, Node):
-        return ("node", _describe(value.meta.get("val")))
-    if isinstance(value, torch.Tensor):
-        sizes = tuple(min(s, 2) if isinstance(s, int) else -1 for s in value.shape)
-        return (str(value.dtype), sizes)
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_describe, value))
-    if isinstance(value, dict):
-        return tuple((key, _describe(item)) for key, item in value.items())
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return type(value).__name__
-    return repr(value)
-
-
 def disagreement(node: Node) -> str:
     """What OpenVINO gets wrong about one operation, as a sentence; empty where nothing shows.
 
@@ -77,9 +60,9 @@ def disagreement(node: Node) -> str:
     """
     import torch
 
-    sources = [n for n in node.all_input_nodes if _is_tensor(n)]
-    graph = _single(node, sources)
-    shapes = [tuple(_size(s) for s in n.meta["val"].shape) for n in sources]
+    sources = tensor_inputs(node)
+    graph = alone(node, sources)
+    shapes = [tuple(size(s) for s in n.meta["val"].shape) for n in sources]
     kinds = [n.meta["val"].dtype for n in sources]
     smallest = min((math.prod(shape) for shape in shapes), default=_FEW)
     repeats = -(-_FEW // max(smallest, 1))
@@ -88,7 +71,7 @@ def disagreement(node: Node) -> str:
         for name, seed in itertools.product(_EDGES if sources else ["ordinary"], range(repeats)):
             generator = torch.Generator().manual_seed(seed)
             names = [name] * len(sources)
-            if openvino_limits.operator_name(node.target).startswith(_DATA_FIRST):
+            if operator_name(node.target).startswith(_DATA_FIRST):
                 names[1:] = ["ordinary"] * (len(sources) - 1)
             data = list(map(_made, shapes, kinds, names, itertools.repeat(generator)))
             try:
@@ -96,7 +79,7 @@ def disagreement(node: Node) -> str:
             except Exception:  # noqa: BLE001, S112 - eager refuses these data, so they cannot come
                 continue
             if session is None:
-                _note(graph, data, expected)
+                note(graph, data, expected)
                 session = openvino_session.Session(graph, {})
             kept = [value.clone() for value in data]
             wrong = verify.disagreement(session.run(*data), expected)
@@ -105,59 +88,6 @@ def disagreement(node: Node) -> str:
             if verify.disagreement(data, kept):
                 return "OpenVINO changes its inputs."
     return "" if session is not None else "No data were found to try it on."
-
-
-def _is_tensor(node: Node) -> bool:
-    import torch
-
-    return isinstance(node.meta.get("val"), torch.Tensor)
-
-
-def _size(value: Any) -> int:
-    import torch
-
-    if isinstance(value, torch.SymInt):
-        hint = value.node.hint
-        return int(hint) if hint is not None else 2
-    return int(value)
-
-
-def _single(node: Node, sources: list[Node]) -> GraphModule:
-    """The operation alone, with its tensors as inputs and its numbers as they are."""
-    import torch
-    from torch.fx import Graph, GraphModule, map_arg
-
-    graph = Graph()
-    inputs = {source: graph.placeholder(source.name) for source in sources}
-
-    def stand_in(source: Node) -> Any:
-        if source in inputs:
-            return inputs[source]
-        value = source.meta.get("val")
-        return _size(value) if isinstance(value, (int, torch.SymInt)) else value
-
-    target: Any = node.target
-    args = map_arg(node.args, stand_in)
-    made = graph.call_function(target, args, map_arg(node.kwargs, stand_in))
-    if isinstance(node.meta.get("val"), (tuple, list)):
-        outputs = tuple(
-            graph.call_function(operator.getitem, (made, i)) for i in openvino_limits.used(node)
-        )
-    else:
-        outputs = (made,)
-    graph.output(outputs)
-    return GraphModule({}, graph)
-
-
-def _note(graph: GraphModule, data: list[Any], expected: list[Any]) -> None:
-    """Write the values into ``meta``, where AOTAutograd would have left fake ones."""
-    values = iter(data)
-    for node in graph.graph.nodes:
-        if node.op == "placeholder":
-            node.meta["val"] = next(values)
-    outputs: Any = graph.graph.output_node().args[0]
-    for node, value in zip(outputs, expected, strict=True):
-        node.meta["val"] = value
 
 
 def _made(
@@ -175,11 +105,7 @@ def _made(
     else:
         width = 50.0 if name == "wide" else 2.0
         values = torch.randn(count, generator=generator) * width
-        edges = torch.tensor(_EDGES[name])
-        edges = edges[torch.randperm(len(edges), generator=generator)]
-        places = torch.randperm(count, generator=generator)[: len(edges)]
-        values[places] = edges[: len(places)]
-        flat = values.to(kind)
+        flat = strewn(values, torch.tensor(_EDGES[name]), generator).to(kind)
     if total > count:
         flat = flat.repeat(-(-total // count))[:total]
     return flat.reshape(shape)

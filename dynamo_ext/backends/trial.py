@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import verify
+from dynamo_ext.backends.single_operation import (
+    alone,
+    note,
+    operator_name,
+    size,
+    strewn,
+    tensor_inputs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,46 +63,6 @@ _FEW = 16
 _MOST_REPEATS = 4
 
 
-def operator_name(op: Any) -> str:
-    """An operator's name as torch registers it (``aten::div.Tensor_mode``)."""
-    name = getattr(op, "name", None)
-    return str(name()) if callable(name) else str(op)
-
-
-def used(node: Node) -> list[int]:
-    """Which of a node's several results are read."""
-    positions: list[Any] = [u.args[1] for u in node.users if u.target is operator.getitem]
-    return sorted(set(positions))
-
-
-def signature(node: Node) -> Any:
-    """Equal for nodes that translate alike: operator, dtypes, ranks, literals, what is read."""
-    return (
-        _describe(node.target),
-        _describe(node.args),
-        _describe(dict(node.kwargs)),
-        tuple(used(node)),
-    )
-
-
-def _describe(value: Any) -> Any:
-    import torch
-    from torch.fx import Node
-
-    if isinstance(value, Node):
-        return ("node", _describe(value.meta.get("val")))
-    if isinstance(value, torch.Tensor):
-        sizes = tuple(min(s, 2) if isinstance(s, int) else -1 for s in value.shape)
-        return (str(value.dtype), sizes)
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_describe, value))
-    if isinstance(value, dict):
-        return tuple((key, _describe(item)) for key, item in value.items())
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return type(value).__name__
-    return repr(value)
-
-
 def disagreement(node: Node, lower: Lower, engine: str) -> str:
     """What an engine gets wrong about one operation, as a sentence; empty where nothing shows.
 
@@ -115,11 +82,11 @@ def disagreement(node: Node, lower: Lower, engine: str) -> str:
     """
     import torch
 
-    sources = [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+    sources = tensor_inputs(node)
     name = operator_name(node.target)
     if any(word in name for word in _UNCHECKED) and any(map(_holds_integers, sources)):
         return "A wrong index would end the process, so it cannot be tried."
-    graph = _single(node, sources)
+    graph = alone(node, sources)
     run: Callable[..., Sequence[Any]] | None = None
     refused: list[list[Any]] = []
     with torch.no_grad():
@@ -130,7 +97,7 @@ def disagreement(node: Node, lower: Lower, engine: str) -> str:
                 refused.append(data)
                 continue
             if run is None:
-                _note(graph, data, expected)
+                note(graph, data, expected)
                 run = lower(graph)
             kept = [value.clone() for value in data]
             wrong = verify.disagreement(list(run(*data)), expected)
@@ -160,7 +127,7 @@ def _attempts(node: Node, sources: Sequence[Node]) -> Iterator[tuple[str, list[A
     """Names and data to try, in order."""
     import torch
 
-    shapes = [tuple(_size(s) for s in n.meta["val"].shape) for n in sources]
+    shapes = [tuple(size(s) for s in n.meta["val"].shape) for n in sources]
     kinds = [n.meta["val"].dtype for n in sources]
     floats = [kind.is_floating_point or kind.is_complex for kind in kinds]
     integers = any(map(_holds_integers, sources))
@@ -187,53 +154,6 @@ def _attempts(node: Node, sources: Sequence[Node]) -> Iterator[tuple[str, list[A
         yield (whole if not any(floats) and integers else edge), data
 
 
-def _size(value: Any) -> int:
-    import torch
-
-    if isinstance(value, torch.SymInt):
-        hint = value.node.hint
-        return int(hint) if hint is not None else 2
-    return int(value)
-
-
-def _single(node: Node, sources: Sequence[Node]) -> GraphModule:
-    """The operation alone, with its tensors as inputs and its numbers as they are."""
-    import torch
-    from torch.fx import Graph, GraphModule, map_arg
-
-    graph = Graph()
-    inputs = {source: graph.placeholder(source.name) for source in sources}
-
-    def stand_in(source: Node) -> Any:
-        if source in inputs:
-            return inputs[source]
-        value = source.meta.get("val")
-        return _size(value) if isinstance(value, (int, torch.SymInt)) else value
-
-    target: Any = node.target
-    made = graph.call_function(target, map_arg(node.args, stand_in), map_arg(node.kwargs, stand_in))
-    outputs: tuple[Any, ...] = (made,)
-    if isinstance(node.meta.get("val"), (tuple, list)):
-        outputs = tuple(graph.call_function(operator.getitem, (made, i)) for i in used(node))
-    graph.output(outputs)
-    return GraphModule({}, graph)
-
-
-def _note(graph: GraphModule, data: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Write the values into ``meta``, where AOTAutograd would have left fake ones."""
-    values = iter(data)
-    for node in graph.graph.nodes:
-        if node.op == "placeholder":
-            node.meta["val"] = next(values)
-    outputs: Any = graph.graph.output_node().args[0]
-    for node, value in zip(outputs, expected, strict=True):
-        node.meta["val"] = value
-        if node.target is operator.getitem:
-            several = node.args[0].meta.setdefault("val", [])
-            several += [None] * (node.args[1] + 1 - len(several))
-            several[node.args[1]] = value
-
-
 def _made(
     shape: tuple[int, ...], kind: torch.dtype, name: str, whole: str, generator: torch.Generator
 ) -> torch.Tensor:
@@ -251,7 +171,7 @@ def _made(
     else:
         width = 50.0 if name == "wide" else 2.0
         values = torch.randn(count, generator=generator) * width
-        flat = _strewn(values, torch.tensor(_EDGES[name]), generator).to(kind)
+        flat = strewn(values, torch.tensor(_EDGES[name]), generator).to(kind)
     if total > count:
         flat = flat.repeat(-(-total // count))[:total]
     return flat.reshape(shape)
@@ -270,14 +190,4 @@ def _integers(
     values = torch.randint(2, 100, (count,), generator=generator).to(kind)
     root = 1 << (facts.bits // 2)
     edges = (facts.max, facts.min, root, facts.max // 2 + 1, root + 1, 7)
-    return _strewn(values, torch.tensor(edges, dtype=kind), generator)
-
-
-def _strewn(values: torch.Tensor, edges: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """The values, with the edges in some of the places (all of them, where there are so few)."""
-    import torch
-
-    edges = edges[torch.randperm(len(edges), generator=generator)]
-    places = torch.randperm(len(values), generator=generator)[: len(edges)]
-    values[places] = edges[: len(places)]
-    return values
+    return strewn(values, torch.tensor(edges, dtype=kind), generator)

@@ -20,6 +20,7 @@ from dynamo_ext.backends import (
     tvm_tune,
 )
 from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.single_operation import signature
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class TvmBackend:
         if refused:
             return Support(supported=False, reason=refused)
         # ``x - x`` is another matter than ``x - y``.
-        key = (trial.signature(node), len(node.all_input_nodes))
+        key = (signature(node), len(node.all_input_nodes))
         if key not in _known:
             _known[key] = self._try(node)
         return _known[key]

@@ -7,6 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import xla_indexing, xla_lowerings
+from dynamo_ext.backends.single_operation import operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +126,7 @@ def _evaluated(node: Any, env: dict[Any, Any]) -> Any:
         return _conform(args[0][args[1]], node.meta.get("val"))
     function = xla_lowerings.lowering(node.target)
     if function is None:
-        message = f"There is no XLA lowering for {xla_lowerings.operator_name(node.target)}"
+        message = f"There is no XLA lowering for {operator_name(node.target)}"
         raise NotImplementedError(message)
     return _conform(function(*args, **kwargs), node.meta.get("val"))
 

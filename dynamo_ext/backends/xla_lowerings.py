@@ -18,6 +18,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private, xla_attention, xla_indexing, xla_operators, xla_views
+from dynamo_ext.backends.single_operation import operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,12 +71,6 @@ _DENIED = {
     "aten::_local_scalar_dense": "It reads a value, which ends a graph.",
 }
 _ALLOWED = ("aten::linalg_vector_norm",)
-
-
-def operator_name(op: Any) -> str:
-    """An operator's name as torch registers it (``aten::div.Tensor_mode``)."""
-    name = getattr(op, "name", None)
-    return str(name()) if callable(name) else str(op)
 
 
 def denial(op: Any) -> str:

@@ -7,7 +7,6 @@ entry in its table says little. A trial takes some 50 ms, once for all nodes tha
 from __future__ import annotations
 
 import math
-import operator
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import (
@@ -20,12 +19,20 @@ from dynamo_ext.backends import (
     xla_views,
 )
 from dynamo_ext.backends.base import Support
+from dynamo_ext.backends.single_operation import (
+    alone,
+    note,
+    operator_name,
+    results,
+    signature,
+    size,
+    strewn,
+    tensor_inputs,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import torch
-    from torch.fx import GraphModule, Node
+    from torch.fx import Node
 
 _BLOCK = 2**14
 """Elements that are made up; larger inputs repeat them."""
@@ -61,14 +68,14 @@ def support(node: Node) -> Support:
     refused = _objection(node)
     if refused:
         return Support(supported=False, reason=refused)
-    key = _signature(node)
+    key = signature(node)
     if key not in _known:
         _known[key] = _try(node)
     return _known[key]
 
 
 def _try(node: Node) -> Support:
-    name = xla_lowerings.operator_name(node.target)
+    name = operator_name(node.target)
     try:
         if xla_lowerings.lowering(node.target) is None:
             reason = f"torchax has no lowering for {name}, nor have we."
@@ -89,10 +96,10 @@ def _objection(node: Node) -> str:
     denial = xla_lowerings.denial(node.target)
     if denial:
         return denial
-    if xla_indexing.unchecked(xla_lowerings.operator_name(node.target)):
+    if xla_indexing.unchecked(operator_name(node.target)):
         return "XLA would not raise where an index is out of range."
     devices = set()
-    for tensor in (*_results(node), *(s.meta.get("val") for s in node.all_input_nodes)):
+    for tensor in (*results(node), *(s.meta.get("val") for s in node.all_input_nodes)):
         if not isinstance(tensor, torch.Tensor):
             continue
         if tensor.layout is not torch.strided or tensor.is_quantized:
@@ -115,52 +122,13 @@ def _device_objection(kind: str = "cpu") -> str:
     return ""
 
 
-def used(node: Node) -> list[int]:
-    """Which of a node's several results are read."""
-    positions: list[Any] = [u.args[1] for u in node.users if u.target is operator.getitem]
-    return sorted(set(positions))
-
-
-def _results(node: Node) -> Iterator[Any]:
-    value = node.meta.get("val")
-    if not isinstance(value, (tuple, list)):
-        yield value
-        return
-    for position in used(node):
-        yield value[position]
-
-
-def _signature(node: Node) -> Any:
-    """Equal for nodes that lower alike: operator, dtypes, ranks, literals, what is read."""
-    used_ones = tuple(used(node))
-    return str(node.target), _describe(node.args), _describe(dict(node.kwargs)), used_ones
-
-
-def _describe(value: Any) -> Any:
-    import torch
-    from torch.fx import Node
-
-    if isinstance(value, Node):
-        return ("node", _describe(value.meta.get("val")))
-    if isinstance(value, torch.Tensor):
-        sizes = tuple(min(s, 2) if isinstance(s, int) else -1 for s in value.shape)
-        return (str(value.dtype), value.device.type, sizes)
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_describe, value))
-    if isinstance(value, dict):
-        return tuple((key, _describe(item)) for key, item in value.items())
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return type(value).__name__
-    return repr(value)
-
-
 def _disagreement(node: Node, name: str) -> str:
     """What XLA gets wrong about one operation, as a sentence; empty where nothing shows."""
     import torch
 
-    sources = [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
-    graph = _single(node, sources)
-    smallest = min((math.prod(map(_size, n.meta["val"].shape)) for n in sources), default=_FEW)
+    sources = tensor_inputs(node)
+    graph = alone(node, sources)
+    smallest = min((math.prod(map(size, n.meta["val"].shape)) for n in sources), default=_FEW)
     repeats = -(-_FEW // max(smallest, 1))
     run: Any = None
     with torch.no_grad():
@@ -170,11 +138,11 @@ def _disagreement(node: Node, name: str) -> str:
             for seed in range(repeats):
                 data = _data(node, sources, name, kind, seed)
                 try:
-                    expected = _several(graph(*data))
+                    expected = list(graph(*data))
                 except Exception:  # noqa: BLE001, S112 - eager refuses these data: they cannot come
                     continue
                 if run is None:
-                    _note(graph, data, expected)
+                    note(graph, data, expected)
                     run = xla_session.Once(graph).run
                 kept = [value.clone() for value in data]
                 wrong = verify.disagreement(run(*data), expected)
@@ -183,54 +151,6 @@ def _disagreement(node: Node, name: str) -> str:
                 if verify.disagreement(data, kept):
                     return "XLA changes its inputs."
     return "" if run is not None else "No data were found to try it on."
-
-
-def _several(outputs: Any) -> list[Any]:
-    return list(outputs)
-
-
-def _size(value: Any) -> int:
-    import torch
-
-    if isinstance(value, torch.SymInt):
-        hint = value.node.hint
-        return int(hint) if hint is not None else 2
-    return int(value)
-
-
-def _single(node: Node, sources: list[Node]) -> GraphModule:
-    """The operation alone, with its tensors as inputs and its numbers as they are."""
-    import torch
-    from torch.fx import Graph, GraphModule, map_arg
-
-    graph = Graph()
-    inputs = {source: graph.placeholder(source.name) for source in sources}
-
-    def stand_in(source: Node) -> Any:
-        if source in inputs:
-            return inputs[source]
-        value = source.meta.get("val")
-        return _size(value) if isinstance(value, (int, torch.SymInt)) else value
-
-    target: Any = node.target
-    made = graph.call_function(target, map_arg(node.args, stand_in), map_arg(node.kwargs, stand_in))
-    if isinstance(node.meta.get("val"), (tuple, list)):
-        outputs = tuple(graph.call_function(operator.getitem, (made, i)) for i in used(node))
-    else:
-        outputs = (made,)
-    graph.output(outputs)
-    return GraphModule({}, graph)
-
-
-def _note(graph: GraphModule, data: list[Any], expected: list[Any]) -> None:
-    """Write the values into ``meta``, where AOTAutograd would have left fake ones."""
-    values = iter(data)
-    for node in graph.graph.nodes:
-        if node.op == "placeholder":
-            node.meta["val"] = next(values)
-    outputs: Any = graph.graph.output_node().args[0]
-    for node, value in zip(outputs, expected, strict=True):
-        node.meta["val"] = value
 
 
 def _data(node: Node, sources: list[Node], name: str, kind: str, seed: int) -> list[torch.Tensor]:
@@ -242,7 +162,7 @@ def _data(node: Node, sources: list[Node], name: str, kind: str, seed: int) -> l
     made = []
     for position, source in enumerate(sources):
         facts = source.meta["val"]
-        shape = tuple(map(_size, facts.shape))
+        shape = tuple(map(size, facts.shape))
         if source in limits and facts.dtype is not torch.bool:
             value = torch.randint(max(limits[source], 1), shape, generator=generator)
             made.append(value.to(facts.dtype).to(facts.device))
@@ -271,11 +191,7 @@ def _made(
         values = torch.randn(count, generator=generator) * (50.0 if kind == "wide" else 2.0)
         if kind == "positive":
             values = values.abs() + 0.1
-        edges = torch.tensor(_EDGES[kind])
-        edges = edges[torch.randperm(len(edges), generator=generator)]
-        places = torch.randperm(count, generator=generator)[: len(edges)]
-        values[places] = edges[: len(places)]
-        flat = values.to(dtype)
+        flat = strewn(values, torch.tensor(_EDGES[kind]), generator).to(dtype)
     if total > count:
         flat = flat.repeat(-(-total // max(count, 1)))[:total]
     return flat.reshape(shape)
