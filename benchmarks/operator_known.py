@@ -26,8 +26,3 @@ _REASONS = {
 def accepted(engine: str, operator: str) -> str:
     """Why a wrong result of this engine is accepted; empty where it is not."""
     return _REASONS.get((engine, operator), "")
-
-
-def reasons() -> dict[tuple[str, str], str]:
-    """Every accepted difference: engine and sample to the reason."""
-    return dict(_REASONS)

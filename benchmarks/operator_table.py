@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from benchmarks.operator_edges import PREFIX
+from benchmarks.operator_known import accepted
 from benchmarks.operator_row import FAULTS, Row, Verdict
 
 if TYPE_CHECKING:
@@ -164,16 +165,40 @@ def _gaps(rows: Iterable[Row], engines: Iterable[str]) -> list[str]:
 
 
 def _faults(rows: Iterable[Row]) -> list[str]:
-    faults = sorted((row for row in rows if row.verdict in FAULTS), key=lambda r: (r.engine, r.key))
-    if not faults:
-        return []
-    lines = ["## Faults\n", _line(["engine", "operator", "dtype", "sample", "fault", "what"])]
-    lines.append(_line(["---"] * 6))
-    for row in faults:
-        what = f"{row.reason} ({row.blame})" if row.blame else row.reason
-        cells = [row.engine, row.operator, row.dtype, str(row.sample), row.verdict, _safe(what)]
-        lines.append(_line(cells))
+    wrong = sorted((row for row in rows if row.verdict in FAULTS), key=lambda r: (r.engine, r.key))
+    faults = [row for row in wrong if row.fault]
+    others = [row for row in wrong if not row.fault]
+    lines = ["## Faults\n"]
+    if faults:
+        lines.append(_line(["engine", "operator", "dtype", "sample", "fault", "what"]))
+        lines.append(_line(["---"] * 6))
+        lines += [_line([*_where(row), row.verdict, _safe(_what(row))]) for row in faults]
+    else:
+        lines.append("None: no wrong result that is not listed below, no crash, no timeout.")
+    if others:
+        lines += ["", "## Accepted differences\n", _ACCEPTED]
+        lines.append(_line(["engine", "operator", "dtype", "sample", "what", "why"]))
+        lines.append(_line(["---"] * 6))
+        lines += [_line([*_where(row), _safe(_what(row)), _why(row)]) for row in others]
     return [*lines, ""]
+
+
+_ACCEPTED = """\
+They count as wrong in the summary and are marked ✗ below. The check of a first call, which users \
+have on and the sweep has off, sees them where the first call has such values.
+"""
+
+
+def _where(row: Row) -> list[str]:
+    return [f"`{row.engine}`", f"`{row.operator}`", row.dtype, str(row.sample)]
+
+
+def _what(row: Row) -> str:
+    return f"{row.reason} ({row.blame})" if row.blame else row.reason
+
+
+def _why(row: Row) -> str:
+    return accepted(row.engine, row.operator) or "torch's own `aot_eager` gives the same."
 
 
 def _table(rows: Sequence[Row], engines: Sequence[str]) -> str:

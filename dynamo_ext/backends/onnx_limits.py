@@ -52,7 +52,7 @@ def _dtypes() -> frozenset[Any]:
 def objection(node: Node) -> str:
     """Why a node cannot be given to ONNX Runtime, as far as shows without trying; or nothing."""
     name = operator_name(node.target)
-    for rule in (_tensors, _reductions, _arithmetic, _integers, _layouts, _conversions):
+    for rule in (_tensors, _reductions, _arithmetic, _tails, _integers, _layouts, _conversions):
         found = rule(node, name)
         if found:
             return found
@@ -110,9 +110,17 @@ def _arithmetic(node: Node, name: str) -> str:
     return ""
 
 
+def _tails(_: Node, name: str) -> str:
+    if name.startswith(("aten::erfc", "aten::special_erfcx")):
+        return "torch.onnx takes erf from 1, which leaves nothing of small results."
+    return ""
+
+
 def _integers(node: Node, name: str) -> str:
     if name.startswith("aten::pow") and _integral(node):
         return "ONNX Runtime raises integers to powers as floating-point numbers."
+    if name.startswith("aten::topk") and _integral_input(node):
+        return "Of equal numbers, ONNX Runtime names others than torch as the largest."
     if name.endswith(".Scalar") and _integral_input(node) and _has_float(node):
         return "torch.onnx takes the number for an integer, as the tensor's are."
     return ""

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 MOST_ADDRESSES = 64
 """Places in memory that a session remembers for each input and output."""
 
+SMALL = 4096
+"""Bytes up to which a result is copied: the allocator puts such ones anywhere, and to bind a new
+place takes ten times as long as the copy."""
+
 
 @functools.cache
 def core() -> Any:
@@ -81,8 +85,9 @@ class Session:
     """A partition in OpenVINO: ``run(*inputs)`` gives a list of tensors.
 
     Inputs are lent: nothing is copied, unless an input is not row-major. Outputs are torch's
-    own, fresh at each call, and OpenVINO writes into them. Shapes are fixed, so what is lent is
-    known by its address alone, and an address that stays is bound once.
+    own, fresh at each call, and OpenVINO writes into them; those of a few KiB at most are copied
+    from a place that is bound once. Shapes are fixed, so what is lent is known by its address
+    alone, and an address that stays is bound once.
 
     Parameters
     ----------
@@ -101,7 +106,6 @@ class Session:
         facts = [node.meta["val"] for node in outputs]
         self._places = places if places != list(range(len(facts))) else None
         self._bound = not _hands_through(compiled_model)
-        self._makes = [_maker(value) for value in facts]
         for value, port in zip(facts, compiled_model.outputs, strict=True):
             shape = port.get_partial_shape()
             if shape.is_dynamic or tuple(port.get_shape()) != tuple(value.shape):
@@ -109,9 +113,21 @@ class Session:
                 raise RuntimeError(message)
         examples = [n.meta["val"] for n in self._graph.graph.nodes if n.op == "placeholder"]
         self._takes = [_lender(value) for value in examples]
-        self._lends = [_lender(value) for value in facts]
         self._addresses: list[int | None] = [None] * len(examples)
         self._request = compiled_model.create_infer_request()
+        self._makes: list[Callable[[], torch.Tensor] | None] = []
+        self._written: list[tuple[int, Callable[[torch.Tensor], Any]]] = []
+        self._copied: list[tuple[int, torch.Tensor]] = []
+        for position, value in enumerate(facts):
+            make, give = _maker(value), _lender(value)
+            if self._bound and 0 < value.numel() * value.element_size() <= SMALL:
+                place = make()
+                self._request.set_output_tensor(position, give(place))
+                self._copied.append((position, place))
+                self._makes.append(None)
+            else:
+                self._written.append((position, give))
+                self._makes.append(make)
         # Past the Python wrapper, which looks for inputs that are bound already.
         inner: Any = super(type(self._request), self._request)
         self._infer = functools.partial(inner.infer, {}, share_outputs=True, decode_strings=False)
@@ -119,7 +135,7 @@ class Session:
 
     def run(self, *inputs: Any) -> list[Any]:
         """Run the request on torch's memory."""
-        results = [make() for make in self._makes]
+        results: list[Any] = [make and make() for make in self._makes]
         request = self._request
         with self._lock:
             # A request holds on to addresses alone, so copies must live until it has run.
@@ -132,12 +148,14 @@ class Session:
                     request.set_input_tensor(position, give(value))
                     bound[position] = address
             if self._bound:
-                for position, (give, value) in enumerate(zip(self._lends, results, strict=True)):
-                    request.set_output_tensor(position, give(value))
+                for position, give in self._written:
+                    request.set_output_tensor(position, give(results[position]))
             self._infer()
             if not self._bound:
-                for position, (give, value) in enumerate(zip(self._lends, results, strict=True)):
-                    request.get_output_tensor(position).copy_to(give(value))
+                for position, give in self._written:
+                    request.get_output_tensor(position).copy_to(give(results[position]))
+            for position, place in self._copied:
+                results[position] = place.clone()
         return results if self._places is None else self._spread(results)
 
     def _spread(self, results: list[Any]) -> list[Any]:

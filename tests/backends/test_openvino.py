@@ -275,7 +275,11 @@ def lowered(fn: Any, example: torch.Tensor) -> Any:
     return registry.get("openvino").lower(graph, [example], {})
 
 
-def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("size", "lent"), [(2048, 3), (32, 2)])
+def test_inputs_are_lent_and_outputs_owned(
+    monkeypatch: pytest.MonkeyPatch, size: int, lent: int
+) -> None:
+    """Each output of some KiB is lent; the place of a smaller one is lent once, and copied."""
     seen = []
     lend = openvino_session.lend
 
@@ -285,14 +289,14 @@ def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> N
         return value
 
     monkeypatch.setattr(openvino_session, "lend", spy)
-    example = torch.randn(32)
+    example = torch.randn(size)
     run = lowered(lambda x: (torch.ops.aten.mul.Tensor(x, x),), example)
     (first,), (second,) = run(example), run(example)
     # The input lies where it lay, so it is lent once; each output is a tensor of its own.
-    assert seen == [True] * 3
+    assert seen == [True] * lent
     assert first.data_ptr() != second.data_ptr()
     kept = first.clone()
-    run(torch.zeros(32))
+    run(torch.zeros(size))
     torch.testing.assert_close(first, kept)
     first.add_(1)
     torch.testing.assert_close(second, kept)

@@ -107,6 +107,25 @@ def test_page_shows_each_dtype_and_names_faults() -> None:
     assert "| `abs` | ●○· |" in page
     assert "| `cos` | ✗·· |" in page
     assert "| nothing | ☠·· |" in page
-    assert "| ts | cos | float32 | 0 | wrong | 1 of 1 values differ. (engine) |" in page
+    assert "| `ts` | `cos` | float32 | 0 | wrong | 1 of 1 values differ. (engine) |" in page
     assert "| `ts` | 1 | It is too small. |" in page
     assert "`tvm` did not run: not here" in page
+
+
+def test_page_tells_accepted_differences_from_faults() -> None:
+    rows = [
+        row("wrong", engine="onnxrt", operator="edge: max pooling of NaN", reason="NaN passed.")
+    ]
+    rows.append(row("wrong", blame="torch", reason="Stale."))
+    page = operator_table.page(
+        rows,
+        versions={"onnxrt": "1", "ts": "1"},
+        skipped={},
+        torch_version="2",
+        samples=3,
+        calls=4,
+    )
+    assert "None: no wrong result" in page
+    accepted = page.partition("## Accepted differences")[2].partition("## Operators by")[0]
+    assert "NaN passed. | Its max pooling passes over NaN" in accepted
+    assert "Stale. (torch) | torch's own `aot_eager`" in accepted
