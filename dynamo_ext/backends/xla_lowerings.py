@@ -70,6 +70,22 @@ _DENIED = {
     "aten::new_empty": "What it holds is anything at all, which no trial can compare.",
     "aten::_local_scalar_dense": "It reads a value, which ends a graph.",
 }
+_DENIED |= dict.fromkeys(
+    (
+        "aten::gcd",
+        "aten::lcm",
+        "aten::special_chebyshev",
+        "aten::special_hermite",
+        "aten::special_laguerre",
+        "aten::special_legendre",
+        "aten::special_shifted",
+    ),
+    "torchax loops as often as the data say, which on integers may be for ever.",
+)
+_DENIED |= dict.fromkeys(
+    ("aten::digamma", "aten::polygamma", "aten::special_zeta"),
+    "XLA's digamma and polygamma lose their digits near the poles.",
+)
 _ALLOWED = ("aten::linalg_vector_norm",)
 
 
