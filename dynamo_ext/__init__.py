@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from dynamo_ext.auto.apart import race_on
     from dynamo_ext.backends.base import Backend, StayEager, Support
     from dynamo_ext.backends.registry import register_backend
     from dynamo_ext.capture.session import last_report, optimize, run
@@ -30,6 +31,7 @@ __all__ = [
     "last_report",
     "load_ipython_extension",
     "optimize",
+    "race_on",
     "register_backend",
     "run",
 ]
@@ -46,6 +48,7 @@ _LAZY = {
     "compare": "dynamo_ext.comparing",
     "last_report": "dynamo_ext.capture.session",
     "optimize": "dynamo_ext.capture.session",
+    "race_on": "dynamo_ext.auto.apart",
     "register_backend": "dynamo_ext.backends.registry",
     "run": "dynamo_ext.capture.session",
 }

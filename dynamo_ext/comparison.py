@@ -110,7 +110,8 @@ class CandidateResult:
     says); ``wrong``; ``failed`` or ``unavailable`` with ``reason`` and ``remedy``; or
     ``unmeasured`` where time ran out. ``operations`` counts the captured graphs' normalised
     operations and ``in_engine`` those that an engine took. ``peak_bytes`` is the high-water mark
-    of one call above what was there before it, ``None`` where it cannot be read.
+    of one call above what was there before it, ``None`` where it cannot be read. ``ended`` says
+    that its process died or had to be stopped.
     """
 
     name: str
@@ -131,6 +132,7 @@ class CandidateResult:
     accuracy: tuple[Accuracy, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     worker: str = ""
+    ended: bool = False
     report: Report | None = None
 
 

@@ -133,11 +133,40 @@ class Contestant:
 
 
 @dataclass(frozen=True)
+class Rival:
+    """What the mix of several graphs' winners was timed against: eager, or one backend for all.
+
+    ``speedup`` is how many times faster the mix was, with its 95 % interval.
+    """
+
+    name: str
+    speedup: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Graphs that run one after another, timed together in the calls after their races.
+
+    ``graphs`` counts them; ``kept`` is ``mix`` (each its own winner) or the rival that was faster;
+    ``rounds`` says how often each was timed.
+    """
+
+    graphs: int
+    kept: str
+    rounds: int
+    rivals: tuple[Rival, ...] = ()
+
+
+@dataclass(frozen=True)
 class Contest:
     """How ``auto`` chose the backend of a graph.
 
     ``remembered`` says that it was not raced but known from an earlier race, made ``raced_on``
     (a date). ``seconds`` is what the race took, compiling every contestant included.
+    ``confirmation`` is there where other graphs run before and after this one, other backends won
+    them, and they were timed together.
     """
 
     winner: str
@@ -147,6 +176,7 @@ class Contest:
     rounds: int = 0
     seconds: float = 0.0
     note: str = ""
+    confirmation: Confirmation | None = None
 
 
 @dataclass(frozen=True)

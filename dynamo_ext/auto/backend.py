@@ -10,15 +10,16 @@ from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.base import OptionSpec, Support
 from dynamo_ext.errors import OptionError
-from dynamo_ext.records import Availability, Contest
+from dynamo_ext.records import Availability, Contest, Contestant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Executor
 
     from torch.fx import GraphModule, Node
 
+    from dynamo_ext.auto.circuit import Circuits
     from dynamo_ext.auto.store import Store
-    from dynamo_ext.backends.compilers import Compiler
     from dynamo_ext.backends.journal import Journal
 
 CONTESTANTS = (
@@ -38,6 +39,7 @@ SLOW_TO_BUILD = ("tvm_meta_schedule",)
 """Joins with ``tune``: tuning takes minutes."""
 
 _ALL = "available"
+_GONE = "It ended its process on this graph before; %dynamo cache clear forgets that."
 
 _OPTIONS = (
     OptionSpec(
@@ -45,6 +47,9 @@ _OPTIONS = (
     ),
     OptionSpec("budget", default=5.0, help="seconds to time one graph for; compiling comes on top"),
     OptionSpec("remember", default=True, help="know the winner again in later kernels"),
+    OptionSpec(
+        "isolate", default=False, help="race in processes of their own: a crash is a row, and slow"
+    ),
     OptionSpec("tune", default=False, help="let tvm_meta_schedule take part, which takes minutes"),
 )
 
@@ -57,6 +62,11 @@ class AutoBackend:
     timed interleaved. Who is clearly behind drops out early; eager stays unless something is
     faster beyond noise. The winner is remembered on disk for this graph, these shapes, this
     machine and these versions, so that a later kernel compiles it alone.
+
+    Graphs that follow one another and have different winners are then timed together, in the
+    calls that come, against eager and against one backend for all (``circuit``). With ``isolate``,
+    or under ``race_on``, races are held in other processes (``apart``): what ends its process there
+    is remembered and left out.
     """
 
     name = "auto"
@@ -67,6 +77,7 @@ class AutoBackend:
 
     def __init__(self, store: Store | None = None) -> None:
         self._store = store
+        self._circuits: Circuits | None = None
 
     @property
     def store(self) -> Store:
@@ -94,8 +105,12 @@ class AutoBackend:
         """The graph as a callable that races at its first call, or is the winner already."""
         import torch
 
+        from dynamo_ext.auto import apart
+        from dynamo_ext.auto.circuit import Circuits
         from dynamo_ext.auto.fingerprint import graph_key, place_key
+        from dynamo_ext.auto.racer import Racer
 
+        self._circuits = self._circuits or Circuits()
         journal = journals.current()
         names = candidate_names(options)
         tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
@@ -103,28 +118,81 @@ class AutoBackend:
         training = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
         key = graph_key(graph, example_inputs, training=training)
         place = place_key(names, device)
+        work = _Work(graph, list(example_inputs), journal, key, place)
         if options["remember"]:
             known = self.store.find(key, place)
-            if known is not None:
-                return self._remembered(known.contest, graph, example_inputs, journal)
-        race = _FirstCall(graph, journal, float(options["budget"]))
-        race.compile({name: registry.compiler(name) for name in names}, example_inputs)
+            made = self._known(known.contest, work) if known is not None else None
+            if made is not None:
+                return made
+        carrier = apart.executor()
+        if (options["isolate"] or carrier is not None) and apart.can_be_sent(example_inputs):
+            return self._raced_apart(work, names, options, training=training, carrier=carrier)
+        gone = self.store.crashed(key, place)
+        racer = Racer(graph, journal, float(options["budget"]), self._circuits)
+        compilers = {name: registry.compiler(name) for name in names if name not in gone}
+        racer.compile(compilers, example_inputs)
+        racer.absent = tuple(Contestant(name, "crashed", reason=_GONE) for name in sorted(gone))
         if options["remember"]:
-            race.then = lambda contest: self.store.remember(key, place, contest)
-        return race
+            racer.then = lambda contest: self.store.remember(key, place, contest)
+        return racer
 
-    def _remembered(
+    def _known(self, contest: Contest, work: _Work) -> Callable[..., Any] | None:
+        """The winner of an earlier race alone, or nothing where it does not compile any more."""
+        from dynamo_ext.auto.known import Known
+
+        held = dataclasses.replace(contest, remembered=True)
+        if held.winner == "eager":
+            work.journal.contest = held
+            return work.graph.forward
+        known = Known(work.graph, work.journal, held.winner)
+        known.then = lambda: self.store.forget(work.key, work.place)
+        if not known.compile(registry.compiler(held.winner), work.inputs):
+            self.store.forget(work.key, work.place)
+            return None
+        work.journal.contest = held
+        return known
+
+    def _raced_apart(
         self,
-        contest: Contest,
-        graph: GraphModule,
-        example_inputs: Sequence[Any],
-        journal: Journal,
+        work: _Work,
+        names: Sequence[str],
+        options: Mapping[str, Any],
+        *,
+        training: bool,
+        carrier: Executor | None,
     ) -> Callable[..., Any]:
-        """The winner of an earlier race alone; its backend checks its first results itself."""
-        journal.contest = dataclasses.replace(contest, remembered=True)
-        if contest.winner == "eager":
-            return graph.forward
-        return registry.compiler(contest.winner)(graph, example_inputs)
+        """The winner of a race in other processes; eager where the graph cannot be sent there."""
+        from dynamo_ext.auto import apart
+
+        try:
+            held = apart.hold(
+                work.graph,
+                work.inputs,
+                names,
+                budget=float(options["budget"]),
+                training=training,
+                carrier=carrier,
+            )
+        except OptionError as error:
+            work.journal.add_fallback("lower", "graph", error=error, message=str(error))
+            return work.graph.forward
+        if options["remember"] and not held.note:
+            with contextlib.suppress(OSError):
+                self.store.remember(work.key, work.place, held)
+        made = self._known(held, work)
+        work.journal.contest = held
+        return made or work.graph.forward
+
+
+@dataclasses.dataclass(frozen=True)
+class _Work:
+    """A captured graph, and what it is known by."""
+
+    graph: GraphModule
+    inputs: list[Any]
+    journal: Journal
+    key: str
+    place: str
 
 
 def candidate_names(options: Mapping[str, Any]) -> list[str]:
@@ -146,53 +214,6 @@ def candidate_names(options: Mapping[str, Any]) -> list[str]:
     for name in names:
         registry.get(name)
     return names
-
-
-class _FirstCall:
-    """A graph in several forms until its first call, and in the winner's from then on."""
-
-    def __init__(self, graph: GraphModule, journal: Journal, budget: float) -> None:
-        from dynamo_ext.measure.switchboard import Switch
-
-        self._switch: Switch | None = Switch(0, graph, {"eager": graph.forward})
-        self._journal = journal
-        self._budget = budget
-        self._chosen: Callable[..., Any] | None = None
-        self.then: Callable[[Contest], None] | None = None
-
-    def compile(self, compilers: Mapping[str, Compiler], inputs: Sequence[Any]) -> None:
-        """Compile the graph with each."""
-        from dynamo_ext.measure.switchboard import compile_into
-
-        if self._switch is not None:
-            compile_into(self._switch, compilers, inputs)
-
-    def __call__(self, *args: Any) -> Any:
-        """Race at the first call; afterwards the winner runs."""
-        chosen = self._chosen
-        if chosen is None:
-            chosen = self._race(args)
-        return chosen(*args)
-
-    def _race(self, args: tuple[Any, ...]) -> Callable[..., Any]:
-        from dynamo_ext.auto import contest
-
-        switch = self._switch
-        if switch is None:
-            message = "The graph was raced already."
-            raise RuntimeError(message)
-        held = contest.hold(switch, args, self._budget)
-        self._journal.contest = held
-        if held.winner in switch.journals:
-            self._journal.adopt(switch.journals[held.winner])
-        self._chosen = switch.compiled[held.winner]
-        # The losers go, and their memory with them.
-        self._switch = None
-        if self.then is not None and not held.note:
-            # A store that cannot be written must not cost the user the result.
-            with contextlib.suppress(OSError):
-                self.then(held)
-        return self._chosen
 
 
 BACKEND = AutoBackend()

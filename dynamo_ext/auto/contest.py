@@ -93,6 +93,13 @@ def hold(switch: Switch, args: Sequence[Any], budget: float) -> Contest:
     return _judge(lanes, failed, time.perf_counter() - started)
 
 
+def trains(args: Sequence[Any]) -> bool:
+    """Whether a backward pass may follow a call."""
+    return torch.is_grad_enabled() and any(
+        isinstance(value, torch.Tensor) and value.requires_grad for value in args
+    )
+
+
 def _call(form: Callable[..., Any], args: Sequence[Any]) -> Callable[[], object]:
     """One call as the user's code makes it: with its backward pass where one follows."""
     if not torch.is_grad_enabled():
@@ -220,7 +227,7 @@ def _judge(lanes: list[_Lane], failed: tuple[Contestant, ...], seconds: float) -
     faster = {
         lane.name: speedups[lane.name].ratio
         for lane in lanes
-        if not lane.outcome and lane.name in speedups and _is_faster(speedups[lane.name])
+        if not lane.outcome and lane.name in speedups and is_faster(speedups[lane.name])
     }
     winner = max(faster, key=lambda name: faster[name], default=EAGER)
     rows = tuple(_row(lane, speedups.get(lane.name), winner, faster) for lane in lanes)
@@ -242,7 +249,8 @@ def _doubt(lanes: list[_Lane], speedups: dict[str, Speedup]) -> str:
     return ""
 
 
-def _is_faster(speedup: Speedup) -> bool:
+def is_faster(speedup: Speedup) -> bool:
+    """Whether a speedup is one beyond noise."""
     return speedup.ratio > 1 and speedup.low > 1 and not speedup.same
 
 

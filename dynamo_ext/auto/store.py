@@ -12,6 +12,7 @@ import warnings
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cattrs
 
@@ -78,6 +79,24 @@ class Store:
             (graph, place, text, time.time() if made is None else made),
             create=True,
         )
+
+    def crashed(self, graph: str, place: str) -> set[str]:
+        """Backends whose process died on this graph, on this device, in the version of now."""
+        here = _facts(place)
+        rows = self._ask(
+            "SELECT graph, place, contest, made FROM contests WHERE graph = ?", (graph,)
+        )
+        found = set()
+        for entry in filter(None, map(_entry, rows)):
+            there = _facts(entry.place)
+            if there.get("device") != here.get("device"):
+                continue
+            for row in entry.contest.contestants:
+                version = there.get("backends", {}).get(row.backend)
+                same = version == here.get("backends", {}).get(row.backend)
+                if row.outcome == "crashed" and same:
+                    found.add(row.backend)
+        return found
 
     def forget(self, graph: str, place: str) -> None:
         """Drop one race: its winner turned out wrong."""
@@ -161,6 +180,14 @@ def _entry(row: tuple[object, ...]) -> Entry | None:
     except (ValueError, cattrs.BaseValidationError):
         return None
     return Entry(str(graph), str(place), contest, float(str(made)))
+
+
+def _facts(place: str) -> dict[str, Any]:
+    try:
+        found = json.loads(place)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def default_store() -> Store:

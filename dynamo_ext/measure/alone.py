@@ -83,7 +83,7 @@ def _measured(
         answer = read(_result(asked, seconds, tell), task)
         well = True
     except _OverdueError as error:
-        answer = Answer(None, *_stopped(error.seconds))
+        answer = Answer(None, *_stopped(error.seconds), ended=True)
     except BrokenExecutor:
         died = True
     except Exception as error:  # noqa: BLE001 - torch may not even be imported there
@@ -96,7 +96,7 @@ def _measured(
         else:
             executor.shutdown(wait=True, kill_workers=True)
     if died:
-        answer = Answer(None, *_death(mine, faults))
+        answer = Answer(None, *_death(mine, faults), ended=True)
     # On this machine, which needs no name.
     return replace(answer, worker=label.rpartition(", ")[2])
 

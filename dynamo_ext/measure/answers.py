@@ -17,7 +17,8 @@ class Answer:
     """A record of the baseline and one candidate, or why there is none.
 
     ``error`` is what the code itself raised, to be raised again where it was asked for.
-    ``stopped`` says that nothing is wrong, it was only not its turn.
+    ``stopped`` says that nothing is wrong, it was only not its turn; ``ended`` that the process
+    died or had to be stopped.
     """
 
     record: Comparison | None = None
@@ -26,6 +27,7 @@ class Answer:
     worker: str = ""
     error: Exception | None = None
     stopped: bool = False
+    ended: bool = False
 
 
 def read(answer: Mapping[str, Any], task: Task) -> Answer:

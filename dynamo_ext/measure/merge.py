@@ -85,6 +85,7 @@ def _row(candidate: Candidate, answer: Answer | None) -> CandidateResult:
         remedy=answer.remedy,
         options=candidate.options,
         worker=answer.worker,
+        ended=answer.ended,
     )
 
 

@@ -1,0 +1,144 @@
+"""One captured graph under ``auto``: raced, confirmed in company, and then its winner alone."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.measure.switchboard import EAGER, Switch, compile_into
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from torch.fx import GraphModule
+
+    from dynamo_ext.auto.circuit import Circuits, Trial
+    from dynamo_ext.backends.compilers import Compiler
+    from dynamo_ext.backends.journal import Journal
+    from dynamo_ext.records import Confirmation, Contest, Contestant
+
+_TIMED = frozenset({"won", "slower", "same"})
+
+
+class Racer:
+    """A graph in several forms until it is settled, and in one from then on.
+
+    Parameters
+    ----------
+    graph
+        As Dynamo hands it over.
+    journal
+        Where the race and the winner's parts are told.
+    budget
+        Seconds for the timing.
+    circuits
+        Where it may turn out that other graphs run before and after this one.
+    """
+
+    def __init__(
+        self, graph: GraphModule, journal: Journal, budget: float, circuits: Circuits
+    ) -> None:
+        self.switch: Switch | None = Switch(0, graph, {EAGER: graph.forward})
+        self.contest: Contest | None = None
+        self.trial: Trial | None = None
+        self.waited = 0
+        self.absent: tuple[Contestant, ...] = ()
+        self.then: Callable[[Contest], None] | None = None
+        self._journal = journal
+        self._budget = budget
+        self._circuits = circuits
+        self._settled: Callable[..., Any] | None = None
+
+    def compile(self, compilers: Mapping[str, Compiler], inputs: Sequence[Any]) -> None:
+        """Compile the graph with each."""
+        compile_into(self._forms, compilers, inputs)
+
+    def __call__(self, *args: Any) -> Any:
+        """Race at the first call; the winner runs."""
+        settled = self._settled
+        if settled is not None:
+            return settled(*args)
+        if self.contest is None:
+            self._race(args)
+            if self._settled is not None:
+                return self._settled(*args)
+        return self._circuits.call(self, args)
+
+    @property
+    def _forms(self) -> Switch:
+        if self.switch is None:
+            message = "The graph is settled: its other forms are gone."
+            raise RuntimeError(message)
+        return self.switch
+
+    @property
+    def winner(self) -> str:
+        """Who won the race; eager before it."""
+        return self.contest.winner if self.contest else EAGER
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Seconds of a call, of eager and every backend that is right and was timed."""
+        rows = self.contest.contestants if self.contest else ()
+        return {row.backend: row.seconds for row in rows if row.outcome in _TIMED and row.seconds}
+
+    def form(self, name: str) -> Callable[..., Any]:
+        """The graph as a right backend compiled it; eager's where that one has none."""
+        forms = self._forms.compiled
+        return forms[name if name in self.seconds else EAGER]
+
+    def _race(self, args: tuple[Any, ...]) -> None:
+        from dynamo_ext.auto import contest
+
+        switch = self._forms
+        held = contest.hold(switch, args, self._budget)
+        self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent))
+        # Of a training graph only the forward pass could be timed in company.
+        if contest.trains(args) or len(self.seconds) == 1:
+            self.settle()
+        else:
+            for name in set(switch.compiled) - set(self.seconds):
+                switch.compiled.pop(name)
+
+    def _tell(self, held: Contest) -> None:
+        """Say who runs from now on, and what that one's journal says."""
+        self.contest = self._journal.contest = held
+        told = self._forms.journals.get(held.winner)
+        if told is not None:
+            self._journal.partitions.clear()
+            self._journal.fallbacks.clear()
+            self._journal.adopt(told)
+        if self.then is not None and not held.note:
+            # A store that cannot be written must not cost the user the result.
+            with contextlib.suppress(OSError):
+                self.then(held)
+
+    def settle(self, name: str = "", confirmation: Confirmation | None = None) -> None:
+        """Keep one form, the winner's unless told, and let the others go."""
+        held = self.contest
+        if held is None or self.switch is None:
+            return
+        name = name or held.winner
+        if confirmation is not None:
+            self._tell(_confirmed(held, name if name in self.seconds else EAGER, confirmation))
+        self._settled = self.form(name)
+        # The losers go, and their memory with them.
+        self.switch = None
+
+
+def _confirmed(held: Contest, winner: str, confirmation: Confirmation) -> Contest:
+    if winner == held.winner:
+        return dataclasses.replace(held, confirmation=confirmation)
+    rows = []
+    for row in held.contestants:
+        if row.backend == winner:
+            rows.append(dataclasses.replace(row, outcome="won", reason=""))
+        elif row.backend == held.winner:
+            why = "Fastest by itself, and not beside the other graphs' engines."
+            rows.append(dataclasses.replace(row, outcome="slower", reason=why))
+        else:
+            rows.append(row)
+    return dataclasses.replace(
+        held, winner=winner, contestants=tuple(rows), confirmation=confirmation
+    )
