@@ -3,7 +3,28 @@
 from __future__ import annotations
 
 import os
+import warnings
+
+import pytest
 
 # Before anything imports transformers or jupyter: neither may look for updates or models.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
+
+
+@pytest.fixture(scope="module")
+def dask_client():
+    dask = pytest.importorskip("dask")
+    distributed = pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        # Dask's own sockets and event loops are closed by the garbage collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        with (
+            # A task that ends its worker is tried three times more otherwise.
+            dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+            distributed.LocalCluster(
+                n_workers=2, processes=True, threads_per_worker=1, dashboard_address=None
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client

@@ -99,24 +99,6 @@ def test_the_standard_librarys_processes():
     assert "isolate=True" in broken.remedy
 
 
-@pytest.fixture(scope="module")
-def dask_client():
-    dask = pytest.importorskip("dask")
-    distributed = pytest.importorskip("distributed")
-    with warnings.catch_warnings():
-        # Dask's own sockets and event loops are closed by the garbage collector.
-        warnings.simplefilter("ignore", ResourceWarning)
-        with (
-            # A task that ends its worker is tried three times more otherwise.
-            dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-            distributed.LocalCluster(
-                n_workers=2, processes=True, threads_per_worker=1, dashboard_address=None
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client
-
-
 def test_a_dask_cluster_of_two_workers(dask_client):
     found = compared(dask_client.get_executor())
     check(found)
