@@ -12,7 +12,7 @@ from dynamo_ext.widgets.wording import clip, count, listing, seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dynamo_ext.records import Contest, Contestant, Report
+    from dynamo_ext.records import Confirmation, Contest, Contestant, Report, Rival
 
 TITLE = "Races"
 
@@ -38,7 +38,26 @@ def sentence(report: Report) -> str:
     if raced:
         said += f" Racing took {seconds(raced)}."
     notes = dict.fromkeys(contest.note for contest in held if contest.note)
-    return " ".join([said, *notes])
+    together = dict.fromkeys(c.confirmation for c in held if c.confirmation is not None)
+    return " ".join([said, *notes, *map(_together, together)])
+
+
+def _together(found: Confirmation) -> str:
+    """Say what graphs' winners came to when they were timed in company."""
+    rivals = listing([_against(rival) for rival in found.rivals])
+    kept = {
+        "mix": "the mix stays",
+        "eager": "eager runs them all",
+    }.get(found.kept, f"{found.kept} runs them all")
+    return (
+        f"Timed together in {count(found.rounds, 'call')} each, the mix of "
+        f"{count(found.graphs, 'graph')} came to {rivals}: {kept}."
+    )
+
+
+def _against(rival: Rival) -> str:
+    name = rival.name if rival.name == "eager" else f"{rival.name} for all"
+    return f"{rival.speedup:.2f}x ({rival.low:.2f}–{rival.high:.2f}) of {name}"
 
 
 def html(report: Report) -> Html:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from dynamo_ext.placement import coverage, place_graph
-from dynamo_ext.records import Contest, Contestant, Graph, Report
+from dynamo_ext.records import Confirmation, Contest, Contestant, Graph, Report, Rival
 from dynamo_ext.widgets import contests, static, summary
 
 ROWS = (
@@ -38,6 +38,20 @@ def test_the_sentence_counts_winners_and_cost():
     )
     assert contests.sentence(report(None)) == ""
     assert contests.html(report(None)) == ""
+
+
+def test_what_graphs_came_to_together_is_said_once():
+    rivals = (Rival("eager", 1.6, 1.5, 1.7), Rival("onnxrt", 0.9, 0.88, 0.92))
+    mix = dataclasses.replace(WON, confirmation=Confirmation(2, "mix", 15, rivals))
+    said = contests.sentence(report(mix, mix))
+    assert said.endswith(
+        "Timed together in 15 calls each, the mix of 2 graphs came to 1.60x "
+        "(1.50–1.70) of eager and 0.90x (0.88–0.92) of onnxrt for all: the mix stays."
+    )
+    one = dataclasses.replace(WON, confirmation=Confirmation(2, "onnxrt", 15, rivals))
+    assert contests.sentence(report(one)).endswith("for all: onnxrt runs them all.")
+    rebuilt = Report.from_dict(report(mix).to_dict())
+    assert rebuilt.graphs[0].contest == mix
 
 
 def test_every_contestant_has_a_row_with_its_reason():
