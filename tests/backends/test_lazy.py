@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import nn
 
 from dynamo_ext.backends import lazy as module
-from dynamo_ext.backends import registry, torch_private, trial
+from dynamo_ext.backends import lazy_session, registry, torch_private, trial
 from dynamo_ext.backends.base import Support
 
 Harness = Any
@@ -178,6 +178,25 @@ def test_gradients(harness: Harness, name: str) -> None:
     for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
         torch.testing.assert_close(mine, theirs)
     assert set(harness.stages) <= {"unsupported"}
+
+
+def test_graphs_that_differ_only_in_which_input_goes_where() -> None:
+    """Lazy Tensor Core's own cache takes them for the same."""
+    aten = torch.ops.aten
+
+    def apart(order: tuple[int, int], last: int) -> torch.fx.GraphModule:
+        graph = torch.fx.Graph()
+        inputs = [graph.placeholder(name) for name in "xy"]
+        difference = graph.call_function(aten.sub.Tensor, tuple(inputs[i] for i in order))
+        graph.output([graph.call_function(aten.div.Tensor, (difference, inputs[last]))])
+        return torch.fx.GraphModule({}, graph)
+
+    x, y = torch.rand(5, 5) + 0.5, torch.rand(5, 5) + 0.5
+    made = [apart(order, last) for order in ((0, 1), (1, 0)) for last in (0, 1)]
+    sessions = [lazy_session.Session(graph) for graph in made]
+    for _ in range(2):
+        for graph, session in zip(made, sessions, strict=True):
+            torch.testing.assert_close(session.run(x, y), graph(x, y))
 
 
 def test_one_engine_serves_every_batch(harness: Harness) -> None:
