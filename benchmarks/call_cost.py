@@ -198,7 +198,6 @@ def page(
     found: Mapping[str, Times], watch: Mapping[int, float], backends: Sequence[str], rounds: int
 ) -> str:
     """The whole page in Markdown."""
-    facts = "; ".join(f"{name} {value}" for name, value in machine.description().items())
     lines = [
         "# What a call costs",
         "",
@@ -234,7 +233,7 @@ def page(
     ]
     for title, times in found.items():
         lines += table(title, times, backends)
-    return "\n".join([*lines, f"Measured with: {facts}.", ""])
+    return "\n".join([*lines, machine.sentence(), ""])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

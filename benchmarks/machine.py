@@ -39,6 +39,12 @@ def description() -> dict[str, str]:
     return facts
 
 
+def sentence() -> str:
+    """The same in one line."""
+    facts = "; ".join(f"{name} {value}" for name, value in description().items())
+    return f"Measured with: {facts}."
+
+
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -73,6 +73,7 @@ class AutoBackend:
     summary = "For every graph the fastest backend that is right, raced once and remembered"
     extra = ""
     whole_graph = True
+    checks_itself = True
     options: Sequence[OptionSpec] = _OPTIONS
 
     def __init__(self, store: Store | None = None) -> None:
@@ -87,6 +88,10 @@ class AutoBackend:
 
             self._store = default_store()
         return self._store
+
+    def use(self, store: Store) -> None:
+        """Remember races elsewhere from now on."""
+        self._store = store
 
     def probe(self) -> Availability:
         """Everywhere: at worst eager wins."""

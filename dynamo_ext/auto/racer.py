@@ -6,7 +6,9 @@ import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.backends.whole import RUN_FAILURES
 from dynamo_ext.measure.switchboard import EAGER, Switch, compile_into
+from dynamo_ext.records import Contest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from dynamo_ext.auto.circuit import Circuits, Trial
     from dynamo_ext.backends.compilers import Compiler
     from dynamo_ext.backends.journal import Journal
-    from dynamo_ext.records import Confirmation, Contest, Contestant
+    from dynamo_ext.records import Confirmation, Contestant
 
 _TIMED = frozenset({"won", "slower", "same"})
 
@@ -49,6 +51,7 @@ class Racer:
         self._budget = budget
         self._circuits = circuits
         self._settled: Callable[..., Any] | None = None
+        self._failures = 0
 
     def compile(self, compilers: Mapping[str, Compiler], inputs: Sequence[Any]) -> None:
         """Compile the graph with each."""
@@ -63,6 +66,8 @@ class Racer:
             self._race(args)
             if self._settled is not None:
                 return self._settled(*args)
+            if self.contest is None:
+                return self.form(EAGER)(*args)
         return self._circuits.call(self, args)
 
     @property
@@ -92,7 +97,11 @@ class Racer:
         from dynamo_ext.auto import contest
 
         switch = self._forms
-        held = contest.hold(switch, args, self._budget)
+        try:
+            held = contest.hold(switch, args, self._budget)
+        except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
+            self._failed(error)
+            return
         self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent))
         # Of a training graph only the forward pass could be timed in company.
         if contest.trains(args) or len(self.seconds) == 1:
@@ -100,6 +109,15 @@ class Racer:
         else:
             for name in set(switch.compiled) - set(self.seconds):
                 switch.compiled.pop(name)
+
+    def _failed(self, error: Exception) -> None:
+        """The next calls race again: on these inputs eager itself may raise."""
+        self._failures += 1
+        if self._failures >= RUN_FAILURES:
+            note = "The race failed, so eager runs it."
+            self._journal.add_fallback("run", "graph", error=error, message=note)
+            self.contest = self._journal.contest = Contest(EAGER, note=note)
+            self.settle()
 
     def _tell(self, held: Contest) -> None:
         """Say who runs from now on, and what that one's journal says."""

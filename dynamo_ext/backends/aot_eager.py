@@ -46,7 +46,9 @@ class AotEagerBackend:
         options: Options,  # noqa: ARG002
     ) -> CompiledFn:
         """Run AOTAutograd and compile nothing."""
-        compiled: CompiledFn = torch_private.torch_backend("aot_eager")(graph, example_inputs)
+        compiled: CompiledFn = torch_private.bare(
+            torch_private.torch_backend("aot_eager")(graph, example_inputs)
+        )
         return compiled
 
 

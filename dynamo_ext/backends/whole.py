@@ -35,7 +35,8 @@ def compile_graph(
     """Hand a graph to a backend as it is; an exception there means eager.
 
     Parameters and result are those of ``pipeline.compile_graph``. A backend that returns the
-    graph's own ``forward`` gets no wrapper, so ``eager`` costs nothing.
+    graph's own ``forward`` gets no wrapper, so ``eager`` costs nothing; nor does one that
+    ``checks_itself``, because other backends made what it returns.
     """
     try:
         run = backend.lower(graph, example_inputs, options)
@@ -56,6 +57,8 @@ def compile_graph(
         return graph.forward
     if run == graph.forward or run is graph:
         return graph.forward
+    if getattr(backend, "checks_itself", False):
+        return run
     return _Whole(graph, run, journal, check=bool(options.get("verify", False))).call
 
 

@@ -237,3 +237,19 @@ def test_a_race_that_could_not_tell_is_not_remembered(monkeypatch):
         [graph] = report.report().graphs
     assert "busy" in graph.contest.note
     assert auto.BACKEND.store.all() == []
+
+
+def test_a_race_that_fails_leaves_eager(monkeypatch):
+    def fails(*args):
+        message = "no"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(contest, "hold", fails)
+    fast = dynamo_ext.optimize("auto", options={"candidates": "aot_eager"})(torch.nn.ReLU())
+    x = torch.randn(3)
+    with torch.no_grad():
+        for _ in range(4):
+            assert torch.equal(fast(x), x.relu())
+        report = fast.report()
+    assert report.graphs[0].contest.winner == "eager"
+    assert any(fallback.exception == "RuntimeError" for fallback in report.fallbacks)

@@ -1,0 +1,158 @@
+"""One model under ``auto`` and under each backend alone, in this process; prints a JSON line.
+
+``benchmarks.auto`` starts it, so that a crash of an engine costs one model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import dynamo_ext
+from benchmarks.auto_row import Row, Single
+from benchmarks.zoo import MODELS
+from dynamo_ext.auto.backend import BACKEND, CONTESTANTS
+from dynamo_ext.auto.store import Store
+from dynamo_ext.backends import registry
+from dynamo_ext.measure import statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.zoo.model import Built
+    from dynamo_ext.comparing import ComparisonResult
+
+PREFIX = "@row "
+SETTLING = 80
+"""Calls, at most, after which several graphs have been timed together."""
+
+STARTS = 3
+"""First calls of each kind that are timed, after one that is not."""
+
+
+def measure(name: str, singles: Sequence[str], *, quick: bool, budget: float, race: float) -> Row:
+    """Race a model's graphs, and then compare what came of it with each backend for all.
+
+    Parameters
+    ----------
+    name
+        Of a model of the zoo.
+    singles
+        Backends that race, and that are compared by themselves.
+    quick
+        The tiny form of the model.
+    budget
+        Seconds for the comparison.
+    race
+        Seconds for the race of each graph.
+    """
+    built = MODELS[name].build(quick=quick)
+    options = {"candidates": "+".join(singles), "budget": race}
+    with torch.no_grad():
+        fast = dynamo_ext.optimize("auto", options=options)(built.module)
+        for _ in range(SETTLING if quick else 3):
+            fast(*built.args, **built.kwargs)
+        graphs = fast.report().graphs
+        contests = [graph.contest for graph in graphs if graph.contest is not None]
+        found = dynamo_ext.compare(
+            built.module,
+            built.args,
+            ["auto", *singles],
+            kwargs=built.kwargs,
+            budget=budget,
+            options={f"auto.{key}": value for key, value in options.items()},
+        )
+        winners = Counter(contest.winner for contest in contests)
+        starts = _starts(built, options, winners)
+    eager = found["eager"].timing
+    return Row(
+        model=name,
+        quick=quick,
+        eager_seconds=eager.median if eager else 0.0,
+        winners=tuple(winners.most_common()),
+        graphs=len(graphs),
+        race_seconds=sum(contest.seconds for contest in contests),
+        auto=_single(found, "auto"),
+        singles=tuple(_single(found, each) for each in singles),
+        over_best=_over_best(found, singles),
+        known_start=starts[0],
+        winner_start=starts[1],
+        rounds=found.record.rounds,
+    )
+
+
+def _single(found: ComparisonResult, name: str) -> Single:
+    row = found[name]
+    speedup = row.speedup if row.outcome == "measured" else None
+    if speedup is None:
+        return Single(name, row.outcome, reason=row.reason)
+    return Single(name, row.outcome, speedup.ratio, speedup.low, speedup.high)
+
+
+def _over_best(found: ComparisonResult, singles: Sequence[str]) -> Single | None:
+    """How many times faster ``auto`` was than the best single backend, within rounds."""
+    mine = found["auto"].timing
+    measured = [found[n] for n in singles if found[n].outcome == "measured" and found[n].speedup]
+    best = max(measured, key=lambda row: row.speedup.ratio if row.speedup else 0, default=None)
+    # With eager as a choice of auto's, eager is a single backend, too.
+    if best is None or (best.speedup is not None and best.speedup.ratio < 1):
+        best = found["eager"]
+    if mine is None or best.timing is None:
+        return None
+    count = min(len(mine.samples), len(best.timing.samples))
+    speedup = statistics.speedup(best.timing.samples[:count], mine.samples[:count])
+    return Single(best.name, "measured", speedup.ratio, speedup.low, speedup.high)
+
+
+def _starts(built: Built, options: dict[str, Any], winners: Counter[str]) -> tuple[float, float]:
+    """Seconds of a first call: of ``auto`` that knows the race, and of its winner alone.
+
+    Two numbers where one backend, and not eager, has won all graphs; else zeros.
+    """
+    if len(winners) != 1 or "eager" in winners:
+        return 0.0, 0.0
+    [winner] = winners
+    taken: dict[str, list[float]] = {"auto": [], winner: []}
+    for _ in range(1 + STARTS):
+        for name, times in taken.items():
+            torch._dynamo.reset()  # noqa: SLF001 - torch's own way to start afresh
+            given = options if name == "auto" else None
+            fast = dynamo_ext.optimize(name, options=given)(built.module)
+            started = time.perf_counter()
+            fast(*built.args, **built.kwargs)
+            times.append(time.perf_counter() - started)
+    known, alone = (sorted(times[1:])[STARTS // 2] for times in taken.values())
+    return known, alone
+
+
+def available() -> list[str]:
+    """Who races here unless the user says."""
+    return [name for name in CONTESTANTS if registry.probe(registry.get(name)).available]
+
+
+def main() -> None:
+    """Print the row of one model."""
+    parser = argparse.ArgumentParser(description="One model under auto, in this process.")
+    parser.add_argument("--model", choices=list(MODELS), required=True)
+    parser.add_argument("--backends", default="")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--budget", type=float, default=30.0)
+    parser.add_argument("--race", type=float, default=5.0)
+    given = parser.parse_args()
+    singles = [name for name in given.backends.split(",") if name] or available()
+    with tempfile.TemporaryDirectory() as folder:
+        # The user's own races neither help nor are added to.
+        BACKEND.use(Store(Path(folder, "races.sqlite")))
+        row = measure(given.model, singles, quick=given.quick, budget=given.budget, race=given.race)
+    print(PREFIX + json.dumps(row.to_dict()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
