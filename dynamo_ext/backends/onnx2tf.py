@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import (
     onnx_convert,
+    onnx_limits,
     tf_session,
     torch_private,
     trial,
@@ -114,7 +115,8 @@ def _version() -> str:
 def _objection(node: Node) -> str:
     """Why a node cannot be given to TensorFlow, as far as shows without trying; or nothing.
 
-    What ``onnx_limits`` says of ONNX Runtime's own kernels does not hold here.
+    What ``onnx_limits`` says of ONNX Runtime's own kernels does not hold here, but what it says
+    of the conversion does.
     """
     import torch
 
@@ -136,7 +138,7 @@ def _objection(node: Node) -> str:
         return "torch.onnx's remainder is not exact where the quotient is large."
     if torch_private.onnx_function(node) is None:
         return "torch.onnx has no conversion for it."
-    return ""
+    return onnx_limits.truncated(node)
 
 
 def _lower(graph: GraphModule) -> CompiledFn:

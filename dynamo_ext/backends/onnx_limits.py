@@ -121,7 +121,13 @@ def _integers(node: Node, name: str) -> str:
         return "ONNX Runtime raises integers to powers as floating-point numbers."
     if name.startswith("aten::topk") and _integral_input(node):
         return "Of equal numbers, ONNX Runtime names others than torch as the largest."
-    if name.endswith(".Scalar") and _integral_input(node) and _has_float(node):
+    return truncated(node)
+
+
+def truncated(node: Node) -> str:
+    """Whether torch.onnx makes an integer of a number that is none; for engines behind it."""
+    scalar = operator_name(node.target).endswith(".Scalar")
+    if scalar and _integral_input(node) and _has_float(node):
         return "torch.onnx takes the number for an integer, as the tensor's are."
     return ""
 
