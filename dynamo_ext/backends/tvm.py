@@ -154,6 +154,9 @@ class TvmMetaScheduleBackend(TvmBackend):
     ``cost_model``
         ``xgboost`` learns from what was measured which schedules to measure next; ``random``
         does not, and finds far less with as many trials.
+    ``tracker``
+        ``HOST:PORT/KEY`` of TVM's RPC tracker: schedules are timed on a machine that it lends,
+        with as many threads as its server has. It should be of this one's kind, where they run.
     """
 
     name = "tvm_meta_schedule"
@@ -167,6 +170,7 @@ class TvmMetaScheduleBackend(TvmBackend):
         OptionSpec(
             "cost_model", "xgboost", "what chooses schedules to measure", ("xgboost", "random")
         ),
+        OptionSpec("tracker", "", "HOST:PORT/KEY of a TVM RPC tracker that lends machines"),
     )
 
     def probe(self) -> Availability:

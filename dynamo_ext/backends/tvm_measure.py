@@ -16,6 +16,7 @@ from typing import Any, Self
 from dynamo_ext.backends import tvm_database, tvm_schedule, tvm_target
 
 START_SECONDS = 120.0
+END_SECONDS = 5.0
 CALL_SECONDS = 20.0
 """How long the child may take over one schedule before it is ended and started anew."""
 
@@ -24,15 +25,26 @@ class MeasureError(RuntimeError):
     """A schedule could not be built or run; the message is TVM's."""
 
 
+class TrackerError(RuntimeError):
+    """No machine could be had from TVM's RPC tracker."""
+
+
 class Worker:
     """A child process that builds and times schedules, one at a time.
 
     A context manager: the process ends with it. ``measured`` counts the schedules that were
     given to it.
+
+    Parameters
+    ----------
+    tracker
+        ``HOST:PORT/KEY`` of TVM's RPC tracker, to time on a machine that it lends; empty for this
+        one. Building for it takes a C compiler here, which links.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tracker: str = "") -> None:
         self.measured = 0
+        self._tracker = tracker
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[str] = queue.Queue()
 
@@ -56,6 +68,8 @@ class Worker:
         ------
         MeasureError
             Where it cannot be built or run, or takes too long.
+        TrackerError
+            Where the tracker cannot be reached, or lends nothing.
         """
         self.measured += 1
         process = self._running()
@@ -102,6 +116,7 @@ class Worker:
             return self._process
         script = str(Path(__file__).with_name("tvm_worker.py"))
         command = [sys.executable, "-P", script, tvm_target.cpu(), str(tvm_target.cores())]
+        command += [self._tracker] if self._tracker else []
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, our own script
             command,
             stdin=subprocess.PIPE,
@@ -117,13 +132,28 @@ class Worker:
             target=_read, args=(self._process, self._answers), daemon=True, name="tvm-measure"
         )
         reader.start()
-        self._answer(START_SECONDS)
+        try:
+            refusal = self._answer(START_SECONDS).get("error", "")
+        except MeasureError as error:
+            if not self._tracker:
+                raise
+            refusal = str(error)
+        if refusal:
+            self._stop()
+            message = f"No machine could be had from {self._tracker}: {refusal}"
+            raise TrackerError(message)
         return self._process
 
     def _stop(self) -> None:
         process, self._process = self._process, None
         if process is None:
             return
+        if self._tracker:
+            # A machine that was lent is given back by a process that ends by itself.
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                if process.stdin is not None:
+                    process.stdin.close()
+                process.wait(END_SECONDS)
         process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):

@@ -105,10 +105,12 @@ def session(graph: GraphModule, options: Mapping[str, Any]) -> tvm_session.Sessi
     graph
         A partition of fixed shapes.
     options
-        ``tune``, ``trials``, ``budget``, ``database`` and ``cost_model``.
+        ``tune``, ``trials``, ``budget``, ``database``, ``cost_model`` and ``tracker``.
 
     Raises
     ------
+    tvm_measure.TrackerError
+        Where ``tracker`` names one that cannot be reached, or that lends nothing.
     KeyboardInterrupt
         Where the search is interrupted. What was measured is on record, so that the next compile
         goes on from there.
@@ -138,7 +140,7 @@ def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -
     database
         Where records are, and go.
     options
-        ``trials``, ``budget`` and ``cost_model``.
+        ``trials``, ``budget``, ``cost_model`` and ``tracker``.
 
     Returns
     -------
@@ -155,7 +157,7 @@ def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -
         # The search would end this process.
         raise SearchError(tvm_target.proof()["serialise"])
     _quiet_scheduler()
-    with tvm_measure.Worker() as worker:
+    with tvm_measure.Worker(str(options.get("tracker", ""))) as worker:
         for task in tasks:
             if time.monotonic() - start < budget:
                 task.seconds = task.best = _timed(worker, task)

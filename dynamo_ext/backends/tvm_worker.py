@@ -3,13 +3,17 @@
 Run as a script. It reads one JSON object a line (``script``: a ``tvm.IRModule`` of one function as
 text; ``trace``: its schedule; ``shapes`` and ``dtypes`` of the arguments) and answers each with
 one: ``seconds``, a list, or ``error``. Nothing of ours is imported: TVM alone takes long enough
-to start.
+to start. With a tracker (``HOST:PORT/KEY``) it builds here and times on a machine that TVM's RPC
+tracker lends: https://tvm.apache.org/docs/how_to/tutorials/cross_compilation_and_rpc.html
 """
 
 from __future__ import annotations
 
 import json
+import os
+import socket
 import sys
+import tempfile
 from typing import Any
 
 SECONDS = 0.02
@@ -18,7 +22,54 @@ SECONDS = 0.02
 REPETITIONS = 3
 
 
-def _arguments(request: dict[str, Any]) -> list[Any]:
+REACH_SECONDS = 10
+LENT_SECONDS = 600
+"""How long the tracker lends a machine for; it is asked for again after that."""
+
+
+class Here:
+    """The machine that this process is on."""
+
+    def __init__(self) -> None:
+        import tvm
+
+        self.device = tvm.cpu()
+
+    def load(self, built: Any) -> Any:
+        """What was built, ready to be timed."""
+        return built.jit() if hasattr(built, "jit") else built
+
+
+class Lent:
+    """A machine that a tracker lends.
+
+    Parameters
+    ----------
+    tracker
+        ``HOST:PORT/KEY``.
+    """
+
+    def __init__(self, tracker: str) -> None:
+        import tvm.rpc
+
+        address, _, key = tracker.partition("/")
+        host, _, port = address.rpartition(":")
+        # TVM itself tries for a minute.
+        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
+        remote = tvm.rpc.connect_tracker(host, int(port))
+        self._session = remote.request(key, session_timeout=LENT_SECONDS)
+        self.device = self._session.cpu(0)
+
+    def load(self, built: Any) -> Any:
+        """Send what was built there as a shared library."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "schedule.so")  # noqa: PTH118 - as TVM wants it
+            built.export_library(path)
+            self._session.upload(path)
+        return self._session.load_module("schedule.so")
+
+
+def _arguments(request: dict[str, Any], device: Any) -> list[Any]:
     import numpy as np
     import tvm
 
@@ -30,40 +81,47 @@ def _arguments(request: dict[str, Any]) -> list[Any]:
         else:
             # Zero is an index that any tensor has.
             array = np.zeros(shape, dtype)
-        made.append(tvm.runtime.tensor(array))
+        made.append(tvm.runtime.tensor(array, device=device))
     return made
 
 
-def measured(request: dict[str, Any], target: Any) -> list[float]:
+def measured(request: dict[str, Any], target: Any, place: Here | Lent) -> list[float]:
     """Seconds of a call of a scheduled function, by repetition."""
     import tvm.script
     from tvm.s_tir.schedule import Schedule, Trace
 
     schedule = Schedule(tvm.script.from_source(request["script"]))
     Trace.apply_json_to_schedule(request["trace"], schedule)
-    built = tvm.compile(schedule.mod, target=target)
-    run = built.jit() if hasattr(built, "jit") else built
+    run = place.load(tvm.compile(schedule.mod, target=target))
     timer = run.time_evaluator(
-        "main", tvm.cpu(), number=1, repeat=REPETITIONS, min_repeat_ms=int(SECONDS * 1000)
+        "main", place.device, number=1, repeat=REPETITIONS, min_repeat_ms=int(SECONDS * 1000)
     )
-    return [float(seconds) for seconds in timer(*_arguments(request)).results]
+    return [float(seconds) for seconds in timer(*_arguments(request, place.device)).results]
 
 
-def serve(cpu: str, cores: int) -> None:
-    """Answer requests until there are no more."""
+def serve(cpu: str, cores: int, tracker: str = "") -> None:
+    """Answer requests until there are no more; the first answer says whether there is a place."""
     import tvm
 
     target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": cores})
-    sys.stdout.write("{}\n")
-    sys.stdout.flush()
+    try:
+        place = Lent(tracker) if tracker else Here()
+    except Exception as error:  # noqa: BLE001 - whatever it is, there is no place to measure
+        _say({"error": f"{type(error).__name__}: {error}"[-500:]})
+        return
+    _say({})
     for line in sys.stdin:
         try:
-            answer: dict[str, Any] = {"seconds": measured(json.loads(line), target)}
+            answer: dict[str, Any] = {"seconds": measured(json.loads(line), target, place)}
         except Exception as error:  # noqa: BLE001 - a schedule that does not work is an answer
             answer = {"error": f"{type(error).__name__}: {error}"[-500:]}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+        _say(answer)
+
+
+def _say(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], int(sys.argv[2]))
+    serve(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -13,6 +13,7 @@ import torch
 from dynamo_ext.capture import session
 from dynamo_ext.comparison import CandidateResult, Comparison, Speedup
 from dynamo_ext.measure import accuracy, entrant, memory, per_graph, statistics
+from dynamo_ext.measure.company import Company
 from dynamo_ext.measure.effects import Effects
 from dynamo_ext.measure.entrant import Entrant
 from dynamo_ext.measure.precision import precision
@@ -142,7 +143,10 @@ class _Comparing:
         entered = [c for c in (each.enter(workload) for each in self._entrants) if c is not None]
         plan = Plan(settings.budget, settings.rounds, settings.seed)
         others = [c for c in entered if c.name != settings.baseline]
-        self._short = race([self._base, *others], plan, progress=self._progress)
+        with Company() as company:
+            self._short = race([self._base, *others], plan, progress=self._progress)
+        if company.sentence:
+            self._notes.append(company.sentence)
         if self._base.error is not None:
             self._stop_at(self._base)
         self._peaks()

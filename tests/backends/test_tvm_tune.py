@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,6 +192,52 @@ def test_a_schedule_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPa
         assert 0 < worker.seconds(function, made) < 1
         last = worker._running()
     assert last.poll() is not None
+
+
+@pytest.fixture
+def tracker() -> Iterator[str]:
+    """A tracker and a server of TVM's own on this machine, as ``HOST:PORT/KEY``.
+
+    For one session: the server's process for it dies when it ends, and the server with it.
+    """
+    code = (
+        "import sys, time; from tvm.rpc.tracker import Tracker; from tvm.rpc.server import Server\n"
+        "if __name__ == '__main__':\n"
+        "    t = Tracker('127.0.0.1', port=29190, port_end=29290, silent=True)\n"
+        "    s = Server('127.0.0.1', port=29090, port_end=29190, key='like-this', silent=True,\n"
+        "               tracker_addr=('127.0.0.1', t.port))\n"
+        "    print(t.port, flush=True); sys.stdin.read(); s.terminate(); t.terminate()\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "lend.py")
+        script.write_text(code)
+        process = subprocess.Popen(
+            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        with process:
+            yield f"127.0.0.1:{process.stdout.readline().strip()}/like-this"
+            process.stdin.close()
+
+
+@searches
+@pytest.mark.skipif(not shutil.which("g++"), reason="Linking for another machine takes g++.")
+def test_a_tracker_lends_the_machine_to_time_on(
+    harness: Harness, tmp_path: Path, tracker: str, measured: list[int]
+) -> None:
+    module = model()
+    compiled = harness.compile(module, tuned(tmp_path, trials=2, tracker=tracker))
+    agrees(harness, compiled, module)
+    assert measured[0] >= 2
+    assert lines(tmp_path)
+
+
+def test_a_tracker_that_is_not_there_is_said() -> None:
+    function, made = one_function()
+    with (
+        tvm_measure.Worker("127.0.0.1:9/none") as worker,
+        pytest.raises(tvm_measure.TrackerError, match=r"had from 127\.0\.0\.1:9/none"),
+    ):
+        worker.seconds(function, made)
 
 
 def one_function() -> tuple[Any, Any]:
