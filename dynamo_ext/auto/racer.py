@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.journal import Journal
     from dynamo_ext.records import Confirmation, Contestant
 
+KEPT = 3
+"""Forms, by speed, that wait for the company of other graphs."""
+
 _TIMED = frozenset({"won", "slower", "same"})
 
 
@@ -91,7 +94,7 @@ class Racer:
     def form(self, name: str) -> Callable[..., Any]:
         """The graph as a right backend compiled it; eager's where that one has none."""
         forms = self._forms.compiled
-        return forms[name if name in self.seconds else EAGER]
+        return forms[name if name in self.seconds and name in forms else EAGER]
 
     def _race(self, args: tuple[Any, ...]) -> None:
         from dynamo_ext.auto import contest
@@ -104,10 +107,13 @@ class Racer:
             return
         self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent))
         # Of a training graph only the forward pass could be timed in company.
-        if contest.trains(args) or len(self.seconds) == 1:
+        if contest.trains(args) or len(self.seconds) <= 1:
             self.settle()
         else:
-            for name in set(switch.compiled) - set(self.seconds):
+            seconds = self.seconds
+            kept = {EAGER, held.winner, *sorted(seconds, key=lambda name: seconds[name])[:KEPT]}
+            for name in set(switch.compiled) - kept:
+                # The others go, and their memory with them.
                 switch.compiled.pop(name)
 
     def _failed(self, error: Exception) -> None:

@@ -206,7 +206,7 @@ def optimize(
     fullgraph
         Raise on a graph break instead of splitting.
     options
-        The backend's own options (``dynamo_ext.backends()`` lists them).
+        The backend's own options (``%dynamo backends NAME`` lists them).
     strict
         Raise where the backend is not available, instead of running eagerly.
 

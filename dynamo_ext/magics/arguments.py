@@ -24,6 +24,7 @@ FLAGS = {
     "-o": "keep the report under this name",
     "--output": "keep the report under this name",
     "--quiet": "run without showing the report",
+    "--executor": "an executor of yours that carries auto's races",
     "--strict": "raise where the backend is not available",
     "--opt": "a backend option, KEY=VALUE",
 }
@@ -40,6 +41,7 @@ class CellArguments:
     output: str | None
     quiet: bool
     strict: bool
+    executor: str | None
     options: tuple[tuple[str, str], ...]
 
 
@@ -64,6 +66,7 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
         check_name(parsed.output),
         bool(parsed.quiet),
         bool(parsed.strict),
+        unquoted(parsed.executor) if parsed.executor else None,
         tuple(key_and_value(text) for text in parsed.opt or ()),
     )
 

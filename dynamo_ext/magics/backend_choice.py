@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 import weakref
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError, UnknownBackendError
@@ -105,3 +106,20 @@ def evaluate(text: str, namespace: dict[str, Any], flag: str = "-b") -> Any:
         msg = f"-b {text} is no backend's name and {said}"
         remedy = "%dynamo backends lists the names."
         raise UnknownBackendError(msg, remedy) from error
+
+
+def executor_of(text: str | None, namespace: dict[str, Any]) -> Executor | None:
+    """The ``concurrent.futures.Executor`` that ``--executor`` names, if it was given.
+
+    Raises
+    ------
+    OptionError
+        Where the expression raises, or is something else.
+    """
+    if text is None:
+        return None
+    value = evaluate(text, namespace, "--executor")
+    if not isinstance(value, Executor):
+        msg = f"--executor {text} is a {type(value).__name__}, no concurrent.futures.Executor."
+        raise OptionError(msg, "Give one, as client.get_executor() of a Dask client.")
+    return value

@@ -8,7 +8,7 @@ from IPython.utils.capture import capture_output
 
 from dynamo_ext.comparing import ComparisonResult
 from dynamo_ext.errors import OptionError, UnknownBackendError
-from dynamo_ext.magics.backend_choice import evaluate
+from dynamo_ext.magics.backend_choice import executor_of
 from dynamo_ext.measure.candidates import Candidate, candidates_of
 from dynamo_ext.measure.compare import Settings, compare_workload
 from dynamo_ext.measure.workload import CellWorkload
@@ -16,8 +16,6 @@ from dynamo_ext.records import CodeBlock
 from dynamo_ext.widgets.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from IPython.core.interactiveshell import InteractiveShell
 
     from dynamo_ext.capture.cell import CellProgram
@@ -57,7 +55,7 @@ def compare_cell(
     )
     title = f"Cell In[{text.number}]"
     cell = CodeBlock(title, program.filename, 1, text.source)
-    executor = _executor(shell.user_ns, arguments.executor)
+    executor = executor_of(arguments.executor, shell.user_ns)
     with ProgressLine("Comparing") as line:
         if arguments.isolate or executor is not None:
             from dynamo_ext.measure.isolation import CellTask, compare_apart
@@ -113,15 +111,3 @@ def _candidates(namespace: dict[str, Any], arguments: CompareArguments) -> list[
         msg = f"--baseline {arguments.baseline} is none of the candidates."
         raise OptionError(msg, f"Use {', '.join(sorted(known))}, or add it to -b.")
     return found
-
-
-def _executor(namespace: dict[str, Any], text: str | None) -> Executor | None:
-    from concurrent.futures import Executor
-
-    if text is None:
-        return None
-    value = evaluate(text, namespace, "--executor")
-    if not isinstance(value, Executor):
-        msg = f"--executor {text} is a {type(value).__name__}, no concurrent.futures.Executor."
-        raise OptionError(msg, "Give one, as client.get_executor() of a Dask client.")
-    return value

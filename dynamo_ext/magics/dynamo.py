@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -53,6 +54,8 @@ class DynamoMagics(Magics):
     @argument("-o", "--output", metavar="NAME", help="keep the report under NAME")
     @argument("--quiet", action="store_true", help="run without showing the report")
     @argument("--strict", action="store_true", help="raise where the backend is not available")
+    @argument("--executor", metavar="EXPR", help="with -b auto: a concurrent.futures.Executor of "
+              "yours to carry its races")  # fmt: skip
     @argument("--opt", action="append", metavar="KEY=VALUE", help="a backend option; may repeat")
     @argument("-h", "--help", action="store_true", help="show this help")
     @no_var_expand
@@ -104,7 +107,7 @@ class DynamoMagics(Magics):
             msg = f"%%dynamo {line.strip()} cannot be read: {error}."
             raise UsageError(msg) from None
         if parsed.help:
-            print(self.dynamo.__doc__)  # noqa: T201 - a magic's help goes to stdout
+            print(_help(self.dynamo))  # noqa: T201 - a magic's help goes to stdout
             return
         self.workbench.run_cell(line, cell, cell_arguments(parsed))
 
@@ -121,7 +124,7 @@ class DynamoMagics(Magics):
         words = line.split()
         name, rest = (words[0], words[1:]) if words else ("", [])
         if name in {"-h", "--help"}:
-            print(self.dynamo.__doc__)  # noqa: T201
+            print(_help(self.dynamo))  # noqa: T201
             return
         if name in {*MODES, COMPARE} or (name.startswith("-") and name):
             msg = f"%dynamo {name} needs a cell: write %%dynamo {line} on the cell's first line."
@@ -140,6 +143,12 @@ class DynamoMagics(Magics):
             msg = f"Write it as {usage.get(name, f'%dynamo {name}')}."
             raise UsageError(msg)
         getattr(self.workbench, f"{name}_command")(*rest)
+
+
+def _help(magic: object) -> str:
+    """A magic's docstring without the marks that are for documentation tools."""
+    text = re.sub(r"^[ ]*::\n\n?", "", magic.__doc__ or "", flags=re.MULTILINE)
+    return text.replace("::\n", ":\n")
 
 
 def load(shell: InteractiveShell) -> None:

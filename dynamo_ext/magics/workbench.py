@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.error import UsageError
@@ -14,9 +15,9 @@ from dynamo_ext.capture.hidden_names import HiddenNames
 from dynamo_ext.capture.programs import ProgramCache
 from dynamo_ext.capture.recorded_compiler import recorded
 from dynamo_ext.capture.user_traceback import trim_tracebacks
-from dynamo_ext.errors import CellError, DynamoExtError, UnknownBackendError
+from dynamo_ext.errors import CellError, DynamoExtError, OptionError, UnknownBackendError
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
-from dynamo_ext.magics.backend_choice import choose
+from dynamo_ext.magics.backend_choice import choose, executor_of
 from dynamo_ext.magics.cell_text import CellText, read_cell
 from dynamo_ext.widgets.backends import render_backends
 from dynamo_ext.widgets.report import display_report
@@ -57,16 +58,17 @@ class Workbench:
         check_output_name(arguments.output, self._shell.user_ns, state.program.stored_names)
         tracer = self._tracer(arguments, state)
         text.name_for_tracebacks(state.program.filename)
-        result = run_cell(
-            state,
-            self._shell.user_ns,
-            tracer,
-            self._names,
-            mode="run" if arguments.mode == "run" else "optimize",
-            title=f"Cell In[{text.number}]",
-            source=text.source,
-            versions=session.versions(),
-        )
+        with self._racing(arguments):
+            result = run_cell(
+                state,
+                self._shell.user_ns,
+                tracer,
+                self._names,
+                mode="run" if arguments.mode == "run" else "optimize",
+                title=f"Cell In[{text.number}]",
+                source=text.source,
+                versions=session.versions(),
+            )
         session.remember_report(result.report)
         if arguments.output is not None:
             self._shell.user_ns[arguments.output] = result.report
@@ -74,6 +76,19 @@ class Workbench:
             display_report(result.report)
         if result.error is not None and not self._show_error(result.error, state.program.filename):
             raise result.error
+
+    def _racing(self, arguments: CellArguments) -> contextlib.AbstractContextManager[None]:
+        """Where the races of ``auto`` are held while the cell runs."""
+        executor = executor_of(arguments.executor, self._shell.user_ns)
+        if executor is None:
+            return contextlib.nullcontext()
+        backend = arguments.backend or self.default
+        if backend != "auto":
+            msg = f"--executor carries the races of auto, and this cell runs on {backend}."
+            raise OptionError(msg, "Add -b auto, or compare: %%dynamo compare --executor …")
+        from dynamo_ext.auto.apart import race_on
+
+        return race_on(executor)
 
     def _find(self, text: CellText) -> CellState:
         return self._programs.find(text.key, text.cell_id, lambda: self._build(text))

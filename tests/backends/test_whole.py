@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from dynamo_ext.backends import registry
+from dynamo_ext.backends import registry, torch_private
 from dynamo_ext.backends.base import StayEager
+from dynamo_ext.backends.callables import CallableBackend
+from dynamo_ext.backends.compilers import Compiler
 
 X = torch.linspace(-1, 1, 6)
 
@@ -180,3 +182,29 @@ def test_what_a_graph_holds_is_as_before_a_check() -> None:
     for expected in (1.0, 2.0, 3.0):
         assert compiled(torch.zeros(2)).tolist() == [expected, expected]
     assert module.count.item() == 3
+
+
+def test_what_checks_itself_gets_no_wrapper() -> None:
+    class Outer(CallableBackend):
+        checks_itself = True
+
+    def compiled(x: torch.Tensor) -> tuple[torch.Tensor]:
+        return (fn(x),)
+
+    graph = torch.fx.symbolic_trace(fn)
+    made = Compiler(Outer(lambda *_: compiled), {"verify": True})
+    assert made(graph, [X]) is compiled
+    made = Compiler(CallableBackend(lambda *_: compiled), {"verify": True})
+    assert made(graph, [X]) is not compiled
+
+
+def test_compiled_code_has_no_wrapper_of_dynamos_but_the_outermost() -> None:
+    @torch._dynamo.disable
+    @torch._dynamo.disable
+    def wrapped(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    bare = torch_private.bare(wrapped)
+    assert not getattr(bare, "_torchdynamo_disable", False)
+    assert torch_private.bare(bare) is bare
+    assert bare(X) is X

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from IPython.core.error import UsageError
 
 import dynamo_ext
-from dynamo_ext.records import Report
+from dynamo_ext.records import Contest, Report
 from tests.capture.live import Live, counting_compiles, live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+WON = Contest("eager")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -147,8 +149,31 @@ def test_help_is_worth_reading(cells: Live, line: str) -> None:
 
 def test_dash_h_prints_the_help(cells: Live) -> None:
     for text in ("%%dynamo -h\ny = 1", "%dynamo --help"):
-        assert "%%dynamo -b onnxrt" in cells.well(text).out
+        said = cells.well(text).out
+        assert "%%dynamo -b onnxrt" in said
+        assert "::" not in said
     assert "y" not in cells.names
+
+
+def test_an_executor_carries_the_races_of_auto_alone(
+    cells: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dynamo_ext.auto import apart
+
+    carried = []
+    monkeypatch.setattr(apart, "hold", lambda *_, carrier, **__: carried.append(carrier) or WON)
+    cells.well("from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)")
+    cells.well(
+        "%%dynamo -b auto --quiet --executor pool --opt remember=false --opt candidates=ts\n"
+        "y = x + 1"
+    )
+    assert carried == [cells.names["pool"]]
+    assert cells.names["y"].tolist() == [1, 2, 3]
+    assert apart.executor() is None
+    for line, said in (("-b ts --executor pool", "of auto"), ("-b auto --executor x", "Tensor")):
+        ran = cells.run(f"%%dynamo {line}\ny = x + 1")
+        assert isinstance(ran.error, UsageError)
+        assert said in str(ran.error)
 
 
 def test_interrupt_while_compiling(cells: Live) -> None:
