@@ -7,11 +7,12 @@ ended the process on a random operator, so it is not offered.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynamo_ext.backends import lazy_session, torch_private, trial
+from dynamo_ext.backends.answers import Answers
 from dynamo_ext.backends.base import OptionSpec, Support
-from dynamo_ext.backends.single_operation import operator_name, signature
+from dynamo_ext.backends.single_operation import operator_name
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class LazyBackend:
     )
 
     def __init__(self) -> None:
-        self._known: dict[Any, Support] = {}
+        self._answers = Answers(_objection, _attempt, _complaint)
 
     def probe(self) -> Availability:
         """Whether this build of torch has it."""
@@ -56,28 +57,7 @@ class LazyBackend:
 
     def supports(self, node: Node) -> Support:
         """Trace the one operation, compute it, compare it with eager; kept for its likes."""
-        refused = _objection(node)
-        if refused:
-            return Support(supported=False, reason=refused)
-        key = signature(node)
-        if key not in self._known:
-            self._known[key] = self._try(node)
-        return self._known[key]
-
-    def _try(self, node: Node) -> Support:
-        torch_private.lazy_start()
-        name = operator_name(node.target)
-        if not torch_private.has_lazy_kernel(name) and name not in lazy_session.REWRITTEN:
-            return Support(supported=False, reason=_EAGER)
-        before = torch_private.lazy_eager_calls()
-        try:
-            with torch_private.outside_modes():
-                wrong = trial.disagreement(node, _lower, "Lazy Tensor Core")
-        except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
-            return Support(supported=False, reason=_complaint(error))
-        if not wrong and torch_private.lazy_eager_calls() != before:
-            wrong = _EAGER
-        return Support(supported=not wrong, reason=wrong)
+        return self._answers(node)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
@@ -118,6 +98,19 @@ def _complaint(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("The following op", "Traceback"))]
     return (telling or [type(error).__name__])[0].removeprefix("RuntimeError: ")[:300]
+
+
+def _attempt(node: Node) -> str:
+    torch_private.lazy_start()
+    name = operator_name(node.target)
+    if not torch_private.has_lazy_kernel(name) and name not in lazy_session.REWRITTEN:
+        return _EAGER
+    before = torch_private.lazy_eager_calls()
+    with torch_private.outside_modes():
+        wrong = trial.disagreement(node, _lower, "Lazy Tensor Core")
+    if not wrong and torch_private.lazy_eager_calls() != before:
+        return _EAGER
+    return wrong
 
 
 BACKEND = LazyBackend()

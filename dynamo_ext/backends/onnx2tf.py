@@ -19,8 +19,9 @@ from dynamo_ext.backends import (
     torch_private,
     trial,
 )
+from dynamo_ext.backends.answers import Answers
 from dynamo_ext.backends.base import OptionSpec, Support
-from dynamo_ext.backends.single_operation import operator_name, signature
+from dynamo_ext.backends.single_operation import operator_name
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class OnnxToTensorFlowBackend:
     )
 
     def __init__(self) -> None:
-        self._known: dict[Any, Support] = {}
+        self._answers = Answers(_objection, _attempt, _complaint)
 
     def probe(self) -> Availability:
         """Which packages are missing, or TensorFlow's version, without importing it."""
@@ -75,21 +76,7 @@ class OnnxToTensorFlowBackend:
 
     def supports(self, node: Node) -> Support:
         """Convert the one operation, run it, compare it with eager; kept for its likes."""
-        refused = _objection(node)
-        if refused:
-            return Support(supported=False, reason=refused)
-        key = signature(node)
-        if key not in self._known:
-            self._known[key] = self._try(node)
-        return self._known[key]
-
-    def _try(self, node: Node) -> Support:
-        try:
-            with torch_private.outside_modes(), torch_private.quiet_exporter():
-                wrong = trial.disagreement(node, _lower, "TensorFlow")
-        except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
-            return Support(supported=False, reason=_complaint(error))
-        return Support(supported=not wrong, reason=wrong)
+        return self._answers(node)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
@@ -156,6 +143,11 @@ def _complaint(error: BaseException) -> str:
     lines = [line.strip() for line in str(cause).splitlines()]
     telling = [line for line in lines if line and not line.startswith(("{{", "Stack trace", "in "))]
     return (telling or [type(cause).__name__])[0][:300]
+
+
+def _attempt(node: Node) -> str:
+    with torch_private.outside_modes(), torch_private.quiet_exporter():
+        return trial.disagreement(node, _lower, "TensorFlow")
 
 
 BACKEND = OnnxToTensorFlowBackend()

@@ -10,8 +10,8 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import onnx_convert, onnx_limits, onnx_session, torch_private
+from dynamo_ext.backends.answers import Answers
 from dynamo_ext.backends.base import OptionSpec, Support
-from dynamo_ext.backends.single_operation import signature
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class OnnxRuntimeBackend:
     )
 
     def __init__(self) -> None:
-        self._known: dict[Any, Support] = {}
+        self._answers = Answers(onnx_limits.objection, _attempt, onnx_session.complaint)
 
     def probe(self) -> Availability:
         """Which packages are missing, or the version and the device."""
@@ -73,22 +73,7 @@ class OnnxRuntimeBackend:
 
     def supports(self, node: Node) -> Support:
         """Convert the one operation and load it: the surest answer, kept for its likes."""
-        refused = onnx_limits.objection(node)
-        if refused:
-            return Support(supported=False, reason=refused)
-        key = signature(node)
-        if key not in self._known:
-            self._known[key] = self._try(node)
-        return self._known[key]
-
-    def _try(self, node: Node) -> Support:
-        try:
-            with torch_private.outside_modes(), torch_private.quiet_exporter():
-                model = onnx_convert.single(node)
-                onnx_session.load(model, {}, trial=True)
-        except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
-            return Support(supported=False, reason=onnx_session.complaint(error))
-        return Support(supported=True)
+        return self._answers(node)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
@@ -100,6 +85,13 @@ class OnnxRuntimeBackend:
             return onnx_session.Session(model, example_inputs, options).run
         except Exception as error:
             raise LoweringError(onnx_session.complaint(error)) from error
+
+
+def _attempt(node: Node) -> str:
+    with torch_private.outside_modes(), torch_private.quiet_exporter():
+        model = onnx_convert.single(node)
+        onnx_session.load(model, {}, trial=True)
+    return ""
 
 
 BACKEND = OnnxRuntimeBackend()

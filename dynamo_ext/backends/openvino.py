@@ -16,8 +16,8 @@ from dynamo_ext.backends import (
     openvino_trial,
     torch_private,
 )
+from dynamo_ext.backends.answers import Answers
 from dynamo_ext.backends.base import OptionSpec, Support
-from dynamo_ext.backends.single_operation import signature
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class OpenVinoBackend:
     )
 
     def __init__(self) -> None:
-        self._known: dict[Any, Support] = {}
+        self._answers = Answers(openvino_limits.objection, _attempt, openvino_convert.complaint)
 
     def probe(self) -> Availability:
         """Whether the package is missing, or its version and the device."""
@@ -74,21 +74,7 @@ class OpenVinoBackend:
 
     def supports(self, node: Node) -> Support:
         """Convert the one operation, run it, compare it with eager; kept for its likes."""
-        refused = openvino_limits.objection(node)
-        if refused:
-            return Support(supported=False, reason=refused)
-        key = signature(node)
-        if key not in self._known:
-            self._known[key] = self._try(node)
-        return self._known[key]
-
-    def _try(self, node: Node) -> Support:
-        try:
-            with torch_private.outside_modes(), openvino_convert.quiet():
-                wrong = openvino_trial.disagreement(node)
-        except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
-            return Support(supported=False, reason=openvino_convert.complaint(error))
-        return Support(supported=not wrong, reason=wrong)
+        return self._answers(node)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
@@ -100,6 +86,11 @@ class OpenVinoBackend:
                 return openvino_session.Session(graph, options).run
         except Exception as error:
             raise LoweringError(openvino_convert.complaint(error)) from error
+
+
+def _attempt(node: Node) -> str:
+    with torch_private.outside_modes(), openvino_convert.quiet():
+        return openvino_trial.disagreement(node)
 
 
 BACKEND = OpenVinoBackend()

@@ -47,6 +47,7 @@ def tensor_inputs(node: Node) -> list[Node]:
 def signature(node: Node) -> Any:
     """Equal for nodes that are alike: operator, dtypes, ranks, devices, literals, what is read.
 
+    ``x - x`` and ``x - y`` are not.
     A size counts as 0, 1 or more: what an engine makes of an operation does not hang on it.
     """
     return (
@@ -54,7 +55,20 @@ def signature(node: Node) -> Any:
         _describe(node.args),
         _describe(dict(node.kwargs)),
         tuple(used(node)),
+        _repeats(node),
     )
+
+
+def _repeats(node: Node) -> tuple[int, ...]:
+    """For each tensor argument, which of the node's inputs it is."""
+    import torch
+
+    places: dict[Node, int] = {}
+    found: list[int] = []
+    torch.fx.node.map_arg(
+        (node.args, node.kwargs), lambda n: found.append(places.setdefault(n, len(places)))
+    )
+    return tuple(found)
 
 
 def _describe(value: Any) -> Any:

@@ -19,8 +19,8 @@ from dynamo_ext.backends import (
     tvm_target,
     tvm_tune,
 )
+from dynamo_ext.backends.answers import Answers
 from dynamo_ext.backends.base import OptionSpec, Support
-from dynamo_ext.backends.single_operation import signature
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -68,8 +68,6 @@ _CUT_UP = (
 _BROKEN_INTERFACE = "0.1.15"
 """A release whose serialiser of functions does not survive them; its likes are found by trying."""
 
-_known: dict[Any, Support] = {}
-
 
 class TvmBackend:
     """Partitions in TVM on the CPU, one engine for each shape.
@@ -111,22 +109,7 @@ class TvmBackend:
 
     def supports(self, node: Node) -> Support:
         """Convert the one operation, run it, compare it with eager; kept for its likes."""
-        refused = tvm_limits.objection(node)
-        if refused:
-            return Support(supported=False, reason=refused)
-        # ``x - x`` is another matter than ``x - y``.
-        key = (signature(node), len(node.all_input_nodes))
-        if key not in _known:
-            _known[key] = self._try(node)
-        return _known[key]
-
-    def _try(self, node: Node) -> Support:
-        try:
-            with torch_private.outside_modes():
-                wrong = trial.disagreement(node, _single, "TVM")
-        except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
-            return Support(supported=False, reason=_complaint(error))
-        return Support(supported=not wrong, reason=wrong)
+        return _answers(node)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
@@ -213,5 +196,11 @@ def _complaint(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:300]
 
 
+def _attempt(node: Node) -> str:
+    with torch_private.outside_modes():
+        return trial.disagreement(node, _single, "TVM")
+
+
+_answers = Answers(tvm_limits.objection, _attempt, _complaint)
 TVM = TvmBackend()
 TVM_META_SCHEDULE = TvmMetaScheduleBackend()

@@ -18,13 +18,12 @@ from dynamo_ext.backends import (
     xla_session,
     xla_views,
 )
-from dynamo_ext.backends.base import Support
+from dynamo_ext.backends.answers import Answers
 from dynamo_ext.backends.single_operation import (
     alone,
     note,
     operator_name,
     results,
-    signature,
     size,
     strewn,
     tensor_inputs,
@@ -33,6 +32,8 @@ from dynamo_ext.backends.single_operation import (
 if TYPE_CHECKING:
     import torch
     from torch.fx import Node
+
+    from dynamo_ext.backends.base import Support
 
 _BLOCK = 2**14
 """Elements that are made up; larger inputs repeat them."""
@@ -60,33 +61,21 @@ _FINITE = (
     "aten::_scaled_dot_product",
     "aten::var_mean",
 )
-_known: dict[Any, Support] = {}
 
 
 def support(node: Node) -> Support:
     """Whether XLA gives what eager gives for a node of a normalised graph, by trying it."""
-    refused = _objection(node)
-    if refused:
-        return Support(supported=False, reason=refused)
-    key = signature(node)
-    if key not in _known:
-        _known[key] = _try(node)
-    return _known[key]
+    return _answers(node)
 
 
-def _try(node: Node) -> Support:
+def _attempt(node: Node) -> str:
     name = operator_name(node.target)
-    try:
-        if xla_lowerings.lowering(node.target) is None:
-            reason = f"torchax has no lowering for {name}, nor have we."
-            return Support(supported=False, reason=reason)
-        if name in xla_views.OWN:
-            return Support(supported=True)
-        with torch_private.outside_modes(), xla_lowerings.quiet():
-            wrong = _disagreement(node, name)
-    except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
-        return Support(supported=False, reason=xla_lowerings.complaint(error))
-    return Support(supported=not wrong, reason=wrong)
+    if xla_lowerings.lowering(node.target) is None:
+        return f"torchax has no lowering for {name}, nor have we."
+    if name in xla_views.OWN:
+        return ""
+    with torch_private.outside_modes(), xla_lowerings.quiet():
+        return _disagreement(node, name)
 
 
 def _objection(node: Node) -> str:
@@ -211,3 +200,6 @@ def _integers(
     edges = torch.tensor([facts.min, facts.max, 0, 1, facts.max - 1, facts.max // 2], dtype=dtype)
     chosen = torch.randint(len(edges), (count,), generator=generator)
     return edges[chosen]
+
+
+_answers = Answers(_objection, _attempt, xla_lowerings.complaint)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from dynamo_ext.backends import onnx_session, registry
+from dynamo_ext.backends import onnx_convert, onnx_session, registry
 from dynamo_ext.backends.base import Support
 
 Harness = Any
@@ -344,7 +344,7 @@ def test_supports_names_the_reason_and_asks_once(monkeypatch: pytest.MonkeyPatch
     )
     x.meta["val"] = y.meta["val"] = torch.randn(3)
     assert backend.supports(y).supported
-    monkeypatch.setattr(backend, "_try", lambda _: pytest.fail("asked twice"))
+    monkeypatch.setattr(onnx_convert, "single", lambda _: pytest.fail("asked twice"))
     assert backend.supports(y).supported
 
 

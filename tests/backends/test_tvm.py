@@ -492,7 +492,7 @@ def test_what_it_refuses_and_why(name: str) -> None:
 def test_a_wrong_converter_is_found_by_trying(monkeypatch: pytest.MonkeyPatch) -> None:
     converters = tvm_convert.all_converters()
     monkeypatch.setitem(converters, "aten.sin.default", converters["aten.cos.default"])
-    monkeypatch.setattr(module, "_known", {})
+    monkeypatch.setattr(module._answers, "_known", {})
     answer = registry.get("tvm").supports(node_of(ATEN.sin.default, torch.randn(3)))
     assert not answer
     assert "TVM gives something else" in answer.reason

@@ -601,13 +601,13 @@ def test_a_device_that_jax_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xla_trial, "_known", {})
+    monkeypatch.setattr(xla_trial._answers, "_known", {})
     for wrong, reason in (
         (lambda x: x + 1, "something else"),
         (lambda x: x[None], "shape"),
         (lambda x: x.nothing, "nothing"),
     ):
-        monkeypatch.setattr(xla_trial, "_known", {})
+        monkeypatch.setattr(xla_trial._answers, "_known", {})
         monkeypatch.setattr(xla_lowerings, "lowering", lambda _, wrong=wrong: wrong)
         answer = registry.get("xla").supports(node_of(torch.ops.aten.exp.default, ODD))
         assert not answer
@@ -615,7 +615,7 @@ def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_trial_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xla_trial, "_known", {})
+    monkeypatch.setattr(xla_trial._answers, "_known", {})
     node = node_of(torch.ops.aten.exp.default, torch.randn(3))
     state = torch.get_rng_state()
     assert registry.get("xla").supports(node) == Support(supported=True)
