@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
+import sys
 import warnings
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamo_ext.errors import FallbackWarning
@@ -76,7 +79,19 @@ class Journal:
         if self.loud:
             what = operator or subject or scope
             note = f"{stage}: {what} runs eagerly: {name + ': ' if name else ''}{text} {remedy}"
-            warnings.warn(note.rstrip(), FallbackWarning, stacklevel=2)
+            warnings.warn(note.rstrip(), FallbackWarning, stacklevel=_users_level())
+
+
+def _users_level() -> int:
+    """How far up the stack from the caller the user's own code is, as ``warnings.warn`` counts."""
+    import torch
+
+    folders = (Path(__file__).parents[1], Path(torch.__file__).parent)
+    between = (*(f"{folder}{os.sep}" for folder in folders), "<eval_with_key>")
+    frame, level = sys._getframe(1), 1  # noqa: SLF001 - what warnings itself does
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(between):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 _current: ContextVar[Journal | None] = ContextVar("dynamo_ext_journal", default=None)

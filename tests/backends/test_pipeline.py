@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -277,8 +278,10 @@ def test_without_a_recorder_a_fallback_is_a_warning(scripted: Any) -> None:
 
     scripted.lower_error = lambda _: RuntimeError("broken")
     compiled = torch.compile(fn, backend=Compiler(scripted, {}))
-    with pytest.warns(FallbackWarning, match="lower: .*broken"):
+    with pytest.warns(FallbackWarning, match="lower: .*broken") as seen:
         check(compiled, fn, X)
+    # It points to the call, not to our files or torch's.
+    assert Path(seen[0].filename).parent == Path(__file__).parent
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check(compiled, fn, X)
