@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 SHORTEST_SAMPLE = 0.002
 """Seconds that one sample should last: shorter calls are timed several at a time."""
 
+LONGEST_SAMPLE = 0.1
+"""Seconds that a sample of several calls may last."""
+
 MOST_CALLS = 2_000
 """Calls of one sample at the most."""
 
@@ -47,6 +50,11 @@ def seconds_per_call(
 def calls_for(seconds: float) -> int:
     """How many calls of this length make a sample that the clock can be trusted with."""
     return max(1, min(MOST_CALLS, round(SHORTEST_SAMPLE / max(seconds, 1e-9))))
+
+
+def most_calls_for(seconds: float) -> int:
+    """How many calls of this length a sample may have at the most."""
+    return max(1, int(LONGEST_SAMPLE / max(seconds, 1e-9)))
 
 
 def device_barrier() -> Callable[[], object] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -134,15 +135,22 @@ class _Comparing:
             self._eager = workload.results()
             workload.restore(thorough=True)
         exact = self._float64() if settings.fp64 else None
-        for each in self._entrants:
+        # What is compiled later is some 0.5 % faster, for where it lies in memory: in an order
+        # drawn anew, nobody's place in the list matters.
+        draw = random.Random(settings.seed)  # noqa: S311 - a schedule
+        for each in draw.sample(self._entrants, len(self._entrants)):
             self._tell(each.candidate.name, "compiling")
             each.compile(workload)
             if each.results is not None:
                 self._check(each, exact, single if settings.dtype else None)
         self._base = entrant.contender(settings.baseline, self._baseline_call(), workload)
-        entered = [c for c in (each.enter(workload) for each in self._entrants) if c is not None]
+        others = []
+        for each in self._entrants:
+            if each.candidate.name == settings.baseline:
+                each.contender = self._base
+            elif (entered := each.enter(workload)) is not None:
+                others.append(entered)
         plan = Plan(settings.budget, settings.rounds, settings.seed)
-        others = [c for c in entered if c.name != settings.baseline]
         with Company() as company:
             self._short = race([self._base, *others], plan, progress=self._progress)
         if company.sentence:
@@ -262,7 +270,7 @@ class _Comparing:
 
     def _speedup(self, contender: Contender | None) -> Speedup | None:
         base = self._base
-        if contender is None or base is None or not contender.samples:
+        if contender is None or base is None or contender is base or not contender.samples:
             return None
         count = min(len(base.samples), len(contender.samples))
         return statistics.speedup(

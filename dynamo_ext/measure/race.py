@@ -46,12 +46,13 @@ class Contender:
     samples: list[float] = field(default_factory=list)
     calls: int = 1
     error: Exception | None = None
+    warm: float = 0.0
 
     def warm_up(self) -> None:
-        """Run twice, and see how many calls make a sample."""
-        taken = self._sample()
+        """Run twice, and note how long a call takes."""
+        self.warm = self._sample()
         if self.before is None:
-            self.calls = clock.calls_for(min(taken, self._sample()))
+            self.warm = min(self.warm, self._sample())
 
     def take(self) -> None:
         """One more sample."""
@@ -122,6 +123,7 @@ def race(
         for contender in contenders:
             show(contender.name, 0)
             _guarded(contender, contender.warm_up)
+        _share_calls(contenders)
         most = plan.rounds or MOST_ROUNDS
         for number in range(1, most + 1):
             running = [c for c in contenders if c.error is None]
@@ -134,6 +136,20 @@ def race(
             if time.perf_counter() - started > plan.budget and number >= statistics.FEWEST:
                 return number < (plan.rounds or plan.fewest)
     return False
+
+
+def _share_calls(contenders: list[Contender]) -> None:
+    """As many calls for everybody's sample: the first of a sample is cold, the others share that.
+
+    With numbers of their own, who runs a call more a sample would seem faster than itself.
+    """
+    alive = [c for c in contenders if c.error is None]
+    if not alive or any(c.before is not None for c in alive):
+        return
+    wanted = max(clock.calls_for(c.warm) for c in alive)
+    bearable = clock.most_calls_for(max(c.warm for c in alive))
+    for contender in alive:
+        contender.calls = min(wanted, bearable)
 
 
 def _round(running: list[Contender], number: int, show: _Throttle) -> None:

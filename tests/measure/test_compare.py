@@ -88,6 +88,24 @@ def test_rows_say_what_each_candidate_came_to():
     assert all(len(each.timing.samples) == ROUNDS for each in record.candidates)
 
 
+def test_a_candidate_as_the_baseline_has_its_timing() -> None:
+    def other(graph: Any, _: Any) -> Any:
+        return graph.forward
+
+    x = torch.randn(8, 8)
+    found = dynamo_ext.compare(
+        torch.nn.ReLU(), (x,), {"first": other, "second": other}, rounds=8, baseline="first"
+    )
+    first, second = found["first"], found["second"]
+    assert first.outcome == second.outcome == "measured"
+    assert first.timing is not None
+    assert second.timing is not None
+    assert len(first.timing.samples) == len(second.timing.samples) == 8
+    assert first.timing.calls == second.timing.calls
+    assert first.speedup is None
+    assert second.speedup is not None
+
+
 def test_the_record_goes_to_json_and_back():
     found = dynamo_ext.compare(model(), (torch.randn(4, 8),), [fine], rounds=ROUNDS)
     assert Comparison.from_dict(json.loads(found.to_json())) == found.record

@@ -136,3 +136,27 @@ def test_a_sample_is_as_long_as_the_clock_needs():
     assert clock.calls_for(1.0) == 1
     assert clock.calls_for(1e-6) == 2_000
     assert 3 <= clock.calls_for(0.0005) <= 5
+
+
+def test_everybody_makes_as_many_calls_a_sample():
+    calls = {"short": 0, "long": 0}
+
+    def short():
+        calls["short"] += 1
+
+    def long():
+        calls["long"] += 1
+        time.sleep(0.001)
+
+    runners = [Contender("short", short), Contender("long", long)]
+    race(runners, Plan(rounds=6))
+    assert runners[0].calls == runners[1].calls
+    assert runners[0].calls > 1
+    # A sample of the longer one stays bearable.
+    assert runners[1].calls <= 0.1 / 0.001
+
+
+def test_calls_after_which_state_is_put_back_are_timed_one_by_one():
+    runners = [Contender("one", lambda: None, before=lambda: None), Contender("two", lambda: None)]
+    race(runners, Plan(rounds=6))
+    assert [runner.calls for runner in runners] == [1, 1]
