@@ -88,8 +88,8 @@ def test_rows_say_what_each_candidate_came_to():
     assert all(len(each.timing.samples) == ROUNDS for each in record.candidates)
 
 
-def test_a_candidate_as_the_baseline_has_its_timing() -> None:
-    def other(graph: Any, _: Any) -> Any:
+def test_a_candidate_as_the_baseline_has_its_timing():
+    def other(graph, _):
         return graph.forward
 
     x = torch.randn(8, 8)
