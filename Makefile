@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests lab notebooks sweep models callcost test-gpu format clean
+.PHONY: help demo test lint tests lab notebooks sweep models callcost fairness auto test-gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -57,6 +57,12 @@ models: $(STAMP) ## the model zoo through every CPU engine; writes docs/models.m
 
 callcost: $(STAMP) ## what one call of a tiny graph costs, by backend; writes docs/call-cost.md
 	$(BIN)/python -m benchmarks.call_cost --write docs/call-cost.md
+
+fairness: $(STAMP) ## how often a comparison finds what is not there, or misses 5 %; writes docs/fairness.md
+	$(BIN)/python -m benchmarks.fairness --write docs/fairness.md
+
+auto: $(STAMP) ## auto beside every backend alone over the model zoo; writes docs/auto.md
+	$(BIN)/python -m benchmarks.auto --write docs/auto.md
 
 test-gpu: $(STAMP) ## the tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu $(ARGS)
