@@ -1,0 +1,59 @@
+"""The benchmark of auto: one small model for real, and the page."""
+
+from __future__ import annotations
+
+from benchmarks import auto, auto_run
+from benchmarks.auto_row import Row, Single
+from dynamo_ext.auto.backend import BACKEND
+from dynamo_ext.auto.store import Store
+
+
+def single(name: str, ratio: float, outcome: str = "measured") -> Single:
+    return Single(name, outcome, ratio, ratio * 0.98, ratio * 1.02)
+
+
+ROWS = (
+    Row(
+        "one",
+        eager_seconds=0.01,
+        winners=(("onnxrt", 2), ("ts", 1)),
+        graphs=3,
+        race_seconds=12.0,
+        auto=single("auto", 2.0),
+        singles=(single("onnxrt", 1.9), single("ts", 1.1)),
+        over_best=single("onnxrt", 1.05),
+        known_start=1.5,
+        winner_start=1.4,
+    ),
+    Row(
+        "two",
+        eager_seconds=0.02,
+        auto=single("auto", 0.5),
+        singles=(single("onnxrt", 0.0, "eager"), single("ts", 0.5)),
+    ),
+    Row("three", error="The process ended with code 1: no"),
+)
+
+
+def test_the_page() -> None:
+    page = auto.document(ROWS, "Measured with: a machine.")
+    assert "| one | 10.00 | 2.00 (1.96–2.04) | onnxrt ×2, ts | onnxrt 1.90 |" in page
+    assert "| 12 | 1.50 | 1.40 |" in page
+    assert "| three | The process ended with code 1: no |" in page
+    assert "| **auto** | 1.00 | 0.50 |" in page
+    # Where a backend does not take a model, its user has eager.
+    assert "| onnxrt | 1.38 | 1.00 |" in page
+    assert "| two | eager | 0.50 (0.49–0.51) |" in page
+    assert Row.from_dict(ROWS[0].to_dict()) == ROWS[0]
+
+
+def test_a_small_model_for_real(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(BACKEND, "_store", Store(tmp_path / "races.sqlite"))
+    monkeypatch.setattr(auto_run, "SETTLING", 3)
+    row = auto_run.measure("MLP", ["ts", "aot_eager"], quick=True, budget=1.0, race=0.5)
+    assert row.graphs == 1
+    assert row.eager_seconds > 0
+    assert {single.name for single in row.singles} == {"ts", "aot_eager"}
+    assert row.auto is not None
+    assert row.over_best is not None
+    assert sum(count for _, count in row.winners) == 1
