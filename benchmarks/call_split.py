@@ -164,13 +164,13 @@ def bare(run: Any, args: Sequence[Any]) -> Call | None:
         return lambda: plain.run_with_ort_values(feeds, outputs, None)
     if kind == "openvino_session.Session":
         # The request keeps addresses alone, so what lies there is kept here.
-        kept = [make() for make in session._makes]  # noqa: SLF001
         session.run(*args)
         request, infer = session._request, session._infer  # noqa: SLF001
-        lent = [give(value) for give, value in zip(session._lends, kept, strict=True)]  # noqa: SLF001
-        for position, tensor in enumerate(lent):
-            request.set_output_tensor(position, tensor)
-        return lambda: (infer(), args, kept)
+        # Small results are bound already, to a place of the session's.
+        kept = [session._makes[position]() for position, _ in session._written]  # noqa: SLF001
+        for (position, give), place in zip(session._written, kept, strict=True):  # noqa: SLF001
+            request.set_output_tensor(position, give(place))
+        return lambda: (infer(), args, kept, session)
     return None
 
 
