@@ -154,7 +154,7 @@ def test_a_syntax_error_is_shown_as_pythons(cells: Live) -> None:
 
 
 def parsed(**given: Any) -> argparse.Namespace:
-    blank = dict.fromkeys(("mode", "backend", "output", "opt"))
+    blank = dict.fromkeys(("mode", "backend", "output", "opt", "executor"))
     flags = dict.fromkeys(("dynamic", "static", "fullgraph", "quiet", "strict"), False)
     return argparse.Namespace(**{**blank, **flags, **given})
 
