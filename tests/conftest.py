@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from unittest import mock
 
 import pytest
 
@@ -16,7 +17,8 @@ os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
 def dask_client():
     dask = pytest.importorskip("dask")
     distributed = pytest.importorskip("distributed")
-    with warnings.catch_warnings():
+    # Dask sets its workers' thread counts in this process's environment, for good.
+    with mock.patch.dict(os.environ), warnings.catch_warnings():
         # Dask's own sockets and event loops are closed by the garbage collector.
         warnings.simplefilter("ignore", ResourceWarning)
         with (
