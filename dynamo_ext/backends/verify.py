@@ -22,6 +22,9 @@ class Tolerance(NamedTuple):
     floor: float
 
 
+SENSELESS = 0.1
+"""Of a result's size: farther from the exact one, eager's result is as good as noise."""
+
 _EXACT = Tolerance(0.0, 0.0, 0.0)
 _TOLERANCES = {
     "float64": Tolerance(1e-6, 1e-7, 1e-10),
@@ -101,3 +104,46 @@ def _values_differ(got: torch.Tensor, want: torch.Tensor) -> str:
             return f"NaN in {int(mine.isnan().sum())} of {want.numel()} values, not so in eager."
         worst = float(torch.where(strange, 0.0, error).max())
         return f"{count} of {want.numel()} values are off, by up to {worst:.3g}."
+
+
+def farther(found: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, multiple: float) -> str:
+    """Whether a result is much farther from the exact one than eager's is, as one sentence.
+
+    Parameters
+    ----------
+    found, eager
+        The engine's and eager's results, of one shape and dtype.
+    exact
+        The same at a higher precision.
+    multiple
+        How many times eager's distance is no farther. Where eager is itself off by more than a
+        tenth of the result's own size, its distance is no yardstick, and that is the answer.
+
+    Returns
+    -------
+    str
+        Both distances (root mean square); empty where the result is near enough.
+    """
+    if not exact.numel():
+        return ""
+    mine, theirs, right = (t.detach().double() for t in (found, eager, exact))
+    if not ((mine.isfinite() == theirs.isfinite()).all()):
+        return "it is not finite where eager's is, or the other way round."
+    finite = mine.isfinite() & right.isfinite()
+    strange = int((~finite & ~((mine == theirs) | (mine.isnan() & theirs.isnan()))).sum())
+    mine, theirs, right = mine[finite], theirs[finite], right[finite]
+    if strange or not right.numel():
+        return f"{strange} infinite values differ from eager's." if strange else ""
+    allowed = tolerance(eager.dtype)
+    floor = allowed.floor + allowed.scale * float(right.abs().max())
+    away, own = _rms(mine - right), _rms(theirs - right)
+    kind = str(exact.dtype).removeprefix("torch.")
+    if own > SENSELESS * _rms(right) + floor:
+        return f"eager itself is {own:.3g} from {kind}: no yardstick."
+    if away <= multiple * own + floor / 10:
+        return ""
+    return f"it is {away:.3g} from {kind} (root mean square), eager {own:.3g}."
+
+
+def _rms(values: torch.Tensor) -> float:
+    return float(values.pow(2).mean().sqrt())

@@ -88,11 +88,9 @@ def against_float64(found: Results, eager: Results, exact: Results) -> Accuracy:
         if found[name].shape != exact[name].shape or eager[name].shape != exact[name].shape:
             detail = f"{name} has another shape in float64."
             break
-        allowed = verify.tolerance(eager[name].dtype)
-        floor = allowed.floor + allowed.scale * float(_largest(exact[name]))
-        mine, theirs = _rms(found[name], exact[name]), _rms(eager[name], exact[name])
-        if not mine <= MULTIPLE * theirs + floor / 10:
-            detail = f"{name} is {mine:.3g} from float64 (root mean square), eager {theirs:.3g}."
+        wrong = verify.farther(found[name], eager[name], exact[name], MULTIPLE)
+        if wrong:
+            detail = f"{name}: {wrong}"
             break
     kept = {n: exact[n] for n in names}
     return _measured({n: found[n] for n in names}, kept, "float64", detail)
@@ -134,14 +132,3 @@ def _measured(found: Results, expected: Results, reference: str, detail: str) ->
 
 def _is_float(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def _largest(value: torch.Tensor) -> float:
-    finite = value[torch.isfinite(value)]
-    return float(finite.abs().max()) if finite.numel() else 0.0
-
-
-def _rms(one: torch.Tensor, other: torch.Tensor) -> float:
-    if not one.numel():
-        return 0.0
-    return float((one.double() - other.double()).pow(2).mean().sqrt())

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from dynamo_ext.backends import runner
+from dynamo_ext.backends import runner, verify
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.errors import FallbackWarning
 
@@ -117,6 +117,28 @@ def test_wrong_results_are_never_returned(
     assert fallback.stage == "verify"
     assert word in fallback.message
     assert harness.engines == {"eager": 5}
+
+
+def test_in_low_precision_an_engine_may_be_nearer_to_the_truth_than_eager(
+    harness: Any, scripted: Any
+) -> None:
+    torch.manual_seed(0)
+    x, weight = torch.randn(8, 32).bfloat16(), (torch.randn(32, 32) / 4).bfloat16()
+
+    def deep(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(12):
+            x = torch.tanh(x @ weight) * 1.5
+        return x
+
+    better = x.float()
+    for _ in range(12):
+        better = torch.tanh(better @ weight.float()) * 1.5
+    assert verify.disagreement([better.bfloat16()], [deep(x)])
+    scripted.change = lambda _: [better.bfloat16()]
+    compiled = harness.compile(deep, scripted)
+    for _ in range(2):
+        assert torch.equal(compiled(x), better.bfloat16())
+    assert not harness.stages
 
 
 def test_verify_can_be_left_out(harness: Any, scripted: Any) -> None:
