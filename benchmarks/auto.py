@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ from benchmarks.auto_run import PREFIX, available
 from benchmarks.zoo import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 RESULTS = Path(__file__).parent / "results" / "auto.json"
 _ROOT = Path(__file__).parent.parent
@@ -42,12 +42,6 @@ def run(model: str, arguments: Sequence[str], seconds: float) -> Row:
             return Row.from_dict(json.loads(line.removeprefix(PREFIX)))
     said = done.stderr.decode(errors="replace").strip().splitlines() or [""]
     return Row(model, error=f"The process ended with code {done.returncode}: {said[-1]}")
-
-
-def mean(ratios: Iterable[float]) -> float:
-    """The geometric mean; 0 of nothing."""
-    logs = [math.log(ratio) for ratio in ratios]
-    return math.exp(sum(logs) / len(logs)) if logs else 0.0
 
 
 def document(rows: Sequence[Row], described: str) -> str:
@@ -82,21 +76,23 @@ def _or_eager(single: Single | None) -> float:
 
 
 def _mean_line(name: str, ratios: Sequence[float]) -> str:
-    return f"| {name} | {mean(ratios):.2f} | {min(ratios, default=0):.2f} |"
+    if not ratios:
+        return f"| {name} | | |"
+    return f"| {name} | {statistics.geometric_mean(ratios):.2f} | {min(ratios):.2f} |"
 
 
 def _line(row: Row) -> str:
     chose = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in row.winners)
     known = row.known_start and f"{row.known_start:.2f}"
     alone = row.winner_start and f"{row.winner_start:.2f}"
-    measured = [single for single in row.singles if single.ratio]
-    best = max(measured, key=lambda single: single.ratio, default=None)
+    best = row.over_best and row.over_best.name
+    alone_ratio = next((single.ratio for single in row.singles if single.name == best), 1.0)
     cells = [
         row.model,
         f"{row.eager_seconds * 1e3:.2f}",
         _shown(row.auto),
         chose or "no graph",
-        f"{best.name} {best.ratio:.2f}" if best else "",
+        f"{best} {alone_ratio:.2f}" if best else "",
         _shown(row.over_best),
         f"{row.race_seconds:.0f}",
         known or "",

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamo_ext.auto.contest import is_faster
+from dynamo_ext.auto.placing import place, winner_of
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.compare import Settings
 from dynamo_ext.measure.isolation import FunctionTask, compare_apart
 from dynamo_ext.measure.switchboard import EAGER, own_copy
-from dynamo_ext.records import Contest, Contestant
+from dynamo_ext.records import Contest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from dynamo_ext.comparison import CandidateResult
+    from dynamo_ext.records import Contestant
 
 _executor: Executor | None = None
 
@@ -136,16 +137,15 @@ def hold(  # noqa: PLR0913 - a race's settings, by keyword
     record = compare_apart(
         FunctionTask(module, rest), candidates_of(list(names)), settings, carrier
     )
-    rows = {row.name: row for row in record.candidates}
-    faster = {
-        name: row.speedup.ratio
-        for name, row in rows.items()
-        if row.outcome == "measured" and row.speedup is not None and is_faster(row.speedup)
+    speedups = {
+        row.name: row.speedup
+        for row in record.candidates
+        if row.outcome == "measured" and row.speedup is not None and row.name != EAGER
     }
-    winner = max(faster, key=lambda name: faster[name], default=EAGER)
+    winner = winner_of(speedups)
     return Contest(
         winner,
-        tuple(_contestant(row, winner, faster) for row in record.candidates),
+        tuple(_row(row, winner) for row in record.candidates),
         raced_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         rounds=record.rounds,
         seconds=record.seconds,
@@ -153,29 +153,20 @@ def hold(  # noqa: PLR0913 - a race's settings, by keyword
     )
 
 
-def _contestant(row: CandidateResult, winner: str, faster: dict[str, float]) -> Contestant:
-    speedup, timing = row.speedup, row.timing
-    outcome, reason = str(row.outcome), row.reason
+def _row(row: CandidateResult, winner: str) -> Contestant:
+    outcome = ""
     if row.ended:
         outcome = "crashed"
-    elif row.name == winner:
-        outcome, reason = "won", ""
-    elif outcome == "measured" and row.name in faster:
-        outcome, reason = "slower", f"{winner} is faster."
-    elif outcome == "measured" and speedup is not None and speedup.ratio >= 1:
-        outcome, reason = "same", "No faster than eager within noise."
-    elif outcome == "measured":
-        outcome = "slower"
-        reason = f"{winner} is faster." if row.name == EAGER else "Slower than eager."
-    elif outcome not in {"eager", "wrong"}:
+    elif row.outcome in {"eager", "wrong"}:
+        outcome = str(row.outcome)
+    elif row.outcome != "measured":
         outcome = "failed"
-    return Contestant(
+    return place(
         row.name,
-        outcome,
-        seconds=timing.median if timing else 0.0,
-        speedup=speedup.ratio if speedup else float(row.name == EAGER),
-        low=speedup.low if speedup else 0.0,
-        high=speedup.high if speedup else 0.0,
+        winner,
+        outcome=outcome,
+        reason=row.reason,
+        seconds=row.timing.median if row.timing else 0.0,
+        speedup=None if row.name == EAGER else row.speedup,
         error=row.accuracy[0].max_rel if row.accuracy else 0.0,
-        reason=reason,
     )

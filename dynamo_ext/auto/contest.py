@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo_ext.auto.placing import place, winner_of
 from dynamo_ext.backends.whole import held_tensors
-from dynamo_ext.comparison import Speedup
 from dynamo_ext.measure import accuracy, clock, entrant, statistics
 from dynamo_ext.measure.precision import precision
 from dynamo_ext.measure.race import Contender, Plan, race
@@ -21,6 +21,8 @@ from dynamo_ext.records import Contest, Contestant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from dynamo_ext.comparison import Speedup
 
 HEATS = 6
 """Rounds after which whoever is clearly behind drops out."""
@@ -224,13 +226,10 @@ def _judge(lanes: list[_Lane], failed: tuple[Contestant, ...], seconds: float) -
             lane.outcome, lane.reason = "failed", entrant.one_line(lane.contender.error)
         elif base is not None and samples:
             speedups[lane.name] = statistics.speedup(base.samples[: len(samples)], samples)
-    faster = {
-        lane.name: speedups[lane.name].ratio
-        for lane in lanes
-        if not lane.outcome and lane.name in speedups and is_faster(speedups[lane.name])
-    }
-    winner = max(faster, key=lambda name: faster[name], default=EAGER)
-    rows = tuple(_row(lane, speedups.get(lane.name), winner, faster) for lane in lanes)
+    winner = winner_of(
+        {lane.name: speedups[lane.name] for lane in lanes if _finished(lane, speedups)}
+    )
+    rows = tuple(_row(lane, speedups.get(lane.name), winner) for lane in lanes)
     return Contest(
         winner,
         rows + failed,
@@ -243,36 +242,24 @@ def _judge(lanes: list[_Lane], failed: tuple[Contestant, ...], seconds: float) -
 
 def _doubt(lanes: list[_Lane], speedups: dict[str, Speedup]) -> str:
     """What keeps a race from being remembered; empty where its answer can be trusted."""
-    last = [speedups[lane.name] for lane in lanes if lane.name in speedups and not lane.outcome]
+    last = [speedups[lane.name] for lane in lanes if _finished(lane, speedups)]
     if any(s.high / s.low > 1 + LOOSE for s in last):
         return "The machine was too busy to tell; the race is not remembered."
     return ""
 
 
-def is_faster(speedup: Speedup) -> bool:
-    """Whether a speedup is one beyond noise."""
-    return speedup.ratio > 1 and speedup.low > 1 and not speedup.same
+def _finished(lane: _Lane, speedups: dict[str, Speedup]) -> bool:
+    return not lane.outcome and lane.name in speedups
 
 
-def _row(lane: _Lane, speedup: Speedup | None, winner: str, faster: dict[str, float]) -> Contestant:
+def _row(lane: _Lane, speedup: Speedup | None, winner: str) -> Contestant:
     timing = lane.contender.timing if lane.contender else None
-    outcome, reason = lane.outcome, lane.reason
-    if lane.name == winner:
-        outcome = "won"
-    elif not outcome and lane.name in faster:
-        outcome, reason = "slower", f"{winner} is faster."
-    elif not outcome and speedup is not None:
-        outcome = "slower" if speedup.ratio < 1 else "same"
-        reason = "Slower than eager." if speedup.ratio < 1 else "No faster than eager within noise."
-    elif not outcome:
-        outcome, reason = "slower", f"{winner} is faster." if lane.name == EAGER else "Not timed."
-    return Contestant(
+    return place(
         lane.name,
-        outcome,
+        winner,
+        outcome=lane.outcome,
+        reason=lane.reason,
         seconds=timing.median if timing else 0.0,
-        speedup=speedup.ratio if speedup else float(lane.name == EAGER),
-        low=speedup.low if speedup else 0.0,
-        high=speedup.high if speedup else 0.0,
+        speedup=speedup,
         error=lane.error,
-        reason=reason,
     )

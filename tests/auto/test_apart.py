@@ -17,21 +17,14 @@ from dynamo_ext.auto.store import Store
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.candidates import candidates_of
 
+pytestmark = pytest.mark.usefixtures("races")
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _by_value():
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     yield
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
-
-
-@pytest.fixture(autouse=True)
-def _fresh(tmp_path, monkeypatch):
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    monkeypatch.setattr(auto.BACKEND, "_store", Store(tmp_path / "races.sqlite"))
-    yield
-    torch._dynamo.reset()
 
 
 def fine(graph, inputs):

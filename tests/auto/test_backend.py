@@ -10,23 +10,16 @@ import torch
 import dynamo_ext
 from dynamo_ext.auto import backend as auto
 from dynamo_ext.auto import contest
-from dynamo_ext.auto.store import Store
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.callables import CallableBackend
 from dynamo_ext.backends.compilers import Compiler
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.switchboard import Switch
 
+pytestmark = pytest.mark.usefixtures("races")
+
+
 SLEEP = 0.004
-
-
-@pytest.fixture(autouse=True)
-def _fresh(tmp_path, monkeypatch):
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    monkeypatch.setattr(auto.BACKEND, "_store", Store(tmp_path / "races.sqlite"))
-    yield
-    torch._dynamo.reset()
 
 
 def wait(seconds):

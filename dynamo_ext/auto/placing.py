@@ -1,0 +1,81 @@
+"""Who wins a race, and in which words the others lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.measure.switchboard import EAGER
+from dynamo_ext.records import Contestant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamo_ext.comparison import Speedup
+
+
+def is_faster(speedup: Speedup) -> bool:
+    """Whether a speedup is one beyond noise."""
+    return speedup.ratio > 1 and speedup.low > 1 and not speedup.same
+
+
+def winner_of(speedups: Mapping[str, Speedup]) -> str:
+    """The fastest of those that are faster than eager beyond noise; eager where nobody is.
+
+    Parameters
+    ----------
+    speedups
+        Names of those who reached the finish, right and timed, to their speedups over eager.
+    """
+    faster = {name: speedup.ratio for name, speedup in speedups.items() if is_faster(speedup)}
+    return max(faster, key=lambda name: faster[name], default=EAGER)
+
+
+def place(  # noqa: PLR0913 - a row of the table, by keyword
+    name: str,
+    winner: str,
+    *,
+    outcome: str = "",
+    reason: str = "",
+    seconds: float = 0.0,
+    speedup: Speedup | None = None,
+    error: float = 0.0,
+) -> Contestant:
+    """One contestant's row.
+
+    Parameters
+    ----------
+    name, winner
+        Whose row; who won.
+    outcome, reason
+        What took it out of the race before the finish; empty where nothing did.
+    seconds
+        A call of its, the median; 0 where it was not timed.
+    speedup
+        Over eager; ``None`` for eager, and for whoever was not timed.
+    error
+        The largest error, relative to the largest element.
+    """
+    if not outcome:
+        outcome, reason = _place(name, winner, speedup)
+    return Contestant(
+        name,
+        outcome,
+        seconds=seconds,
+        speedup=speedup.ratio if speedup else float(name == EAGER),
+        low=speedup.low if speedup else 0.0,
+        high=speedup.high if speedup else 0.0,
+        error=error,
+        reason=reason,
+    )
+
+
+def _place(name: str, winner: str, speedup: Speedup | None) -> tuple[str, str]:
+    if name == winner:
+        return "won", ""
+    if name == EAGER or (speedup is not None and is_faster(speedup)):
+        return "slower", f"{winner} is faster."
+    if speedup is None:
+        return "slower", "Not timed."
+    if speedup.ratio < 1:
+        return "slower", "Slower than eager."
+    return "same", "No faster than eager within noise."
