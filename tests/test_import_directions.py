@@ -18,13 +18,24 @@ import dynamo_ext
 PACKAGE = Path(dynamo_ext.__file__).parent
 NAME = "dynamo_ext"
 
-RECORDS = {"errors", "records", "placement", "comparison"}
+RECORDS = {
+    "errors",
+    "records",
+    "placement",
+    "comparison",
+    "break_causes",
+    "recompile_causes",
+    "advice",
+}
 CORE = RECORDS | {"backends", "capture", "measure", "auto"}
 ROOMS_OF = {
     "errors": set(),
     "records": {"errors"},
     "placement": {"records"},
     "comparison": {"errors", "records"},
+    "break_causes": {"records"},
+    "recompile_causes": {"records"},
+    "advice": {"records", "placement", "break_causes", "recompile_causes"},
     "backends": {"errors", "records"},
     "capture": {"errors", "records", "backends"},
     "measure": RECORDS | {"backends", "capture"},

@@ -22,10 +22,14 @@ _PREFIX = re.compile(r"^\s*-?\s*\[?\d+/\d+\]?:\s*")
 _EXPECTED = re.compile(r"expected (?P<expected>.+?),? actual (?P<actual>.+?)(?=$|\s{2,}|\.$)")
 _GRAD = re.compile(r"expected requires_grad=(?P<expected>[01])")
 _QUOTED = re.compile(r"tensor '(?P<source>.+?)'(?= |$)")
-_LENGTH = re.compile(r"^len\((?P<source>.+?)\) == (?P<expected>\d+)$")
+# A dict's length is told by what failed, a list's by what held.
+_LENGTH = re.compile(r"^len\((?P<source>.+?)\) [!=]= (?P<expected>\d+)$")
+_OBJECT = re.compile(r"check_obj_id\((?P<source>.+?), \d+\)")
 _TYPE = re.compile(r"check_type_id\((?P<source>.+?), \d+\)(?:, type=<class '(?P<expected>.+?)'>)?")
 _NONE = re.compile(r"^(?P<source>[^\W\d].*?) is (?P<expected>None)$")
 _EQUAL = re.compile(r"^(?P<source>[^\W\d].*?) == (?P<expected>.+)$")
+_AT_LEAST = re.compile(r"^(?P<expected>-?\d+) <= (?P<source>[^\W\d].*)$")
+_AT_MOST = re.compile(r"^(?P<source>[^\W\d].*?) <= (?P<expected>-?\d+)$")
 _NAMED = re.compile(r"[LG]\['[^']+'\][\w.\[\]']*")
 _LONGEST = 80
 
@@ -81,6 +85,14 @@ def _facts(text: str, scopes: Mapping[str, Mapping[str, Any]]) -> tuple[str, str
         found = pattern.search(text)
         if found:
             return found["source"], found["expected"] or "", _came(found["source"], scopes, read)
+    held = _OBJECT.search(text)
+    if held:
+        return held["source"], "the same object", _came(held["source"], scopes, _object)
+    for pattern, words in ((_AT_LEAST, "at least"), (_AT_MOST, "at most")):
+        bound = pattern.search(text)
+        if bound:
+            came = _came(bound["source"], scopes, _shown)
+            return bound["source"], f"{words} {bound['expected']}", came
     return source, "", ""
 
 
@@ -98,6 +110,11 @@ def _shown(value: Any) -> str:
         text = repr(value)
         return text if len(text) < _LONGEST else f"{text[: _LONGEST - 1]}…"
     return type(value).__name__
+
+
+def _object(value: Any) -> str:
+    name = getattr(value, "__name__", "")
+    return f"another one ({name})" if name else f"another {type(value).__name__}"
 
 
 def _type_name(value: Any) -> str:

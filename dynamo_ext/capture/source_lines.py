@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import sysconfig
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.records import SourceLine
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _TRACE_LINE = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
 _LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
+_STANDARD = sysconfig.get_path("stdlib")
 _RESUMED = re.compile(r"^(?:torch_dynamo_resume_in_)+(?P<name>.+?)(?:_at_\d+)+$")
 
 
@@ -46,5 +48,9 @@ def users_line(stack: Sequence[SourceLine]) -> SourceLine | None:
     for line in reversed(stack):
         if line.in_cell:
             return line
-    own = [line for line in stack if not _LIBRARY.search(line.file)]
+    own = [line for line in stack if not _is_library(line.file)]
     return (own or stack)[-1] if stack else None
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_STANDARD) or bool(_LIBRARY.search(file))

@@ -6,12 +6,23 @@ import importlib
 from typing import TYPE_CHECKING
 
 from dynamo_ext.placement import place_graph
-from dynamo_ext.widgets import bytecode, code, fallbacks, graph, guards, markup, summary, timing
+from dynamo_ext.widgets import (
+    bytecode,
+    code,
+    fallbacks,
+    graph,
+    guards,
+    markup,
+    steps,
+    summary,
+    timing,
+)
 from dynamo_ext.widgets.drawing import MOST, colours, matches, select, svg
 from dynamo_ext.widgets.markup import EMPTY, Html, element
 from dynamo_ext.widgets.wording import clip, count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     from ipywidgets import Widget
@@ -40,12 +51,13 @@ def framed(body: Html) -> Html:
     return element("div", body, class_="dx")
 
 
-def build(title: str, report: Report) -> Widget:
-    """Build the widget of the pane with this title."""
+def build(title: str, report: Report, show: Callable[[str], None]) -> Widget:
+    """Build the widget of the pane with this title; ``show`` opens another pane."""
     if title == graph.TITLE and report.graphs:
         return GraphPane(report).widget
+    if title == summary.TITLE:
+        return _summary(report, show)
     bodies = {
-        summary.TITLE: lambda: summary.html(report),
         code.TITLE: lambda: code.html(report) or _nothing(code.NOTHING),
         graph.TITLE: lambda: _nothing(graph.NOTHING),
         guards.TITLE: lambda: guards.html(report) or _nothing(guards.NOTHING),
@@ -54,6 +66,23 @@ def build(title: str, report: Report) -> Widget:
         timing.TITLE: lambda: timing.html(report),
     }
     return ipywidgets().HTML(framed(bodies[title]()))
+
+
+def _summary(report: Report, show: Callable[[str], None]) -> Widget:
+    """The summary, with a button for each part that its steps point to."""
+    widgets = ipywidgets()
+    body = widgets.HTML(framed(summary.html(report)))
+    buttons = []
+    for part in steps.parts(report):
+        button = widgets.Button(
+            description=f"Open {part}",
+            tooltip=f"Show the part of the report called {part}",
+            layout=widgets.Layout(width="auto"),
+        )
+        button.on_click(lambda _, part=part: show(part))
+        buttons.append(button)
+    row = widgets.Layout(flex_flow="row wrap", grid_gap="4px 8px")
+    return widgets.VBox([body, widgets.HBox(buttons, layout=row)]) if buttons else body
 
 
 class GraphPane:

@@ -65,6 +65,9 @@ class ReportView:
         if change["new"] is not None:
             self._build(change["new"])
 
+    def _show(self, title: str) -> None:
+        self.tabs.selected_index = panes.TITLES.index(title)
+
     def _build(self, index: int) -> None:
         """Build a pane the first time that its tab is opened."""
         with live.lock:
@@ -72,7 +75,8 @@ class ReportView:
                 return
             self._built.add(index)
             waiting = self.tabs.children[index].children
-            self.tabs.children[index].children = (panes.build(panes.TITLES[index], self._report),)
+            pane = panes.build(panes.TITLES[index], self._report, self._show)
+            self.tabs.children[index].children = (pane,)
             for widget in waiting:
                 widget.close()
 

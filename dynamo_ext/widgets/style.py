@@ -60,6 +60,9 @@ _SUMMARY = """
 .dx .dx-banner { border: 1px solid #d93025; border-left-width: 4px; padding: 8px 12px;
   margin: 4px 0 10px; background: rgba(217,48,37,.08); }
 .dx .dx-headline { font-size: 14px; margin: 2px 0 10px; max-width: 80ch; }
+.dx .dx-evidence { margin: -6px 0 8px; max-width: 80ch; font-size: 12.5px; }
+.dx .dx-then { margin: 0 0 2px; font-weight: 500; }
+.dx ol { margin: 0 0 10px; padding-left: 22px; max-width: 90ch; }
 .dx .dx-status { font-weight: 600; padding: 1px 8px; margin-right: 8px; border: 1px solid;
   border-radius: 10px; font-size: 12px; white-space: nowrap; }
 .dx .dx-good { border-color: #2e9e5b; background: rgba(46,158,91,.14); }

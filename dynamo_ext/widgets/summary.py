@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.placement import EAGER, Coverage, coverage
-from dynamo_ext.widgets import contests, markup, plain
+from dynamo_ext.widgets import contests, markup, plain, steps
 from dynamo_ext.widgets.markup import Html, element, prose
 from dynamo_ext.widgets.wording import (
     clip,
     count,
     is_command,
-    listing,
-    place,
-    printable,
     seconds,
     sentence,
 )
@@ -65,7 +62,7 @@ def _eager_won(report: Report) -> bool:
 
 def headline(report: Report) -> str:
     """Say what happened and what to do about it."""
-    parts = [_what_happened(report), contests.sentence(report), *_what_to_do(report)]
+    parts = [_what_happened(report), contests.sentence(report), steps.first(report)]
     return " ".join(part for part in parts if part)
 
 
@@ -88,6 +85,7 @@ def html(report: Report) -> Html:
                 class_="dx-headline",
             )
         )
+        parts.append(steps.html(report))
     parts.append(
         markup.table(
             "Counts", [name for name, _ in counts], [[n for _, n in counts]], class_="dx-counts"
@@ -102,6 +100,8 @@ def text(report: Report) -> str:
         lead = plain.paragraph(_gone(report, gone), "  ", "✗ ")
     else:
         lead = plain.paragraph(f"{status(report)[1]}: {headline(report)}")
+        if more := steps.text(report):
+            lead = f"{lead}\n\n{more}"
     counts = list(_counts(report))
     return f"{lead}\n\n" + plain.table([n for n, _ in counts], [[n for _, n in counts]])
 
@@ -166,53 +166,6 @@ def _nothing(report: Report) -> str:
     if report.error:
         return f"Nothing was captured. {why}".rstrip()
     return f"Nothing was captured: all of it ran as ordinary Python. {why}".rstrip()
-
-
-def _what_to_do(report: Report) -> Iterator[str]:
-    """Choose the most useful step of those that the record suggests."""
-    if report.fallbacks:
-        by_count = sorted(report.fallbacks, key=lambda f: -f.count)
-        first = next((f for f in by_count if f.remedy), by_count[0])
-        others = len(by_count) - 1
-        also = f" ({others:,} more under Fallbacks)" if others else ""
-        yield sentence(f"{_cause(report, first)}{also}")
-        yield _remedy(first)
-        return
-    if report.breaks:
-        first_break = report.breaks[0]
-        where = f" at {place(first_break.line)}" if first_break.line else ""
-        number = count(len(report.breaks), "graph break")
-        hint = first_break.hints[0] if first_break.hints else ""
-        yield f"{number}, the first{where}: {clip(sentence(first_break.reason), 160)}"
-        yield clip(sentence(hint), 240)
-        return
-    if report.recompiles:
-        total = sum(r.count for r in report.recompiles)
-        names = sorted({r.variable for r in report.recompiles if r.variable})
-        of = f" as {listing([*names[:3]])} changed" if names else ""
-        if any(r.prevented for r in report.recompiles):
-            yield f"{count(total, 'call')} fitted no compiled code{of} and ran eagerly."
-        else:
-            yield f"{count(total, 'recompile')}{of}; see Guards for what was expected."
-
-
-def _cause(report: Report, fallback: Fallback) -> str:
-    """Say what gave way and why, in a clause."""
-    what = fallback.operator or _subject(report, fallback)
-    verb = {"verify": "was wrong", "run": "failed", "lower": "was not built"}
-    said = (fallback.message.strip() or fallback.exception).split("\n")[0]
-    why = clip(printable(said), 160).rstrip(". ")
-    lead = f"{what} {verb.get(fallback.stage, 'stayed in eager')}"
-    return f"{lead}: {why}" if why else lead
-
-
-def _subject(report: Report, fallback: Fallback) -> str:
-    """Name what a fallback is about as the user knows it."""
-    for frame in report.frames:
-        if fallback.scope == "frame" and frame.id == fallback.subject:
-            own = frame.in_cell and frame.name == "<module>"
-            return "The cell's own code" if own else f"Function {frame.name}"
-    return f"{fallback.scope.capitalize()} {fallback.subject}"
 
 
 def _remedy(fallback: Fallback) -> str:

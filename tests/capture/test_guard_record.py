@@ -125,6 +125,8 @@ X = torch.ones(3)
         (lambda x, s: x + 1 if s == "a" else x * 2, (X, "a"), (X, "b"), "s", "'a'", "'b'"),
         (lambda x, v: x + len(v), (X, [1]), (X, [1, 2]), "v", "1", "2"),
         (lambda x, v: x * 2 if v is None else x + v, (X, None), (X, X), "v", "None", "Tensor"),
+        (lambda x, v: x + len(v), (X, {"a": 1}), (X, {"a": 1, "b": 2}), "v", "1", "2"),
+        (lambda x, f: f(x) + 1, (X, torch.sin), (X, torch.cos), "f", "the same object", "cos"),
     ],
 )
 def test_a_real_recompile_says_what_was_expected_and_what_came(  # noqa: PLR0917
@@ -134,6 +136,11 @@ def test_a_real_recompile_says_what_was_expected_and_what_came(  # noqa: PLR0917
     assert found.variable == variable
     assert expected in found.expected
     assert actual in found.actual
+
+
+def test_a_bound_of_a_symbolic_size_is_expected_and_actual() -> None:
+    found = recompiles_of(lambda x: x + 1, (X,), (torch.ones(5),), (torch.ones(1),))
+    assert (found[-1].variable, found[-1].expected, found[-1].actual) == ("x", "at least 2", "1")
 
 
 def test_a_changed_mode_of_a_module_names_the_module() -> None:

@@ -35,6 +35,8 @@ y = order.values @ w
 
 # the last line is a comment"""
 
+SIZE = "tensor 'x' size mismatch at index 0. expected 8, actual 12"
+
 RUDE = "<b>&\"'</b><script>alert(1)</script>"
 
 
@@ -49,8 +51,8 @@ def call(name: str, target: str, args: str, number: int, shape: tuple[str, ...] 
 
 BREAK = GraphBreak(
     "gb0059",
-    "Call to print",
-    "Dynamo does not trace print() of a tensor's shape",
+    "Failed to trace builtin operator",
+    "Dynamo does not know how to trace builtin operator `print` with argument types ['str', 'Size']",
     ("Move the print out of the compiled code.", "Set reorderable_logging_functions."),
     "https://meta-pytorch.org/compile-graph-break-site/gb/gb0059.html",
     at(5),
@@ -139,9 +141,7 @@ MIXED = Report(
     graphs=(G0, G1),
     breaks=(BREAK,),
     guards=GUARDS,
-    recompiles=(
-        Recompile("0/0", "cell", "x.size()[0] == 8", "x", "size 8", "size 12", at(4), count=2),
-    ),
+    recompiles=(Recompile("0/0", "cell", SIZE, "x", "8", "12", at(4), count=2),),
     fallbacks=(
         Fallback(
             "unsupported",
@@ -192,7 +192,7 @@ NOTHING = Report("optimize", "inductor", "cell 7", CodeBlock("c", "ipy.py", 2, C
 RUN = dataclasses.replace(
     CLEAN,
     mode="run",
-    recompiles=(Recompile("0/0", "cell", "g", "x", "size 8", "size 12", prevented=True, count=4),),
+    recompiles=(Recompile("0/0", "cell", SIZE, "x", "8", "12", prevented=True, count=4),),
 )
 INTERRUPTED = dataclasses.replace(CLEAN, interrupted=True)
 ERROR = dataclasses.replace(CLEAN, error=f"ValueError: {RUDE}")

@@ -8,8 +8,8 @@ from dynamo_ext.widgets import bytecode, fallbacks, guards, plain, timing
 def test_failed_guards_come_first_with_expected_and_actual(reports, page):
     read = page(guards.html(reports["mixed"])).text
     assert read.startswith("Guards that failed")
-    assert "x size 8 size 12 2 compiled again cell · line 4 x.size()[0] == 8" in read
-    assert "x: expected size 8, got size 12; compiled again." in guards.text(reports["mixed"])
+    assert "x 8 12 2 compiled again cell · line 4 tensor 'x' size mismatch at index 0." in read
+    assert "x: expected 8, got 12; compiled again." in guards.text(reports["mixed"])
 
 
 def test_guards_are_grouped_by_variable_and_equal_ones_merged(reports, page):

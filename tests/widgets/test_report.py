@@ -15,13 +15,15 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 def pane(view, index):
     """The html of a pane, or of the last part of it."""
     child = view.tabs.children[index].children[0]
-    return child.value if isinstance(child, ipywidgets.HTML) else child.children[-1].value
+    while not isinstance(child, ipywidgets.HTML):
+        child = next(c for c in reversed(child.children) if not isinstance(c, ipywidgets.HBox))
+    return child.value
 
 
 def test_every_pane_is_built_once_when_its_tab_is_opened(report, page, monkeypatch):
     built = []
     build = panes.build
-    monkeypatch.setattr(panes, "build", lambda title, r: built.append(title) or build(title, r))
+    monkeypatch.setattr(panes, "build", lambda title, *r: built.append(title) or build(title, *r))
     view = ReportView(report)
     assert built == ["Summary"]
     for index in [*range(len(panes.TITLES)), 2, 0]:
@@ -29,6 +31,20 @@ def test_every_pane_is_built_once_when_its_tab_is_opened(report, page, monkeypat
     assert built == list(panes.TITLES)
     for index in range(len(panes.TITLES)):
         assert page(pane(view, index)).text
+    view.close()
+
+
+def test_a_step_opens_the_part_that_shows_it(reports):
+    view = ReportView(reports["mixed"])
+    body, row = view.tabs.children[0].children[0].children
+    assert isinstance(body, ipywidgets.HTML)
+    assert [button.description for button in row.children] == [
+        "Open Code",
+        "Open Fallbacks",
+        "Open Guards",
+    ]
+    row.children[2].click()
+    assert panes.TITLES[view.tabs.selected_index] == "Guards"
     view.close()
 
 

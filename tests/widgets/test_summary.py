@@ -30,10 +30,13 @@ def test_no_fallback_is_called_a_success(report):
         assert summary.status(report)[0] != "good"
 
 
-def test_headline_gives_the_share_the_cause_and_the_remedy(reports):
+def test_headline_gives_the_share_the_cause_and_the_remedy(reports, page):
     words = summary.headline(reports["mixed"])
     assert "onnxrt ran 4 of 5 operations in 2 graphs; 1 ran eagerly." in words
-    assert "onnxrt has no stable sort. Sort outside of the cell." in words
+    assert "Line 5 splits the graph because it prints. Print after the compiled code" in words
+    read = page(summary.html(reports["mixed"])).text
+    assert "keeps 1 of 5 operations out of onnxrt: onnxrt has no stable sort." in read
+    assert "Sort outside of the cell. 20% of the operations" in read
 
 
 def test_an_unavailable_backend_comes_first_with_its_command(reports, page):
@@ -54,10 +57,13 @@ def test_breaks_and_recompiles_suggest_the_next_step(reports):
     mixed, clean = reports["mixed"], reports["clean"]
     broken = dataclasses.replace(clean, breaks=mixed.breaks)
     assert summary.status(broken)[1] == "✓ compiled, with breaks"
-    assert "1 graph break, the first at line 5: Call to print." in summary.headline(broken)
+    assert "Line 5 splits the graph because it prints." in summary.headline(broken)
     again = dataclasses.replace(clean, recompiles=mixed.recompiles)
-    assert "2 recompiles as x changed" in summary.headline(again)
-    assert "4 calls fitted no compiled code as x changed" in summary.headline(reports["run"])
+    assert "2 recompiles came from the batch size of `x`" in summary.headline(again)
+    assert (
+        "4 calls fitted no compiled code, because the batch size of `x` changed"
+        in summary.headline(reports["run"])
+    )
 
 
 def test_error_and_interruption_are_told(reports, rude):

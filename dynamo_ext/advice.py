@@ -1,0 +1,346 @@
+"""What to do next, told from the record alone: each step with what speaks for it.
+
+An advice names one thing to change, why, and the part of the report that shows it. They come in
+the order of what there is to be gained, as far as the record tells: what ran wrong or not at all
+first, then what keeps most operations from the engine, then splits, then compiling again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamo_ext.break_causes import cause_of
+from dynamo_ext.placement import EAGER, coverage, place_graph
+from dynamo_ext.recompile_causes import changes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dynamo_ext.recompile_causes import Changes
+    from dynamo_ext.records import Fallback, Frame, GraphBreak, Report, SourceLine
+
+LONG = 3.0
+"""Compile seconds over run seconds from which a first run says nothing about speed."""
+
+FEW = 3
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One step.
+
+    ``topic`` is the kind of situation (``break``, ``recompile``, ``unsupported`` …), ``problem``
+    what is in the way and why, ``step`` what to do; ``evidence`` counts what the record holds.
+    ``part`` is the title of the report's part that shows it; ``line`` is where.
+    ``weight`` orders advice: from 0 (nice to know) to 1 (nothing works before that is done).
+    """
+
+    topic: str
+    problem: str
+    step: str
+    evidence: str
+    part: str
+    weight: float
+    line: SourceLine | None = None
+
+
+def advise(report: Report) -> tuple[Advice, ...]:
+    """Every step that the record suggests, the most useful one first.
+
+    Parameters
+    ----------
+    report
+        The record of a run.
+
+    Returns
+    -------
+    tuple of Advice
+        Empty where there is nothing to do.
+    """
+    if any(f.stage == "unavailable" for f in report.fallbacks):
+        return tuple(_unavailable(report))
+    found = [
+        *_limits(report),
+        *_failures(report),
+        *_unsupported(report),
+        *_uncaptured(report),
+        *_breaks(report),
+        *_recompiles(report),
+    ]
+    if not found:
+        found = list(_nothing_wrong(report))
+    return tuple(sorted(found, key=lambda advice: -advice.weight))
+
+
+def _unavailable(report: Report) -> Iterator[Advice]:
+    gone = next(f for f in report.fallbacks if f.stage == "unavailable")
+    graphs = _count(len(report.graphs), "captured graph")
+    yield Advice(
+        "unavailable",
+        f"{report.backend} is not available here: {_clause(gone.message)}",
+        gone.remedy,
+        f"{graphs} ran eagerly",
+        "Fallbacks",
+        1.0,
+    )
+
+
+def _limits(report: Report) -> Iterator[Advice]:
+    """Functions that are compiled no more, since they were compiled too often."""
+    for fallback in report.fallbacks:
+        if not _is_limit(fallback):
+            continue
+        frame = _frame(report, fallback)
+        own = [r for r in report.recompiles if frame is None or r.function == frame.name]
+        found = changes(own)
+        name = _name(frame)
+        times = sum(each.times for each in found)
+        if found:
+            why = f", because {found[0].what} changed each time{_examples(found[0])}"
+            step = found[0].step
+        else:
+            why, step = "", fallback.remedy
+        yield Advice(
+            "recompile-limit",
+            f"{name} was compiled so often that it stays in eager now{why}",
+            step,
+            f"{_count(times, 'recompile')} in this run" if times else "torch's recompile limit",
+            "Guards",
+            0.9,
+            fallback.line,
+        )
+
+
+def _failures(report: Report) -> Iterator[Advice]:
+    verbs = {
+        "verify": "gave other results than eager and was put aside",
+        "lower": "could not be built",
+        "run": "failed while it ran",
+    }
+    for stage, verb in verbs.items():
+        found = [f for f in report.fallbacks if f.stage == stage]
+        if not found:
+            continue
+        first = max(found, key=lambda f: (bool(f.remedy), f.count))
+        where = first.operator or f"the engine for {first.scope} {first.subject}"
+        others = f"; {len(found) - 1:,} more" if len(found) > 1 else ""
+        step = first.remedy or "Compare the other backends on this cell: %%dynamo compare."
+        yield Advice(
+            stage,
+            f"{where[0].upper()}{where[1:]} {verb}: {_clause(first.message or first.exception)}",
+            step,
+            f"eager's result was used {_times(first.count)}{others}",
+            "Fallbacks",
+            {"verify": 0.85, "lower": 0.8, "run": 0.75}[stage],
+            first.line,
+        )
+
+
+def _unsupported(report: Report) -> Iterator[Advice]:
+    """What the engine does not take, by operator and reason."""
+    groups: dict[tuple[str, str], list[Fallback]] = {}
+    for each in report.fallbacks:
+        if each.stage == "unsupported":
+            groups.setdefault((each.operator, each.message), []).append(each)
+    covered = coverage(report)
+    left = sum(p.operations for g in report.graphs for p in g.partitions if p.engine == EAGER)
+    short = left - sum(f.count for group in groups.values() for f in group if f.operator)
+    parts = sum(len(g.partitions) for g in report.graphs if len(g.partitions) > 1)
+    for (operator, message), group in groups.items():
+        kept = sum(f.count for f in group)
+        if operator:
+            share = min((kept + max(short, 0)) / covered.total, 1.0) if covered.total else 0.0
+            also = f"; {short:,} more stand in stretches too short for it" if short > 0 else ""
+            problem = (
+                f"{_short(operator)} keeps {kept:,} of {_count(covered.total, 'operation')} "
+                f"out of {report.backend}: {_clause(message)}"
+            )
+            evidence = f"{kept / max(covered.total, 1):.0%} of the operations{also}"
+            if parts:
+                evidence += f"; it runs in {parts} parts"
+        else:
+            share = 0.6
+            problem = f"{report.backend} leaves {_subjects(group)} to eager: {_clause(message)}"
+            evidence = f"met {_times(kept)}"
+        step = next((f.remedy for f in group if f.remedy), "")
+        if not step:
+            step = "See which backend takes it: %%dynamo compare."
+        yield Advice(
+            "unsupported", problem, step, evidence, "Fallbacks", 0.3 + 0.4 * share, group[0].line
+        )
+
+
+def _uncaptured(report: Report) -> Iterator[Advice]:
+    """Functions that stay in Python for another reason than a limit."""
+    for fallback in report.fallbacks:
+        if fallback.stage != "capture" or _is_limit(fallback):
+            continue
+        cut = _break_of(report, fallback)
+        name = _name(_frame(report, fallback))
+        if cut is not None:
+            cause = cause_of(cut)
+            why = f"{_at(cut.line)} {cause.because}".strip()
+            step = _own_remedy(fallback, cause.step)
+        else:
+            why, step = _clause(fallback.message), fallback.remedy
+        yield Advice(
+            "uncaptured",
+            f"{name} runs as plain Python: {why}",
+            step,
+            f"{_times(fallback.count)} in this run",
+            "Code",
+            0.72 if not report.graphs else 0.6,
+            cut.line if cut is not None else fallback.line,
+        )
+
+
+def _breaks(report: Report) -> Iterator[Advice]:
+    eager = {id(_break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
+    seen: set[tuple[str, str]] = set()
+    for each in report.breaks:
+        cause = cause_of(each)
+        where = _at(each.line)
+        if id(each) in eager or (where, cause.because) in seen:
+            continue
+        seen.add((where, cause.because))
+        lead = f"{where[4:].capitalize()} splits the graph" if where else "The graph is split"
+        yield Advice(
+            "break",
+            f"{lead} because {cause.because}",
+            cause.step or "See Code for torch's own reason.",
+            f"{_count(len(report.graphs), 'graph')}; met {_times(each.count)}",
+            "Code",
+            0.05 if cause.harmless else 0.4 + min(each.count, 10) / 100,
+            each.line,
+        )
+
+
+def _recompiles(report: Report) -> Iterator[Advice]:
+    if any(_is_limit(f) for f in report.fallbacks):
+        return
+    total = sum(r.count for r in report.recompiles)
+    for each in changes(report.recompiles):
+        examples = _examples(each)
+        if each.prevented:
+            yield Advice(
+                "not-reused",
+                f"{_count(each.times, 'call')} fitted no compiled code, because {each.what} "
+                f"changed{examples}",
+                "Run it once under %%dynamo with such values; run never compiles.",
+                "ran eagerly",
+                "Guards",
+                0.7,
+            )
+            continue
+        share = f"{each.times:,} of {_count(total, 'recompile')}"
+        lead = share if total > each.times else _count(each.times, "recompile")
+        yield Advice(
+            "recompile",
+            f"{lead} came from {each.what}{examples}",
+            each.step,
+            f"compiling took {report.compile_seconds:.1f} s of this run's {report.seconds:.1f} s",
+            "Guards",
+            0.06 if each.harmless else 0.3 + 0.3 * min(each.times, 8) / 8,
+        )
+
+
+def _nothing_wrong(report: Report) -> Iterator[Advice]:
+    """What to do with a run that has nothing in its way."""
+    called = [graph for graph in report.graphs if graph.calls]
+    if not called or report.error or report.interrupted:
+        return
+    rest = report.seconds - report.compile_seconds
+    if report.mode == "optimize" and report.compile_seconds > LONG * max(rest, 1e-9):
+        share = report.compile_seconds / report.seconds if report.seconds else 0.0
+        yield Advice(
+            "first-run",
+            "This run compiled, so its time says nothing about speed",
+            "Run the cell again, or measure it: %%dynamo compare.",
+            f"{share:.0%} of the time was compiling",
+            "Timing",
+            0.1,
+        )
+    elif all(place_graph(report, graph).in_engine == 0 for graph in called):
+        if report.backend == EAGER:
+            yield Advice(
+                "captured",
+                "The code is captured, and eager runs it",
+                "See which backend is faster: %%dynamo compare.",
+                _count(coverage(report).total, "operation"),
+                "Timing",
+                0.1,
+            )
+    else:
+        yield Advice(
+            "all-in-engine",
+            "Nothing is in the way",
+            "What it gains: %%dynamo compare.",
+            f"all {_count(coverage(report).total, 'operation')} in the engine",
+            "Timing",
+            0.05,
+        )
+
+
+def _is_limit(fallback: Fallback) -> bool:
+    said = f"{fallback.exception} {fallback.message}".lower()
+    return fallback.stage == "capture" and ("recompile" in said and "limit" in said)
+
+
+def _frame(report: Report, fallback: Fallback) -> Frame | None:
+    return next((f for f in report.frames if f.id == fallback.subject), None)
+
+
+def _name(frame: Frame | None) -> str:
+    if frame is None or (frame.in_cell and frame.name == "<module>"):
+        return "The cell's own code"
+    return f"Function {frame.name}"
+
+
+def _break_of(report: Report, fallback: Fallback) -> GraphBreak | None:
+    """The break that a frame's failure is, where it is recorded as one."""
+    same = [b for b in report.breaks if b.reason and b.reason in fallback.message]
+    return same[-1] if same else None
+
+
+def _own_remedy(fallback: Fallback, step: str) -> str:
+    """The capture's own remedy where it is about the place (a loop), not torch's hint."""
+    return fallback.remedy if "loop" in fallback.remedy else step or fallback.remedy
+
+
+def _examples(each: Changes) -> str:
+    values = list(each.values[:FEW])
+    more = ", …" if len(each.values) > FEW else ""
+    return f" ({', '.join(values)}{more})" if len(values) > 1 else ""
+
+
+def _subjects(group: Sequence[Fallback]) -> str:
+    names = list(dict.fromkeys(f"{f.scope} {f.subject}" for f in group))
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
+
+
+def _short(operator: str) -> str:
+    return f"`{operator}`"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"
+
+
+def _clause(text: str) -> str:
+    return " ".join(text.split("\n", maxsplit=1)[0].split()).rstrip(". ")
+
+
+def _at(line: SourceLine | None) -> str:
+    """`` at line 7``, or `` at line 12 of model.py``; empty where the record names none."""
+    if line is None or not line.line:
+        return ""
+    if line.in_cell:
+        return f" at line {line.line}"
+    name = line.file.replace("\\", "/").rsplit("/", 1)[-1]
+    return f" at line {line.line} of {name}"

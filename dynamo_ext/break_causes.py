@@ -1,0 +1,196 @@
+"""Graph breaks in the words of who wrote the code: what splits the graph, and what joins it.
+
+Torch's own reason and hints stay in the report; these say the same about the user's line, and
+leave out hints that do not hold here (NumPy is never traced, see ``capture.torch_private``).
+Registry ids are those of torch's graph-break registry as of 2.13.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamo_ext.records import GraphBreak
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a graph ends at a line, as a clause, and what to do, as a sentence.
+
+    ``harmless`` says that capture could not gain anything there: nothing need be done.
+    """
+
+    because: str
+    step: str
+    harmless: bool = False
+
+
+_READS = "Keep it a tensor and read it after the compiled code"
+_SCALARS = "or set torch._dynamo.config.capture_scalar_outputs = True"
+_QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
+_SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
+_UNHELPFUL = ("file an issue", "report an issue", "It may be possible to write Dynamo")
+
+
+def cause_of(each: GraphBreak) -> Cause:
+    """Say why a graph ends at a break and what to do about it.
+
+    Parameters
+    ----------
+    each
+        The break as recorded.
+
+    Returns
+    -------
+    Cause
+        In our words for the kinds that are common; in torch's for the others.
+    """
+    known = _KNOWN.get(each.registry_id)
+    if known is not None:
+        return known(each)
+    for start, make in _BY_REASON:
+        if each.reason.startswith(start):
+            return make(each)
+    return _unknown(each)
+
+
+def _unknown(each: GraphBreak) -> Cause:
+    """In torch's words, its first hint that is about the user's code."""
+    hints = [hint for hint in each.hints if not any(words in hint for words in _UNHELPFUL)]
+    reason = each.reason.strip().rstrip(".")
+    return Cause(
+        f"of this: {reason}" if reason else "Dynamo stops there", hints[0] if hints else ""
+    )
+
+
+def _code(each: GraphBreak) -> str:
+    return each.line.code if each.line is not None else ""
+
+
+def _item(each: GraphBreak) -> Cause:
+    code = _code(each)
+    calls = (".item()", "int(", "float(", "bool(")
+    read = next((call for call in calls if call in code), ".item()")
+    name = f"{read})" if read.endswith("(") else read
+    return Cause(f"`{name}` reads a value out of a tensor", f"{_READS}, {_SCALARS}.")
+
+
+def _branch(each: GraphBreak) -> Cause:
+    word = "while" if re.match(r"\s*while\b", _code(each)) else "if"
+    step = "Compute both sides and choose with torch.where, or use torch.cond."
+    if word == "while":
+        step = "Run a fixed number of steps, or use torch.while_loop."
+    return Cause(f"its `{word}` asks for the value of a tensor", step)
+
+
+def _builtin(each: GraphBreak) -> Cause:
+    found = _QUOTED_NAME.search(each.explanation)
+    if not found:
+        return _unknown(each)
+    name = found["name"]
+    if name == "print":
+        return Cause(
+            "it prints",
+            "Print after the compiled code, or, if late output will do, add print to "
+            "torch._dynamo.config.reorderable_logging_functions.",
+        )
+    if name == "open":
+        return Cause("it opens a file", "Read the file before the compiled code.")
+    return Cause(
+        f"Dynamo cannot trace the builtin `{name}` on these arguments",
+        f"Call `{name}` before or after the compiled code.",
+    )
+
+
+def _skipped(each: GraphBreak) -> Cause:
+    found = _SKIPPED.search(each.explanation)
+    name = found["name"].strip(". ") if found else ""
+    name = name.replace("<unknown module>.", "").replace("Random.", "random.")
+    if "warn" in name:
+        return Cause("it warns", "Warn before or after the compiled code.")
+    if not name:
+        return Cause(
+            "it calls what Dynamo does not trace", "Call it before or after the compiled code."
+        )
+    step = f"Call `{name}` before the compiled code and pass what it gives"
+    wrap = ", or make it a torch.library.custom_op"
+    return Cause(
+        f"Dynamo does not trace `{name}`",
+        step + (wrap if "C/C++" in each.explanation else "") + ".",
+    )
+
+
+def _sized_by_data(each: GraphBreak) -> Cause:
+    del each
+    return Cause(
+        "the size of a result depends on the data (`nonzero`, `unique`, indexing by a mask)",
+        "Keep the size and mask the values with torch.where, or set "
+        "torch._dynamo.config.capture_dynamic_output_shape_ops = True.",
+    )
+
+
+def _numpy(each: GraphBreak) -> Cause:
+    del each
+    return Cause(
+        "it goes through NumPy, which stays NumPy",
+        "Use torch's own function, or call NumPy before the compiled code.",
+    )
+
+
+def _list(each: GraphBreak) -> Cause:
+    del each
+    return Cause("`.tolist()` reads the values of a tensor", f"{_READS}.")
+
+
+def _context(each: GraphBreak) -> Cause:
+    found = _QUOTED_NAME.search(each.explanation)
+    name = f" `{found['name']}`" if found else ""
+    return Cause(
+        f"Dynamo cannot enter the context manager{name}",
+        "Enter it around the compiled code, not inside.",
+    )
+
+
+def _fixed(because: str, step: str, *, harmless: bool = False) -> Callable[[GraphBreak], Cause]:
+    return lambda _: Cause(because, step, harmless)
+
+
+_KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
+    "gb0007": _skipped,
+    "gb0025": _fixed("torch._dynamo.graph_break() is called there", "Take the call away."),
+    "gb0033": _item,
+    "gb0036": _sized_by_data,
+    "gb0059": _builtin,
+    "gb0088": _fixed(
+        "an exception goes through it while Dynamo traces it",
+        "If the line runs without an error by itself, Dynamo cannot trace it: move it before or "
+        "after the compiled code.",
+    ),
+    "gb0105": _numpy,
+    "gb0109": _list,
+    "gb0123": _fixed(
+        "backward() is called there, whose graphs are compiled with the forward's",
+        "Nothing needs to be done.",
+        harmless=True,
+    ),
+    "gb0124": _item,
+    "gb0142": _context,
+    "gb0291": _fixed(
+        "it logs",
+        "Log before or after the compiled code, or add the method to "
+        "torch._dynamo.config.ignore_logging_functions.",
+    ),
+    "gb0293": _numpy,
+    "gb4198": _fixed("it deep-copies a tensor", "Use .clone()."),
+    "gb8985": _fixed(
+        "requires_grad_() is called on a tensor that leaves the graph",
+        "Call it before the compiled code, or return .detach().",
+    ),
+}
+_BY_REASON: tuple[tuple[str, Callable[[GraphBreak], Cause]], ...] = (
+    ("Data-dependent branching", _branch),
+)

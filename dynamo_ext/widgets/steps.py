@@ -1,0 +1,71 @@
+"""What to do next: each step with its evidence and the part of the report that shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.advice import advise
+from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets.markup import EMPTY, Html, element, prose
+from dynamo_ext.widgets.wording import clip, is_command, printable, sentence
+
+if TYPE_CHECKING:
+    from dynamo_ext.advice import Advice
+    from dynamo_ext.records import Report
+
+MOST = 5
+_LONGEST = 300
+
+
+def first(report: Report) -> str:
+    """The most useful step as prose; empty where there is none."""
+    found = advise(report)
+    return _prose(found[0]) if found else ""
+
+
+def html(report: Report) -> Html:
+    """The evidence of the first step, and the others; empty where there is none."""
+    found = advise(report)
+    if not found:
+        return EMPTY
+    parts: list[object] = [element("p", _evidence(found[0]), class_="dx-evidence dx-quiet")]
+    if len(found) > 1:
+        items = [
+            element(
+                "li", prose(_prose(each)), " ", element("span", _evidence(each), class_="dx-quiet")
+            )
+            for each in found[1:MOST]
+        ]
+        parts += [element("p", "Then:", class_="dx-then"), element("ol", *items, start="2")]
+        if len(found) > MOST:
+            parts.append(element("p", f"{len(found) - MOST:,} more.", class_="dx-quiet"))
+    return markup.join(parts)
+
+
+def text(report: Report) -> str:
+    """The same for a terminal."""
+    found = advise(report)
+    if not found:
+        return ""
+    lines = [plain.paragraph(_evidence(found[0]), "  ", "  ")]
+    lines += [
+        plain.paragraph(f"{_prose(each)} {_evidence(each)}", "     ", f"  {number}. ")
+        for number, each in enumerate(found[1:MOST], 2)
+    ]
+    return "\n".join(lines)
+
+
+def parts(report: Report) -> tuple[str, ...]:
+    """Titles of the parts that the steps point to, in their order, each once."""
+    return tuple(dict.fromkeys(each.part for each in advise(report)[:MOST]))
+
+
+def _prose(each: Advice) -> str:
+    step = clip(" ".join(printable(each.step).split()), _LONGEST)
+    step = f"Install it with: {step}" if is_command(step) else sentence(step)
+    return f"{sentence(clip(printable(each.problem), _LONGEST))} {step}".strip()
+
+
+def _evidence(each: Advice) -> str:
+    lead = f"{each.evidence[0].upper()}{each.evidence[1:]}" if each.evidence else ""
+    return f"{sentence(lead)} See {each.part}.".strip()

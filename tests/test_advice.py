@@ -1,0 +1,346 @@
+"""Situations that users get into, run for real, and what is advised in each."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import logging
+import random
+import time
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+import dynamo_ext
+from dynamo_ext.advice import advise
+from dynamo_ext.errors import FallbackWarning
+from dynamo_ext.records import Contest, Contestant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dynamo_ext.advice import Advice
+    from dynamo_ext.records import Report
+
+X = torch.linspace(-1, 1, 12).reshape(3, 4)
+LOG = logging.getLogger("advice")
+
+
+class Situation(NamedTuple):
+    """A function, its calls, and what the first advice must say."""
+
+    name: str
+    function: Callable[..., Any]
+    calls: Sequence[tuple[Any, ...]]
+    topic: str
+    problem: str
+    step: str
+
+
+def reads_item(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return y * 3 if y.sum().item() > 5 else y
+
+
+def reads_int(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return y[: int(x.abs().max())] * 3
+
+
+def branches(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    if y.sum() > 0:
+        y = y + 1
+    return y * 3
+
+
+def repeats(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    while y.sum() > 100:
+        y = y / 2
+    return y * 3
+
+
+def prints(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    print("shape", y.shape)  # noqa: T201
+    return y * 3
+
+
+def prints_in_a_loop(x: torch.Tensor) -> torch.Tensor:
+    for step in range(3):
+        x = x * 2
+        print(step)  # noqa: T201
+    return x
+
+
+def uses_numpy(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return y + torch.from_numpy(np.sort(y.numpy()))
+
+
+def makes_a_list(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return y * len(y.tolist())
+
+
+def logs(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    LOG.info("here")
+    return y * 3
+
+
+def warns(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    with contextlib.suppress(UserWarning):
+        pass
+    warnings.warn("odd", UserWarning, stacklevel=1)
+    return y * 3
+
+
+def asks_the_time(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return y * 3 + (time.time() > 0)
+
+
+def seeds(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    random.seed(0)
+    return y * 3
+
+
+def masks(x: torch.Tensor) -> torch.Tensor:
+    return x[x > 0] * 2
+
+
+def finds_nonzero(x: torch.Tensor) -> torch.Tensor:
+    return (x > 0).nonzero().float() * 2
+
+
+def breaks_on_purpose(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    torch._dynamo.graph_break()
+    return y * 3
+
+
+def opens_a_file(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    with io.StringIO("text") as file:
+        file.read()
+    return y * 3
+
+
+def formats_a_tensor(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    return y * len(f"{y.mean():.2f}")
+
+
+def scales(x: torch.Tensor, by: Any = 2) -> torch.Tensor:
+    return x.sin() * by
+
+
+def chooses(x: torch.Tensor, how: Any) -> torch.Tensor:
+    return x.sin() if how in {"sine", True} else x.cos()
+
+
+def optional(x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    return x.sin() if mask is None else x * mask
+
+
+def adds_up(tensors: list[torch.Tensor]) -> torch.Tensor:
+    return torch.stack([t.sin() for t in tensors]).sum()
+
+
+def applies(x: torch.Tensor, function: Callable[..., Any]) -> torch.Tensor:
+    return function(x) * 2
+
+
+SITUATIONS = [
+    Situation("item", reads_item, [(X,)], "break", "`.item()` reads a value", "Keep it a tensor"),
+    Situation("int", reads_int, [(X,)], "break", "`int()` reads a value", "Keep it a tensor"),
+    Situation("if", branches, [(X,)], "break", "its `if` asks for the value", "torch.where"),
+    Situation("while", repeats, [(X,)], "break", "its `while` asks", "fixed number"),
+    Situation("print", prints, [(X,)], "break", "it prints", "reorderable_logging_functions"),
+    Situation("loop", prints_in_a_loop, [(X,)], "uncaptured", "it prints", "Print after"),
+    Situation("numpy", uses_numpy, [(X,)], "break", "NumPy, which stays NumPy", "torch's own"),
+    Situation("list", makes_a_list, [(X,)], "break", "`.tolist()` reads", "after the compiled"),
+    Situation("log", logs, [(X,)], "break", "it logs", "ignore_logging_functions"),
+    Situation("warn", warns, [(X,)], "break", "it warns", "before or after"),
+    Situation("time", asks_the_time, [(X,)], "break", "does not trace `time.time`", "pass what"),
+    Situation("seed", seeds, [(X,)], "break", "does not trace `random.seed`", "random.seed"),
+    Situation("mask", masks, [(X,)], "break", "depends on the data", "torch.where"),
+    Situation("nonzero", finds_nonzero, [(X,)], "break", "depends on the data", "dynamic_output"),
+    Situation("graph_break", breaks_on_purpose, [(X,)], "break", "graph_break()", "Take the call"),
+    Situation("context", opens_a_file, [(X,)], "uncaptured", "the context manager", "around"),
+    Situation("format", formats_a_tensor, [(X,)], "uncaptured", "an exception goes", "move it"),
+    Situation("batch", scales, [(X,), (X[:2],)], "recompile", "batch size of `x` (3, 2)", "--dynamic"),
+    Situation("width", scales, [(X,), (X[:, :3],)], "recompile", "dimension 1 of `x`", "mark_dynamic(x, 1)"),
+    Situation("rank", scales, [(X,), (X[0],)], "recompile", "number of dimensions", "Reshape"),
+    Situation("dtype", scales, [(X,), (X.double(),)], "recompile", "(float32, float64)", "Cast"),
+    Situation("strides", scales, [(X,), (X.t().contiguous().t(),)], "recompile", "layout", ".contiguous()"),
+    Situation("grad", scales, [(X,), (X.clone().requires_grad_(),)], "recompile", "requires_grad", "no_grad"),
+    Situation("integer", scales, [(X, 2), (X, 3)], "recompile", "integer `by` (2, 3)", "Nothing needs"),
+    Situation("float", scales, [(X, 0.5), (X, 0.25)], "recompile", "float `by`", "torch.tensor"),
+    Situation("floats", scales, [(X, i / 7) for i in range(12)], "recompile-limit", "stays in eager now, because the float `by` changed", "torch.tensor"),
+    Situation("word", chooses, [(X, "sine"), (X, "cosine")], "recompile", "value of `how`", "number of values small"),
+    Situation("flag", chooses, [(X, True), (X, False)], "recompile", "value of `how`", "number of values small"),
+    Situation("none", optional, [(X, None), (X, X)], "recompile", "value of `mask` (None, Tensor)", "values small"),
+    Situation("length", adds_up, [([X],), ([X, X],)], "recompile", "length of `tensors`", "Stack"),
+    Situation("object", applies, [(X, torch.sin), (X, torch.cos)], "recompile", "object behind `function`", "same one"),
+    Situation("fine", scales, [(X,)], "first-run", "This run compiled", "%%dynamo compare"),
+]  # fmt: skip
+
+
+def run(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], backend: Any) -> Report:
+    torch._dynamo.reset()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", FallbackWarning)
+        with torch.enable_grad():
+            fast = dynamo_ext.optimize(backend)(function)
+            for args in calls:
+                fast(*args)
+    return fast.report()
+
+
+def said(advice: Advice) -> str:
+    return f"{advice.problem}. {advice.step} {advice.evidence}"
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.name)
+def test_the_first_advice_fits(situation: Situation) -> None:
+    report = run(situation.function, situation.calls, "eager")
+    first, *others = advise(report)
+    assert first.topic == situation.topic, [said(each) for each in (first, *others)]
+    assert situation.problem in first.problem
+    assert situation.step in first.step
+    assert first.evidence
+    assert first.part
+    topics = {each.topic for each in others}
+    allowed = {"break"} if situation.topic in {"break", "uncaptured"} else {"recompile"}
+    assert topics <= allowed, "nothing else is in the way"
+
+
+class Engine(dynamo_ext.Backend):
+    """Refuses ``sort``, and fails in one stage if a test says so."""
+
+    name = "engine"
+
+    def __init__(self, failing: str = "") -> None:
+        self.failing = failing
+
+    def supports(self, node: Any) -> Any:
+        return dynamo_ext.Support("sort" not in str(node.target), "engine has no sort.")
+
+    def lower(self, graph: Any, example_inputs: Any, options: Any) -> Any:
+        if self.failing == "lower":
+            msg = "out of registers"
+            raise RuntimeError(msg)
+        if self.failing == "stay":
+            msg = "It is too small."
+            raise dynamo_ext.StayEager(msg, "Batch more.")
+
+        def run(*args: Any) -> Any:
+            if self.failing == "run":
+                msg = "out of memory"
+                raise RuntimeError(msg)
+            outputs = graph(*args)
+            return [o + 1 for o in outputs] if self.failing == "verify" else outputs
+
+        return run
+
+
+def sorts(x: torch.Tensor) -> torch.Tensor:
+    ahead = (x.sin() * 2).tanh().cos()
+    return torch.sort(ahead)[0].cos() + 1
+
+
+@pytest.mark.parametrize(
+    ("failing", "topic", "problem", "step"),
+    [
+        ("verify", "verify", "gave other results than eager", "%%dynamo compare"),
+        ("lower", "lower", "could not be built: out of registers", "%%dynamo compare"),
+        ("run", "run", "failed while it ran: out of memory", "%%dynamo compare"),
+        ("stay", "unsupported", "It is too small", "Batch more."),
+    ],
+)
+def test_an_engine_that_fails(failing: str, topic: str, problem: str, step: str) -> None:
+    first = advise(run(scales, [(X,)], Engine(failing)))[0]
+    assert first.topic == topic
+    assert problem in first.problem
+    assert step in first.step
+    assert first.part == "Fallbacks"
+
+
+def test_an_operator_that_the_engine_lacks_is_named_with_its_share() -> None:
+    (first,) = advise(run(sorts, [(X,)], Engine()))
+    assert first.topic == "unsupported"
+    assert "keeps 1 of 7 operations out of engine: engine has no sort" in first.problem
+    assert "%%dynamo compare" in first.step
+    assert (
+        first.evidence
+        == "14% of the operations; 2 more stand in stretches too short for it; it runs in 3 parts"
+    )
+
+
+def test_a_wrong_result_comes_before_a_split() -> None:
+    topics = [each.topic for each in advise(run(prints, [(X,)], Engine("verify")))]
+    assert topics[0] == "verify"
+    assert "break" in topics
+
+
+def test_a_backend_that_is_not_here_is_all_there_is_to_say() -> None:
+    report = run(prints, [(X,)], "tensorrt")
+    (first,) = advise(report)
+    assert first.topic == "unavailable"
+    assert first.step
+    assert "ran eagerly" in first.evidence
+
+
+def test_a_second_run_of_captured_code_asks_for_a_comparison() -> None:
+    fast = dynamo_ext.optimize(Engine())(scales)
+    fast(X)
+    report = fast.report()
+    again = dataclasses.replace(report, compile_seconds=0.0)
+    (first,) = advise(again)
+    assert first.topic == "all-in-engine"
+    assert "%%dynamo compare" in first.step
+
+
+def test_where_eager_won_the_race_nothing_is_advised() -> None:
+    report = run(scales, [(X,)], "eager")
+    contest = Contest("eager", (Contestant("eager", "won"),))
+    graphs = tuple(dataclasses.replace(g, contest=contest) for g in report.graphs)
+    raced = dataclasses.replace(report, backend="auto", graphs=graphs, compile_seconds=0.0)
+    assert not advise(raced)
+
+
+def test_calls_that_fitted_nothing_are_said_under_run() -> None:
+    report = run(scales, [(X,), (X.double(),)], "eager")
+    (recompile,) = report.recompiles
+    prevented = dataclasses.replace(
+        report, mode="run", recompiles=(dataclasses.replace(recompile, prevented=True),)
+    )
+    first = advise(prevented)[0]
+    assert first.topic == "not-reused"
+    assert "run never compiles" in first.step
+
+
+def test_backward_is_no_problem() -> None:
+    def trains(x: torch.Tensor, w: torch.Tensor) -> Any:
+        loss = (x @ w).relu().sum()
+        loss.backward()
+        return w.grad
+
+    found = advise(run(trains, [(X, torch.ones(4, 4, requires_grad=True))], "eager"))
+    assert [each.weight < 0.1 for each in found] == [True]
+    assert "Nothing needs to be done" in found[0].step
+
+
+def test_an_error_of_the_users_is_not_advised_about() -> None:
+    report = dataclasses.replace(run(scales, [(X,)], "eager"), error="ValueError: mine")
+    assert not advise(report)
