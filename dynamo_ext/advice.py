@@ -7,10 +7,11 @@ first, then what keeps most operations from the engine, then splits, then compil
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamo_ext.break_causes import cause_of
+from dynamo_ext.break_causes import cause_of, origin
 from dynamo_ext.placement import EAGER, coverage, place_graph
 from dynamo_ext.recompile_causes import changes
 
@@ -24,6 +25,8 @@ LONG = 3.0
 """Compile seconds over run seconds from which a first run says nothing about speed."""
 
 FEW = 3
+
+_KERNELS_CELL = re.compile(r"ipykernel_\d+[/\\]\d+\.py$")
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ def advise(report: Report) -> tuple[Advice, ...]:
     tuple of Advice
         Empty where there is nothing to do.
     """
+    if report.error:
+        # The code's own error comes first, and what led to it may be recorded as a break.
+        return ()
     if any(f.stage == "unavailable" for f in report.fallbacks):
         return tuple(_unavailable(report))
     found = [
@@ -180,7 +186,8 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
         name = _name(_frame(report, fallback))
         if cut is not None:
             cause = cause_of(cut)
-            why = f"{_at(cut.line)} {cause.because}".strip()
+            where = _where(cut)
+            why = f"at {where} {cause.because}" if where else cause.because
             step = _own_remedy(fallback, cause.step)
         else:
             why, step = _clause(fallback.message), fallback.remedy
@@ -197,22 +204,24 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
 
 def _breaks(report: Report) -> Iterator[Advice]:
     eager = {id(_break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
-    seen: set[tuple[str, str]] = set()
+    groups: dict[tuple[str, str], list[GraphBreak]] = {}
     for each in report.breaks:
-        cause = cause_of(each)
-        where = _at(each.line)
-        if id(each) in eager or (where, cause.because) in seen:
-            continue
-        seen.add((where, cause.because))
-        lead = f"{where[4:].capitalize()} splits the graph" if where else "The graph is split"
+        if id(each) not in eager:
+            groups.setdefault((_place(origin(each)), cause_of(each).because), []).append(each)
+    for (_, because), group in groups.items():
+        # Of the ways that lead to the line, the one from the cell says most.
+        called = next((each for each in group if each.line and each.line.in_cell), group[0])
+        where, cause = _where(called), cause_of(called)
+        times = sum(each.count for each in group)
+        lead = f"{where[0].upper()}{where[1:]} splits the graph" if where else "The graph is split"
         yield Advice(
             "break",
-            f"{lead} because {cause.because}",
+            f"{lead} because {because}",
             cause.step or "See Code for torch's own reason.",
-            f"{_count(len(report.graphs), 'graph')}; met {_times(each.count)}",
+            f"{_count(len(report.graphs), 'graph')}; met {_times(times)}",
             "Code",
-            0.05 if cause.harmless else 0.4 + min(each.count, 10) / 100,
-            each.line,
+            0.05 if cause.harmless else 0.4 + min(times, 10) / 100,
+            called.line,
         )
 
 
@@ -248,7 +257,7 @@ def _recompiles(report: Report) -> Iterator[Advice]:
 def _nothing_wrong(report: Report) -> Iterator[Advice]:
     """What to do with a run that has nothing in its way."""
     called = [graph for graph in report.graphs if graph.calls]
-    if not called or report.error or report.interrupted:
+    if not called or report.interrupted:
         return
     rest = report.seconds - report.compile_seconds
     if report.mode == "optimize" and report.compile_seconds > LONG * max(rest, 1e-9):
@@ -336,11 +345,22 @@ def _clause(text: str) -> str:
     return " ".join(text.split("\n", maxsplit=1)[0].split()).rstrip(". ")
 
 
-def _at(line: SourceLine | None) -> str:
-    """`` at line 7``, or `` at line 12 of model.py``; empty where the record names none."""
+def _where(each: GraphBreak) -> str:
+    """``line 7``, ``line 3 of `f`, called at line 7,`` or ``line 12 of `step` in model.py``."""
+    line, called = origin(each), each.line
+    place = _place(line)
+    if line is None or line.in_cell or called is None or not called.in_cell:
+        return place
+    return f"{place}, called at line {called.line},"
+
+
+def _place(line: SourceLine | None) -> str:
     if line is None or not line.line:
         return ""
     if line.in_cell:
-        return f" at line {line.line}"
+        return f"line {line.line}"
     name = line.file.replace("\\", "/").rsplit("/", 1)[-1]
-    return f" at line {line.line} of {name}"
+    of = f" of `{line.function}`" if line.function.isidentifier() else ""
+    if line.file.startswith("<") or _KERNELS_CELL.search(line.file):
+        return f"line {line.line}{of or ' of another cell'}"
+    return f"line {line.line}{of} in {name}"

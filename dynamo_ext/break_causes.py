@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamo_ext.records import GraphBreak
+    from dynamo_ext.records import GraphBreak, SourceLine
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ _READS = "Keep it a tensor and read it after the compiled code"
 _SCALARS = "or set torch._dynamo.config.capture_scalar_outputs = True"
 _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
 _SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
+_STANDARD = re.compile(r"[\\/]lib[\\/]python3\.\d+[\\/](?!(?:site|dist)-packages)", re.IGNORECASE)
 _UNHELPFUL = ("file an issue", "report an issue", "It may be possible to write Dynamo")
 
 
@@ -67,8 +68,18 @@ def _unknown(each: GraphBreak) -> Cause:
     )
 
 
+def origin(each: GraphBreak) -> SourceLine | None:
+    """The line that splits the graph: the innermost one outside of the standard library.
+
+    ``GraphBreak.line`` is the cell's own line where there is one, which may only call that one.
+    """
+    own = [line for line in each.stack if not _STANDARD.search(line.file)]
+    return own[-1] if own else each.line
+
+
 def _code(each: GraphBreak) -> str:
-    return each.line.code if each.line is not None else ""
+    line = origin(each)
+    return line.code if line is not None else ""
 
 
 def _item(each: GraphBreak) -> Cause:

@@ -81,7 +81,7 @@ _KINDS = (
     ("grad", re.compile(r"requires_grad mismatch")),
     ("stride", re.compile(r"stride mismatch at index")),
     ("length", re.compile(r"^len\(")),
-    ("object", re.compile(r"check_obj_id")),
+    ("object", re.compile(r" is the same object$")),
     ("type", re.compile(r"check_type_id")),
 )
 
@@ -100,7 +100,11 @@ def _kind(each: Recompile) -> str:
 def _group(kind: str, dim: str, group: Sequence[Recompile]) -> Changes:
     variable = group[0].variable
     name = f"`{variable}`" if variable else "what the code relies on"
-    values = [_named(v) for each in group for v in (each.expected, each.actual) if v]
+    if kind == "object" and variable and group[0].guard.startswith(f"{variable}.__code__"):
+        kind = "code"
+    seen = [v for each in group for v in (each.expected, each.actual) if v]
+    # Of an object the report knows no more than that it is another one.
+    values = [] if kind in {"object", "code"} else [_named(v) for v in seen]
     what, step = _words(kind, name, variable, dim, many=len(group) > 1)
     times = sum(each.count for each in group)
     return Changes(
@@ -154,6 +158,10 @@ def _words(kind: str, name: str, variable: str, dim: str, *, many: bool) -> tupl
         "object": (
             "the object behind",
             "Make it once, before the compiled code, and pass the same one each time.",
+        ),
+        "code": (
+            "the function",
+            f"{_NOTHING} if you defined it anew; else define it once, outside of the loop.",
         ),
         "type": ("the type of", "Pass values of one type."),
         "value": (

@@ -26,6 +26,7 @@ RECORDS = {
     "break_causes",
     "recompile_causes",
     "advice",
+    "difference",
 }
 CORE = RECORDS | {"backends", "capture", "measure", "auto"}
 ROOMS_OF = {
@@ -35,6 +36,7 @@ ROOMS_OF = {
     "comparison": {"errors", "records"},
     "break_causes": {"records"},
     "recompile_causes": {"records"},
+    "difference": {"records", "placement"},
     "advice": {"records", "placement", "break_causes", "recompile_causes"},
     "backends": {"errors", "records"},
     "capture": {"errors", "records", "backends"},

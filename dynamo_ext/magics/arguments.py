@@ -14,7 +14,18 @@ if TYPE_CHECKING:
 
 MODES = ("optimize", "run")
 COMPARE = "compare"
-COMMANDS = ("backends", "cache", "report", "reset", "use")
+PARTS = ("graphs", "guards", "breaks", "fallbacks")
+COMMANDS = (
+    "backends",
+    "explain",
+    "report",
+    *PARTS,
+    "history",
+    "diff",
+    "use",
+    "reset",
+    "cache",
+)
 FLAGS = {
     "-b": "backend: a name, or a compiler function of yours",
     "--backend": "backend: a name, or a compiler function of yours",
@@ -34,15 +45,15 @@ FLAGS = {
 class CellArguments:
     """A parsed ``%%dynamo`` line; ``backend`` is ``None`` where the default is meant."""
 
-    mode: str
-    backend: str | None
-    dynamic: bool | None
-    fullgraph: bool
-    output: str | None
-    quiet: bool
-    strict: bool
-    executor: str | None
-    options: tuple[tuple[str, str], ...]
+    mode: str = "optimize"
+    backend: str | None = None
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    output: str | None = None
+    quiet: bool = False
+    strict: bool = False
+    executor: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
 
 
 def cell_arguments(parsed: argparse.Namespace) -> CellArguments:

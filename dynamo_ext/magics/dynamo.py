@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from dynamo_ext.errors import DynamoExtError
-from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES, cell_arguments
+from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES, PARTS, cell_arguments
 from dynamo_ext.magics.completion import add_completion, remove_completion
 
 if TYPE_CHECKING:
@@ -81,7 +82,12 @@ class DynamoMagics(Magics):
 
             %dynamo backends        # what can run here, and what is missing where it cannot
             %dynamo backends NAME   # one backend and its options
+            %dynamo explain EXPR    # capture an expression, run it eagerly, report
             %dynamo report          # the last report again
+            %dynamo graphs          # one part of it; so do guards, breaks and fallbacks
+            %dynamo history         # the runs of this session
+            %dynamo diff            # what changed since this cell's last run; diff 5 7 for
+                                    # any two cells
             %dynamo use BACKEND     # the default for later cells
             %dynamo reset           # forget everything compiled
             %dynamo cache           # the races that auto remembers: show, clear,
@@ -133,16 +139,26 @@ class DynamoMagics(Magics):
             lack = f"%dynamo {name} is not known." if name else "%dynamo needs a command."
             msg = f"{lack} There are: {', '.join(COMMANDS)}; and %%dynamo on a cell."
             raise UsageError(msg)
-        most = {"backends": 1, "use": 1, "cache": 2}.get(name, 0)
-        if len(rest) > most or (name == "use" and not rest):
-            usage = {
-                "use": "%dynamo use BACKEND",
-                "backends": "%dynamo backends [NAME]",
-                "cache": "%dynamo cache [show|clear|export FILE|import FILE]",
-            }
-            msg = f"Write it as {usage.get(name, f'%dynamo {name}')}."
+        fewest, most, usage = _USAGE.get(name, (0, 0, f"%dynamo {name}"))
+        if not fewest <= len(rest) <= most:
+            msg = f"Write it as {usage}."
             raise UsageError(msg)
-        getattr(self.workbench, f"{name}_command")(*rest)
+        if name in PARTS:
+            self.workbench.part_command(name)
+        elif name == "explain":
+            self.workbench.explain_command(line.strip().removeprefix(name).strip())
+        else:
+            getattr(self.workbench, f"{name}_command")(*rest)
+
+
+_USAGE: dict[str, tuple[int, float, str]] = {
+    "use": (1, 1, "%dynamo use BACKEND"),
+    "backends": (0, 1, "%dynamo backends [NAME]"),
+    "cache": (0, 2, "%dynamo cache [show|clear|export FILE|import FILE]"),
+    "diff": (0, 2, "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"),
+    "explain": (1, math.inf, "%dynamo explain EXPRESSION, as in %dynamo explain model(x)"),
+}
+"""The fewest and the most words that may follow a command, and how it is written."""
 
 
 def _help(magic: object) -> str:

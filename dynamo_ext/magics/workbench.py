@@ -19,6 +19,7 @@ from dynamo_ext.errors import CellError, DynamoExtError, OptionError, UnknownBac
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
 from dynamo_ext.magics.backend_choice import choose, executor_of
 from dynamo_ext.magics.cell_text import CellText, read_cell
+from dynamo_ext.magics.past_runs import PastRuns
 from dynamo_ext.widgets.backends import render_backends
 from dynamo_ext.widgets.report import display_report
 
@@ -42,6 +43,7 @@ class Workbench:
         self._programs = ProgramCache()
         self._names = HiddenNames(shell.user_ns)
         self._tracers: dict[tuple[int, bool | None, bool], tuple[CompilerFn, Tracer]] = {}
+        self._past = PastRuns()
         self.default = DEFAULT_BACKEND
 
     def run_cell(self, line: str, body: str, arguments: CellArguments) -> None:
@@ -70,6 +72,7 @@ class Workbench:
                 versions=session.versions(),
             )
         session.remember_report(result.report)
+        self._past.keep(text.number, text.cell_id, result.report)
         if arguments.output is not None:
             self._shell.user_ns[arguments.output] = result.report
         if not arguments.quiet:
@@ -206,9 +209,7 @@ class Workbench:
 
     def backends_command(self, name: str | None = None) -> None:
         """``%dynamo backends [NAME]``."""
-        from IPython.display import display
-
-        display(render_backends(registry.describe(name)))
+        _show(render_backends(registry.describe(name)))
 
     def cache_command(self, action: str = "show", file: str | None = None) -> None:
         """``%dynamo cache [show|clear|export FILE|import FILE]``."""
@@ -220,6 +221,31 @@ class Workbench:
         """``%dynamo report``."""
         display_report(self.report())
 
+    def part_command(self, name: str) -> None:
+        """``%dynamo graphs|guards|breaks|fallbacks``: one part of the last report."""
+        from dynamo_ext.widgets.part import ReportPart
+
+        _show(ReportPart(self.report(), name))
+
+    def history_command(self) -> None:
+        """``%dynamo history``."""
+        from dynamo_ext.widgets.history import History
+
+        _show(History(self._past.reports()))
+
+    def diff_command(self, *words: str) -> None:
+        """``%dynamo diff [BEFORE AFTER]``."""
+        from dynamo_ext.difference import difference
+        from dynamo_ext.widgets.difference import DifferenceView
+
+        _show(DifferenceView(difference(*self._past.pair(words))))
+
+    def explain_command(self, expression: str) -> None:
+        """``%dynamo explain EXPR``: capture it, run it eagerly, report."""
+        arguments = CellArguments(backend="eager")
+        # A closing semicolon keeps the value from being shown: the report is what was asked for.
+        self.run_cell("explain", f"{expression.rstrip('; ')};", arguments)
+
     def report(self) -> Report:
         """The last report."""
         return session.last_report()
@@ -228,6 +254,7 @@ class Workbench:
         """``%dynamo reset``."""
         self._forget_compiled()
         self._names.forget()
+        self._past.clear()
         self.default = DEFAULT_BACKEND
         print("Everything compiled is forgotten; the default backend is inductor.")  # noqa: T201
 
@@ -256,6 +283,12 @@ class Workbench:
         self._tracers.clear()
         # Functions of the notebook may have compiled versions too, which need the hidden names.
         torch_private.forget_everything()
+
+
+def _show(view: object) -> None:
+    from IPython.display import display
+
+    display(view)
 
 
 def _interrupt() -> KeyboardInterrupt:

@@ -124,7 +124,7 @@ def test_a_local_name_of_a_function_is_no_collision(cells: Live) -> None:
         ("%%dynamo\nawait x", "cannot await at top level"),
         ("%%dynamo\nasync for i in x: pass", "cannot await at top level"),
         ("%dynamo", "needs a command"),
-        ("%dynamo nope", "There are: backends, cache, report, reset, use"),
+        ("%dynamo nope", "There are: backends, explain, report, graphs, guards"),
         ("%dynamo use", "%dynamo use BACKEND"),
         ("%dynamo use nope", "no backend 'nope'"),
         ("%dynamo use onxrt", "Did you mean onnxrt"),

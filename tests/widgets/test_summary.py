@@ -33,7 +33,7 @@ def test_no_fallback_is_called_a_success(report):
 def test_headline_gives_the_share_the_cause_and_the_remedy(reports, page):
     words = summary.headline(reports["mixed"])
     assert "onnxrt ran 4 of 5 operations in 2 graphs; 1 ran eagerly." in words
-    assert "Line 5 splits the graph because it prints. Print after the compiled code" in words
+    assert "Line 12 of `step` in train.py, called at line 5, splits the graph because it" in words
     read = page(summary.html(reports["mixed"])).text
     assert "keeps 1 of 5 operations out of onnxrt: onnxrt has no stable sort." in read
     assert "Sort outside of the cell. 20% of the operations" in read
@@ -57,7 +57,7 @@ def test_breaks_and_recompiles_suggest_the_next_step(reports):
     mixed, clean = reports["mixed"], reports["clean"]
     broken = dataclasses.replace(clean, breaks=mixed.breaks)
     assert summary.status(broken)[1] == "✓ compiled, with breaks"
-    assert "Line 5 splits the graph because it prints." in summary.headline(broken)
+    assert "called at line 5, splits the graph because it prints." in summary.headline(broken)
     again = dataclasses.replace(clean, recompiles=mixed.recompiles)
     assert "2 recompiles came from the batch size of `x`" in summary.headline(again)
     assert (

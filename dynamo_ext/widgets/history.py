@@ -1,0 +1,64 @@
+"""The runs of a session, one a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import markup, plain, summary
+from dynamo_ext.widgets.markup import Html, element
+from dynamo_ext.widgets.style import STYLE
+from dynamo_ext.widgets.wording import clip, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamo_ext.records import Report
+
+_HEADERS = ("Run", "Backend", "Outcome", "Graphs", "Breaks", "Fallbacks", "Compile", "Run time")
+_NUMBERS = {3, 4, 5, 6, 7}
+_NOTHING = "No %%dynamo cell has run yet."
+
+
+class History:
+    """Runs as a table, the newest last.
+
+    Parameters
+    ----------
+    reports
+        Their records, oldest first.
+    """
+
+    def __init__(self, reports: Sequence[Report]) -> None:
+        self.reports = tuple(reports)
+
+    def html(self) -> Html:
+        """Render the table."""
+        if not self.reports:
+            return element("div", element("p", _NOTHING), class_="dx")
+        table = markup.table("Runs", _HEADERS, self._rows(), numeric=_NUMBERS)
+        return element("div", STYLE, table, class_="dx")
+
+    def text(self) -> str:
+        """Render the same for a terminal."""
+        return plain.table(list(_HEADERS), self._rows()) if self.reports else _NOTHING
+
+    def _rows(self) -> list[list[str]]:
+        return [
+            [
+                clip(each.title, 40),
+                clip(f"{each.mode} {each.backend}".strip(), 40),
+                summary.status(each)[1],
+                f"{len(each.graphs):,}",
+                f"{len(each.breaks):,}",
+                f"{len(each.fallbacks):,}",
+                seconds(each.compile_seconds),
+                seconds(max(each.seconds - each.compile_seconds, 0.0)),
+            ]
+            for each in self.reports
+        ]
+
+    def _repr_html_(self) -> str:
+        return str(self.html())
+
+    def __repr__(self) -> str:
+        return self.text()
