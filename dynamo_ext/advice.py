@@ -212,15 +212,14 @@ def _breaks(report: Report) -> Iterator[Advice]:
         # Of the ways that lead to the line, the one from the cell says most.
         called = next((each for each in group if each.line and each.line.in_cell), group[0])
         where, cause = _where(called), cause_of(called)
-        times = sum(each.count for each in group)
         lead = f"{where[0].upper()}{where[1:]} splits the graph" if where else "The graph is split"
         yield Advice(
             "break",
             f"{lead} because {because}",
             cause.step or "See Code for torch's own reason.",
-            f"{_count(len(report.graphs), 'graph')}; met {_times(times)}",
+            f"{_count(len(report.graphs), 'graph')} in this run",
             "Code",
-            0.05 if cause.harmless else 0.4 + min(times, 10) / 100,
+            0.05 if cause.harmless else 0.4,
             called.line,
         )
 

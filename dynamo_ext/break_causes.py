@@ -63,9 +63,8 @@ def _unknown(each: GraphBreak) -> Cause:
     """In torch's words, its first hint that is about the user's code."""
     hints = [hint for hint in each.hints if not any(words in hint for words in _UNHELPFUL)]
     reason = each.reason.strip().rstrip(".")
-    return Cause(
-        f"of this: {reason}" if reason else "Dynamo stops there", hints[0] if hints else ""
-    )
+    said = f" ({reason})" if reason else ""
+    return Cause(f"Dynamo cannot trace it{said}", hints[0] if hints else "")
 
 
 def origin(each: GraphBreak) -> SourceLine | None:
@@ -204,4 +203,5 @@ _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
 }
 _BY_REASON: tuple[tuple[str, Callable[[GraphBreak], Cause]], ...] = (
     ("Data-dependent branching", _branch),
+    ("call `torch.from_numpy`", _numpy),
 )

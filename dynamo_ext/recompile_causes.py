@@ -102,6 +102,8 @@ def _group(kind: str, dim: str, group: Sequence[Recompile]) -> Changes:
     name = f"`{variable}`" if variable else "what the code relies on"
     if kind == "object" and variable and group[0].guard.startswith(f"{variable}.__code__"):
         kind = "code"
+    if kind == "type" and all("." in each.expected for each in group):
+        kind = "class"
     seen = [v for each in group for v in (each.expected, each.actual) if v]
     # Of an object the report knows no more than that it is another one.
     values = [] if kind in {"object", "code"} else [_named(v) for v in seen]
@@ -163,6 +165,7 @@ def _words(kind: str, name: str, variable: str, dim: str, *, many: bool) -> tupl
             "the function",
             f"{_NOTHING} if you defined it anew; else define it once, outside of the loop.",
         ),
+        "class": ("the class of", f"{_NOTHING} if another one is meant to be there."),
         "type": ("the type of", "Pass values of one type."),
         "value": (
             "the value of",

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.capture import torch_private
 from dynamo_ext.capture.reach import reaches_tensors
-from dynamo_ext.capture.recorder import FrameEntry, Run, recording
+from dynamo_ext.capture.recorder import Run, recording
 from dynamo_ext.capture.replay import failed_before_effects
 from dynamo_ext.capture.report_builder import RunFacts, build_report
+from dynamo_ext.capture.standing import Standing
 from dynamo_ext.records import CodeBlock, Mode, Report
 
 if TYPE_CHECKING:
@@ -23,20 +24,16 @@ if TYPE_CHECKING:
     from dynamo_ext.capture.tracing import Tracer
 
 
-_ANY = ""  # in the place of a backend's name
-
-
 @dataclass
 class CellState:
     """A program and what its runs so far have left behind.
 
-    ``standing`` holds frames that Dynamo will not look at again although they run eagerly. Code
-    that it skips it skips for every backend; a frame that compiled to no graph is standing for its
-    own backend alone. ``last_compiler`` is the one that ``run`` reuses.
+    ``standing`` holds frames that Dynamo will not look at again although they run eagerly;
+    ``last_compiler`` is the one that ``run`` reuses.
     """
 
     program: CellProgram
-    standing: dict[tuple[str, str, int, str], FrameEntry] = field(default_factory=dict)
+    standing: Standing = field(default_factory=Standing)
     last_compiler: RecordedCompiler | None = None
 
     def release(self) -> None:
@@ -85,8 +82,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
     if mode == "optimize":
-        _keep_standing(state.standing, run, backend)
-    standing = [entry for key, entry in state.standing.items() if key[-1] in {_ANY, backend}]
+        state.standing.keep(run, backend)
     facts = RunFacts(
         mode=mode,
         backend=backend,
@@ -97,7 +93,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         interrupted=isinstance(error, KeyboardInterrupt),
         versions=versions,
     )
-    return CellResult(build_report(run, facts, standing), error)
+    return CellResult(build_report(run, facts, state.standing.reached(run, backend)), error)
 
 
 def run_traced(
@@ -150,19 +146,6 @@ def _run_plain(statement: PlainStatement, filename: str, namespace: dict[str, An
         # Python refuses this statement; a plain cell meets that only when its turn comes.
         code = compile(statement.tree, filename, statement.mode)  # type: ignore[call-overload]
     exec(code, namespace)  # noqa: S102 - running the user's cell is what this is for
-
-
-def _keep_standing(
-    standing: dict[tuple[str, str, int, str], FrameEntry], run: Run, backend: str
-) -> None:
-    for entry in run.compiled:
-        place = (entry.code_name, entry.file, entry.line)
-        standing.pop((*place, _ANY), None)
-        standing.pop((*place, backend), None)
-        if entry.outcome in {"skipped", "failed"}:
-            standing[*place, _ANY] = entry
-        elif not entry.graphs and (entry.breaks or entry.fallbacks):
-            standing[*place, backend] = entry
 
 
 def _one_line(error: BaseException | None) -> str:

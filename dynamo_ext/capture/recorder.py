@@ -55,6 +55,7 @@ class FrameEntry:
     marked: list[weakref.ref[Any]] = field(default_factory=list)
     input_shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     rewritten: weakref.ref[types.CodeType] | None = None
+    traced: frozenset[tuple[str, str]] = frozenset()
     bytecode: tuple[str, str] | None = None
 
 
@@ -215,6 +216,7 @@ class FrameListener:
         finally:
             _compiling.stack.pop()
             entry.seconds = time.perf_counter() - started
+            entry.traced = torch_private.take_traced()
             torch_private.unmark_static(entry.marked)
             newest = torch_private.latest_metrics()
             if newest is not metrics:

@@ -12,7 +12,7 @@ import types
 import warnings
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch._dynamo as dynamo
@@ -250,6 +250,8 @@ class _Namespace:
     """Patches that make a cell's globals behave in a trace as a function's locals do."""
 
     depth = 0
+    traced: ClassVar[set[tuple[str, str]]] = set()
+    run = InstructionTranslatorBase.run
     load_global = InstructionTranslatorBase._load_global
     load_global_inline = InliningInstructionTranslator._load_global
     specialize_int = staticmethod(builder.is_int_specialization_case)
@@ -272,6 +274,21 @@ def _load_stored_global_inline(self: Any, inst: Any) -> None:
         _Namespace.load_global_inline(self, inst)
 
 
+def _run_noted(self: Any) -> Any:
+    _Namespace.traced.add((self.f_code.co_filename, self.f_code.co_qualname))
+    return _Namespace.run(self)
+
+
+def take_traced() -> frozenset[tuple[str, str]]:
+    """File and qualified name of every function traced since the last call of this function.
+
+    Inlined functions count, and those whose tracing was given up.
+    """
+    found = frozenset(_Namespace.traced)
+    _Namespace.traced.clear()
+    return found
+
+
 def _specialize_int(value: Any, source: Any) -> bool:
     # Upstream takes global integers for constants; in a notebook they are the user's variables,
     # and `step = step + 1` would compile anew at each run of the cell.
@@ -282,7 +299,8 @@ def _specialize_int(value: Any, source: Any) -> bool:
 def namespace_as_locals() -> Iterator[None]:
     """Trace names of the namespace as variables: stored ones readable, integers not constants.
 
-    Patches ``InstructionTranslatorBase._load_global`` and ``builder.is_int_specialization_case``
+    Patches ``InstructionTranslatorBase._load_global`` and ``.run`` (which notes what is traced)
+    and ``builder.is_int_specialization_case``
     for the length of the block, so that a user's own ``torch.compile`` elsewhere is untouched.
     """
     _Namespace.depth += 1
@@ -290,6 +308,7 @@ def namespace_as_locals() -> Iterator[None]:
         _OPEN_ROOT._load_global = _load_stored_global
         _OPEN_INLINE._load_global = _load_stored_global_inline
         builder.is_int_specialization_case = _specialize_int
+        _OPEN_ROOT.run = _run_noted
     try:
         yield
     finally:
@@ -298,6 +317,7 @@ def namespace_as_locals() -> Iterator[None]:
             _OPEN_ROOT._load_global = _Namespace.load_global
             _OPEN_INLINE._load_global = _Namespace.load_global_inline
             builder.is_int_specialization_case = _Namespace.specialize_int
+            _OPEN_ROOT.run = _Namespace.run
 
 
 @contextlib.contextmanager

@@ -1,0 +1,68 @@
+"""Frames of earlier runs that still run eagerly: Dynamo does not look at them, nor tell of them.
+
+A cell that is run again may not reach them any more, since its functions were edited in between.
+Code that compiled frames have traced, and what skipped functions call by name, is reached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynamo_ext.capture.recorder import FrameEntry, Run
+
+_ANY = ""
+
+
+@dataclass
+class Standing:
+    """What the runs of one cell's text left standing.
+
+    Code that Dynamo skips it skips for every backend; a frame that compiled to no graph is
+    standing for its own backend alone.
+    """
+
+    _entries: dict[tuple[str, str, int, str], FrameEntry] = field(default_factory=dict)
+
+    def keep(self, run: Run, backend: str) -> None:
+        """Take over what a run compiled, in place of what was known of the same frames."""
+        for entry in run.compiled:
+            place = (entry.code_name, entry.file, entry.line)
+            self._entries.pop((*place, _ANY), None)
+            self._entries.pop((*place, backend), None)
+            if entry.outcome in {"skipped", "failed"}:
+                self._entries[*place, _ANY] = entry
+            elif not entry.graphs and (entry.breaks or entry.fallbacks):
+                self._entries[*place, backend] = entry
+
+    def reached(self, run: Run, backend: str) -> list[FrameEntry]:
+        """Those that a run came by, as far as its compiled code tells."""
+        left = [e for key, e in self._entries.items() if key[-1] in {_ANY, backend}]
+        waiting = [*run.compiled, *(graph.frame for graph in run.calls)]
+        waiting += [e for e in left if e.file == run.cell_file]
+        found = dict.fromkeys(waiting)
+        while waiting:
+            entry = waiting.pop()
+            code = entry.code()
+            # Skipped functions are not traced: what they call is known by name alone.
+            names = set(code.co_names) if code is not None and entry.outcome == "skipped" else set()
+            # What was traced to its end was inlined, and runs nowhere else.
+            origins = {*entry.traced, _origin(entry)} if entry.breaks or entry.fallbacks else set()
+            called = [
+                e for e in left if e not in found and (_origin(e) in origins or e.name in names)
+            ]
+            found |= dict.fromkeys(called)
+            waiting += called
+        return [e for e in left if e in found]
+
+    def clear(self) -> None:
+        """Forget them all."""
+        self._entries.clear()
+
+
+def _origin(entry: FrameEntry) -> tuple[str, str]:
+    """File and qualified name of the user's function that a frame is, or resumes."""
+    code = entry.code()
+    home = code.co_qualname.rpartition(".")[0] if code is not None else ""
+    return entry.file, f"{home}.{entry.name}" if home else entry.name
