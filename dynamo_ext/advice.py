@@ -26,6 +26,9 @@ LONG = 3.0
 
 FEW = 3
 
+MINOR = 0.1
+"""Weights below it are of what need not be changed."""
+
 _KERNELS_CELL = re.compile(r"ipykernel_\d+[/\\]\d+\.py$")
 
 
@@ -74,8 +77,8 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *_breaks(report),
         *_recompiles(report),
     ]
-    if not found:
-        found = list(_nothing_wrong(report))
+    if all(advice.weight < MINOR for advice in found):
+        found += _nothing_wrong(report)
     return tuple(sorted(found, key=lambda advice: -advice.weight))
 
 

@@ -31,6 +31,13 @@ _DTYPES = {
 _NOTHING = "Nothing needs to be done"
 
 
+_SUBJECTS = (
+    re.compile(r"^tensor '(?P<subject>.+?)' (?:size|rank|dtype|device|stride|requires_grad|d)"),
+    re.compile(r"^len\((?P<subject>.+?)\) [!=]="),
+    re.compile(r"^(?P<subject>[^\W\d].*?) (?:==|is the same object)"),
+)
+
+
 @dataclass(frozen=True)
 class Changes:
     """Recompiles with one cause.
@@ -65,8 +72,8 @@ def changes(recompiles: Sequence[Recompile]) -> tuple[Changes, ...]:
         kind = _kind(each)
         size = _SIZE.search(each.guard)
         dim = size["dim"] if size else ""
-        groups.setdefault((kind, each.variable, dim, each.prevented), []).append(each)
-    found = [_group(kind, dim, group) for (kind, _, dim, _), group in groups.items()]
+        groups.setdefault((kind, _subject(each), dim, each.prevented), []).append(each)
+    found = [_group(kind, name, dim, group) for (kind, name, dim, _), group in groups.items()]
     return tuple(sorted(found, key=lambda each: -each.times))
 
 
@@ -97,10 +104,17 @@ def _kind(each: Recompile) -> str:
     return "value" if each.expected and each.actual else "other"
 
 
-def _group(kind: str, dim: str, group: Sequence[Recompile]) -> Changes:
-    variable = group[0].variable
+def _subject(each: Recompile) -> str:
+    """What changed, as an expression: ``batch['ids']`` where the variable is ``batch``."""
+    found = (pattern.search(each.guard) for pattern in _SUBJECTS)
+    # Facts about sizes are told of the variable.
+    named = next((m["subject"] for m in found if m and ".size()" not in m["subject"]), "")
+    return named.removesuffix(".__code__") or each.variable
+
+
+def _group(kind: str, variable: str, dim: str, group: Sequence[Recompile]) -> Changes:
     name = f"`{variable}`" if variable else "what the code relies on"
-    if kind == "object" and variable and group[0].guard.startswith(f"{variable}.__code__"):
+    if kind == "object" and f"{variable}.__code__ is" in group[0].guard:
         kind = "code"
     if kind == "type" and all("." in each.expected for each in group):
         kind = "class"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")
 _BUILTIN = re.compile(r"^G\['__builtins_dict\w*'\]\['(?P<name>[^']+)'\]")
 _IMPORTED = re.compile(r"^__import_(?P<name>\w+)")
+# Dynamo stores what a closure or a registry holds under the object's number.
+_OURS = re.compile(r"^_+\d{6,}_c\d+$")
 _TYPE = re.compile(r"type=<class '(?P<name>[^']+)'>")
 _TRUTH = re.compile(r" == (?P<value>True|False)$")
 _COMPARED = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+?)$")
@@ -28,7 +30,7 @@ _QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
 def readable_source(source: str) -> str:
     """``L['self']._modules['fc'].weight`` as ``self.fc.weight``; ``G['x']`` as ``x``."""
     text = _BUILTIN.sub(lambda m: m["name"], source)
-    text = _ROOT.sub(lambda m: m["name"], text)
+    text = _ROOT.sub(lambda m: _OURS.sub("an object that Dynamo keeps", m["name"]), text)
     text = _IMPORTED.sub(lambda m: m["name"].replace("_dot_", "."), text)
     text = re.sub(r"\.?_modules\['([^']+)'\]", r".\1", text)
     text = re.sub(r"\._(?:parameters|buffers)\['([^']+)'\]", r".\1", text)
@@ -36,14 +38,19 @@ def readable_source(source: str) -> str:
 
 
 def root_variable(source: str) -> str:
-    """The user's name that a source starts at; torch's own state is ``torch``."""
+    """The user's name that a source starts at; a library's name for its modules.
+
+    Torch's own state is ``torch``.
+    """
     found = _ROOT.match(source)
     if not found:
         # torch names a local tensor bare: tensor 'x' size mismatch.
         bare = _BARE.match(source)
         return bare["name"] if bare else "torch"
     name = found["name"]
-    return "torch" if name.startswith(("__import_torch", "__builtins_dict")) else name
+    if name.startswith("__import_"):
+        return name.removeprefix("__import_").split("_dot_")[0]
+    return "torch" if name.startswith("__builtins_dict") or _OURS.match(name) else name
 
 
 def guard_records(

@@ -49,6 +49,8 @@ class Standing:
             names = set(code.co_names) if code is not None and entry.outcome == "skipped" else set()
             # What was traced to its end was inlined, and runs nowhere else.
             origins = {*entry.traced, _origin(entry)} if entry.breaks or entry.fallbacks else set()
+            # A name may have had another function behind it in an earlier run.
+            names -= {known.name for known in found}
             called = [
                 e for e in left if e not in found and (_origin(e) in origins or e.name in names)
             ]

@@ -88,8 +88,11 @@ def _groups(report: Report) -> dict[str, Mapping[Guard, list[str]]]:
         if guard.frame not in frames:
             frames.append(guard.frame)
     failed = {each.variable for each in report.recompiles}
-    # Guards on torch's own settings are many and alike in every report: they come after the user's.
-    names = sorted(groups, key=lambda name: (name in {_OTHER, "torch"}, name not in failed))
+    # Guards on libraries and torch's own settings are many, and alike in every report: they come
+    # after the user's.
+    libraries = {g.variable for g in report.guards if g.source.startswith("G['__import_")}
+    last = {_OTHER, "torch", *libraries}
+    names = sorted(groups, key=lambda name: (name in last, name not in failed))
     return {name: dict(groups[name].values()) for name in names}
 
 

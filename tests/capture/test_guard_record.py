@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -136,6 +137,20 @@ def test_a_real_recompile_says_what_was_expected_and_what_came(  # noqa: PLR0917
     assert found.variable == variable
     assert expected in found.expected
     assert actual in found.actual
+
+
+@pytest.mark.parametrize(
+    ("source", "variable"),
+    [
+        ("G['__import_transformers_dot_utils_dot_generic'].fields", "transformers"),
+        ("G['__import_torch_dot_nn_dot_functional'].relu", "torch"),
+        ("G['_139895002861234_c3']", "torch"),
+        ("L['self'].weight", "self"),
+    ],
+)
+def test_what_a_guard_protects_is_named_as_one_knows_it(source: str, variable: str) -> None:
+    assert root_variable(source) == variable
+    assert not re.search(r"__import|\d{6}", readable_source(source))
 
 
 def test_a_bound_of_a_symbolic_size_is_expected_and_actual() -> None:
