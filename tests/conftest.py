@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -11,6 +12,17 @@ import pytest
 # Before anything imports transformers or jupyter: neither may look for updates or models.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
+
+
+ALONE = {"auto", "browser", "measure"}
+"""Folders whose tests go by the clock, or have many processes of their own."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).parts[0] in ALONE:
+            item.add_marker(pytest.mark.alone)
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ RECORDS = {
     "recompile_causes",
     "advice",
     "difference",
+    "repro",
 }
 CORE = RECORDS | {"backends", "capture", "measure", "auto"}
 ROOMS_OF = {
@@ -37,6 +38,7 @@ ROOMS_OF = {
     "break_causes": {"records"},
     "recompile_causes": {"records"},
     "difference": {"records", "placement"},
+    "repro": {"records"},
     "advice": {"records", "placement", "break_causes", "recompile_causes"},
     "backends": {"errors", "records"},
     "capture": {"errors", "records", "backends"},

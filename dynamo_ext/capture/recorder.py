@@ -48,6 +48,7 @@ class FrameEntry:
     reason: str = ""
     seconds: float = 0.0
     guards: tuple[Guard, ...] = ()
+    guard_seconds: float = 0.0
     breaks: list[GraphBreak] = field(default_factory=list)
     fallbacks: list[Fallback] = field(default_factory=list)
     graphs: list[weakref.ref[GraphEntry]] = field(default_factory=list)
@@ -207,6 +208,7 @@ class FrameListener:
         try:
             with self._surroundings(frame.f_globals):
                 result = self._callback(frame, cache, state)
+            entry.guard_seconds = torch_private.guard_check_seconds(result, frame)
         except Exception as error:
             if self._fullgraph:
                 raise

@@ -95,6 +95,7 @@ def _frame(entry: FrameEntry, run: Run, names: dict[GraphEntry, str]) -> Frame:
         compile_seconds=entry.seconds if entry in run.compiled else 0.0,
         reason=entry.reason,
         in_cell=entry.file == run.cell_file,
+        guard_seconds=entry.guard_seconds,
     )
 
 

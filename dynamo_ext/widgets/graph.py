@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
 
 from dynamo_ext.placement import Placement, partition_engine, place_graph
+from dynamo_ext.repro import repro
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.drawing import colours, is_parameter, result
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, unbroken
@@ -133,6 +135,19 @@ def source(graph: Graph, limit: int | None = None) -> Html:
     rest = len(lines) - len(cut)
     note = element("p", f"{rest:,} more lines.", class_="dx-quiet") if rest else EMPTY
     return markup.join([element("pre", "\n".join(cut), tabindex="0"), note])
+
+
+def download(report: Report, graph: Graph) -> Html:
+    """A link that saves the graph as a script, made when it is followed by the browser alone."""
+    script = base64.b64encode(repro(graph, report.title).encode()).decode()
+    link = element(
+        "a",
+        f"Download {graph.id}.py",
+        href=f"data:text/x-python;base64,{script}",
+        download=f"{graph.id}.py",
+    )
+    about = element("span", " runs this graph with torch alone", class_="dx-quiet")
+    return element("p", link, about)
 
 
 def _overview(report: Report) -> tuple[list[str], list[list[str]]]:

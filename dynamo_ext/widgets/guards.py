@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
-from dynamo_ext.widgets.wording import clip, count, place, sentence
+from dynamo_ext.widgets.wording import clip, count, place, seconds, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +24,8 @@ _TEXT_ROWS = 6
 def html(report: Report) -> Html:
     """Failures as a table, then every variable with its guards."""
     parts: list[object] = []
+    if words := _cost(report):
+        parts.append(element("p", words))
     if report.recompiles:
         parts += [element("h4", "Guards that failed"), _failures(report)]
     groups = _groups(report)
@@ -38,7 +40,7 @@ def html(report: Report) -> Html:
 
 def text(report: Report) -> str:
     """Render the same for a terminal, the first guards of each variable only."""
-    parts = []
+    parts = [plain.paragraph(words)] if (words := _cost(report)) else []
     if report.recompiles:
         lines = ["Guards that failed:"]
         for each in report.recompiles:
@@ -55,6 +57,21 @@ def text(report: Report) -> str:
             lines.append(f"  … {len(guards) - _TEXT_ROWS:,} more")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
+
+
+def _cost(report: Report) -> str:
+    """How many guards there are and what checking them takes at each call."""
+    frames = [f for f in report.frames if f.guards]
+    if not frames:
+        return ""
+    number = count(sum(f.guards for f in frames), "guard")
+    timed = [f for f in frames if f.guard_seconds > 0]
+    if not timed:
+        return f"{number} on {count(len(frames), 'function')}."
+    cost = seconds(sum(f.guard_seconds for f in timed))
+    if len(timed) == 1:
+        return f"{number}: checking them takes {cost} at each call."
+    return f"{number} on {count(len(frames), 'function')}: checking them all takes {cost}."
 
 
 def _failures(report: Report) -> Html:

@@ -139,7 +139,8 @@ class GraphPane:
         chosen = self._report.graphs[self.choice.value]
         head = graph.partitions(self._report, chosen)
         body = graph.source(chosen) if self.view.value == "Source" else self._operations()
-        self.body.value = framed(markup.join([head, body]))
+        script = graph.download(self._report, chosen)
+        self.body.value = framed(markup.join([head, script, body]))
 
     def _operations(self) -> Html:
         chosen, find = self._report.graphs[self.choice.value], self.find.value

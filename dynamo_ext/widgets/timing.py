@@ -34,7 +34,7 @@ def html(report: Report) -> Html:
     headers, rows = _frames(report)
     if rows:
         parts += [element("h4", "Functions Dynamo looked at")]
-        parts += [markup.table("Time by function", headers, rows, numeric={2, 3})]
+        parts += [markup.table("Time by function", headers, rows, numeric={2, 3, 4})]
     if report.versions:
         parts.append(element("p", _versions(report), class_="dx-quiet"))
     return element("div", *parts)
@@ -50,7 +50,7 @@ def text(report: Report) -> str:
     parts += filter(None, [contests.text(report)])
     headers, rows = _frames(report)
     if rows:
-        parts.append(plain.table(headers, rows, numeric={2, 3}))
+        parts.append(plain.table(headers, rows, numeric={2, 3, 4}))
     if report.versions:
         parts.append(plain.paragraph(_versions(report)))
     return "\n\n".join(parts)
@@ -97,11 +97,12 @@ def _frames(report: Report) -> tuple[list[str], list[list[str]]]:
             frame.outcome,
             seconds(frame.compile_seconds) if frame.compile_seconds else "",
             f"{frame.guards:,}",
+            seconds(frame.guard_seconds) if frame.guard_seconds else "",
             ", ".join(frame.graphs),
             clip(" ".join(frame.reason.split()), _REASON),
         ]
         for frame in report.frames[:_FRAMES]
     ]
     if len(report.frames) > _FRAMES:
-        rows.append([f"… {len(report.frames) - _FRAMES:,} more", "", "", "", "", ""])
-    return ["Function", "Outcome", "Compile", "Guards", "Graphs", "Why"], rows
+        rows.append([f"… {len(report.frames) - _FRAMES:,} more", "", "", "", "", "", ""])
+    return ["Function", "Outcome", "Compile", "Guards", "A check", "Graphs", "Why"], rows

@@ -180,3 +180,11 @@ def test_one_recompile_is_one_recompile() -> None:
     """However many compiled versions did not fit."""
     found = recompiles_of(lambda x: x + 1, (X,), (X.double(),), (X.half(),), (X.int(),))
     assert sum(one.count for one in found) == 3
+
+
+def test_checking_guards_is_timed_when_they_are_made() -> None:
+    torch._dynamo.reset()
+    fast = dynamo_ext.optimize("eager")(lambda x: x + 1)
+    fast(X)
+    (frame,) = fast.report().frames
+    assert 0 < frame.guard_seconds < 1e-3

@@ -7,7 +7,7 @@ from dynamo_ext.widgets import bytecode, fallbacks, guards, plain, timing
 
 def test_failed_guards_come_first_with_expected_and_actual(reports, page):
     read = page(guards.html(reports["mixed"])).text
-    assert read.startswith("Guards that failed")
+    assert read.startswith("40 guards on 2 functions. Guards that failed")
     assert "x 8 12 2 compiled again cell · line 4 tensor 'x' size mismatch at index 0." in read
     assert "x: expected 8, got 12; compiled again." in guards.text(reports["mixed"])
 
@@ -88,3 +88,13 @@ def test_timing_of_an_instant_run_divides_by_nothing(reports):
     zero = dataclasses.replace(reports["clean"], seconds=0.0, compile_seconds=0.0)
     idle = dataclasses.replace(zero.graphs[0], calls=0)
     assert "0 s" in timing.text(dataclasses.replace(zero, graphs=(idle,)))
+
+
+def test_guards_say_what_checking_them_takes(reports, page):
+    clean = reports["clean"]
+    frames = tuple(dataclasses.replace(f, guards=40, guard_seconds=3.1e-5) for f in clean.frames)
+    report = dataclasses.replace(clean, frames=frames[:1])
+    for read in (page(guards.html(report)).text, guards.text(report)):
+        assert read.startswith("40 guards: checking them takes 31.0 µs at each call.")
+    untimed = dataclasses.replace(report, frames=(dataclasses.replace(frames[0], guard_seconds=0),))
+    assert guards.text(untimed).startswith("40 guards on 1 function.")

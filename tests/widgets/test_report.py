@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 from types import SimpleNamespace
 
@@ -179,3 +180,14 @@ def test_one_style_rule_hides_each_form_when_the_other_is_wanted(reports):
     assert ".jp-OutputArea-child:has(.dx-static):has(+ .jp-OutputArea-child .dx-live)" in html
     assert 'class="dx dx-static"' in html
     assert ":not(:has(.dx-live))" in html
+
+
+def test_a_graph_can_be_taken_away_as_a_script(reports):
+    view = ReportView(reports["mixed"])
+    view.tabs.selected_index = panes.TITLES.index("Graphs")
+    body = pane(view, view.tabs.selected_index)
+    assert 'download="g0.py"' in body
+    script = base64.b64decode(body.split("base64,")[1].split('"')[0]).decode()
+    compile(script, "g0.py", "exec")
+    assert "class GraphModule" in script or "def forward" in script
+    view.close()
