@@ -62,6 +62,8 @@ RUN_CELL = """async index => {
   notebook.deselectAll();
   await app.commands.execute('notebook:run-cell');
 }"""
+START_CELL = RUN_CELL.replace("await app.commands", "app.commands")
+INTERRUPT = "() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')"
 SAVE_AND_END_KERNEL = """async () => {
   const app = window.jupyterapp;
   const panel = app.shell.currentWidget;
@@ -106,6 +108,15 @@ class LabPage:
     def show(self, name: str) -> None:
         """Open a notebook, whatever its kernel does."""
         self.page.evaluate(OPEN_NOTEBOOK, name)
+
+    def start(self, index: int) -> None:
+        """Run a cell, and do not wait for it."""
+        self.page.evaluate(START_CELL, index)
+
+    def interrupt(self) -> None:
+        """Interrupt the kernel, and wait until it is idle."""
+        self.page.evaluate(INTERRUPT)
+        self.page.wait_for_function(KERNEL_IS_IDLE, timeout=CELL_MILLISECONDS)
 
     def run(self, index: int) -> Locator:
         """Run a cell to its end; its outputs."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -70,6 +72,26 @@ def test_every_tab_opens_and_says_something(ran, screenshots, theme):
     ran.cell(1).screenshot(path=screenshots / f"cell-{theme.lower()}.png")
     tabs.first.click()
     ran.outputs(1).screenshot(path=screenshots / f"report-{theme.lower()}.png")
+
+
+def test_a_step_opens_the_part_that_shows_it(ran):
+    view = ran.outputs(1).locator(".dx-live")
+    view.locator(".lm-TabBar-tab").first.click()
+    view.get_by_role("button", name="Open Code").click()
+    opened = view.locator(".lm-TabBar-tab.lm-mod-current")
+    expect(opened).to_contain_text("Code")
+
+
+def test_a_graph_is_searched_and_taken_away(ran):
+    view = ran.outputs(1).locator(".dx-live")
+    view.locator(".lm-TabBar-tab").nth(panes.TITLES.index("Graphs")).click()
+    box = view.get_by_placeholder(re.compile("operator, name, shape"))
+    box.fill("softmax")
+    box.press("Enter")
+    expect(view.get_by_text(re.compile(r"1 match, with neighbours"))).to_be_visible()
+    with ran.page.expect_download() as saved:
+        view.get_by_role("link", name="Download g0.py").click()
+    assert "class GraphModule" in saved.value.path().read_text(encoding="utf-8")
 
 
 def test_without_a_kernel_the_static_report_stays(ran, screenshots):
