@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests lab notebooks sweep models callcost fairness auto test-gpu format clean
+.PHONY: help demo test lint tests lab notebooks sweep models callcost fairness auto docs test-gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -65,6 +65,10 @@ fairness: $(STAMP) ## how often a comparison finds what is not there, or misses 
 
 auto: $(STAMP) ## auto beside every backend alone over the model zoo; writes docs/auto.md
 	$(BIN)/python -m benchmarks.auto --write docs/auto.md
+
+docs: $(STAMP) ## the documentation as a site, with the notebooks; leaves build/site
+	$(BIN)/python -m mkdocs build --quiet
+	$(BIN)/python -m nbconvert --to html --log-level ERROR --output-dir build/site/notebooks notebooks/*.ipynb
 
 test-gpu: $(STAMP) ## the tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu $(ARGS)

@@ -34,14 +34,6 @@ PREFIX = "@row "
 """Starts each line of standard output that is a row; engines print things of their own."""
 
 
-NOISE = 1.25
-"""A result in low precision is right, too, that is no more than this times eager's own distance
-away from float32: deep networks magnify rounding beyond any tolerance."""
-
-MULTIPLE = 3.0
-"""The same for float32 against float64, as torch judges itself (``torch._dynamo.utils.same``)."""
-
-
 class _Cuts:
     """Where graphs were cut up, to count how often a call goes from engine to eager and back.
 
@@ -130,15 +122,17 @@ def _measured(name: str, backend: str, dtype: str, *, quick: bool) -> dict[str, 
     row |= {"absolute_error": absolute, "relative_error": relative}
     if wrong and reference is None:
         eager, engine = _from_float64(built, calls, expected, found)
-        if engine <= MULTIPLE * eager:
+        if engine <= verify.multiple(torch.float32) * eager:
             said = f"{engine:.1e} from float64, where eager is {eager:.1e}. {wrong}"
             row |= {"status": "right", "reason": said}
     if reference is not None:
         truth = [tensors(output) for output in reference]
         for field, outputs in (("eager_error", expected), ("float32_error", found)):
             row[field] = _errors(list(zip(map(tensors, outputs), truth, strict=True)))[1]
-        if wrong and row["float32_error"] <= NOISE * row["eager_error"]:
-            row |= {"status": "right", "reason": f"No further from float32 than eager. {wrong}"}
+        if wrong and row["float32_error"] <= verify.multiple(torch.bfloat16) * row["eager_error"]:
+            eager, engine = row["eager_error"], row["float32_error"]
+            said = f"{engine:.1e} from float32, where eager is {eager:.1e}. {wrong}"
+            row |= {"status": "right", "reason": said}
     return row
 
 

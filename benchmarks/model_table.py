@@ -23,9 +23,9 @@ the named configuration.
 - **Absolute**, **relative**: the largest difference from eager over all outputs and calls;
   relative to the largest element of the output it is in. Right is what `dynamo_ext` takes for
   right when it verifies an engine: float32 within 1e-3 of the element or 1e-4 of the largest,
-  bfloat16 within 3e-2 of either. In bfloat16 a result is right, too, that is no further from
-  float32 than 1.25 times eager's own distance, since deep networks magnify rounding; in float32
-  one that is no further from float64 than 3 times eager's.
+  bfloat16 within 3e-2 of either. Deep networks magnify rounding, so a result is right, too, that
+  is no further from the exact one than torch allows its own backends: in bfloat16 no further from
+  float32 than 3 times eager's own distance, in float32 no further from float64 than twice.
 - **Fallbacks**: what went to eager at run time or compile time; operators that an engine does
   not take are counted as *refused* and listed at the end.
 """

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 Results = dict[str, Any]
 """Names of results to tensors (detached copies) and other values."""
 
-MULTIPLE = 3.0
-"""How many times eager's own distance from float64 a candidate may have."""
-
 
 def collect(values: Mapping[str, Any]) -> Results:
     """Copy the tensors out of named values, containers and plain objects entered.
@@ -88,7 +85,7 @@ def against_float64(found: Results, eager: Results, exact: Results) -> Accuracy:
         if found[name].shape != exact[name].shape or eager[name].shape != exact[name].shape:
             detail = f"{name} has another shape in float64."
             break
-        wrong = verify.farther(found[name], eager[name], exact[name], MULTIPLE)
+        wrong = verify.farther(found[name], eager[name], exact[name])
         if wrong:
             detail = f"{name}: {wrong}"
             break
