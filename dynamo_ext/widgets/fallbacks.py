@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
-from dynamo_ext.widgets.markup import EMPTY, Html, code, element, unbroken
+from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
 from dynamo_ext.widgets.wording import clip, count, is_command, place, printable, sentence
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def html(report: Report) -> Html:
                 ", ",
             ),
             _message(each),
-            code(each.remedy) if is_command(each.remedy) else sentence(each.remedy),
+            code(each.remedy) if is_command(each.remedy) else prose(sentence(each.remedy)),
             f"{each.count:,}",
         ]
         for each in _ordered(report)

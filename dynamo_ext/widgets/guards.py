@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo_ext.recompile_causes import changes
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
 from dynamo_ext.widgets.wording import clip, count, place, seconds, sentence
@@ -49,6 +50,7 @@ def text(report: Report) -> str:
             lines.append(plain.paragraph(words, "    ", lead))
             if each.guard:
                 lines.append(plain.paragraph(clip(each.guard, 160), "      "))
+            lines.append(plain.paragraph(_step(each), "      ", "    → "))
         parts.append("\n".join(lines))
     for name, guards in _groups(report).items():
         lines = [f"{name}: {count(len(guards), 'guard')}"]
@@ -84,11 +86,17 @@ def _failures(report: Report) -> Html:
             _then(each),
             " · ".join(filter(None, [each.function, place(each.line)])),
             code(clip(each.guard, 200)),
+            prose(_step(each)),
         ]
         for each in report.recompiles
     ]
-    headers = ["Variable", "Expected", "Actual", "Times", "Then", "Where", "Guard"]
+    headers = ["Variable", "Expected", "Actual", "Times", "Then", "Where", "Guard", "What helps"]
     return markup.table("Guards that failed", headers, rows, numeric={3})
+
+
+def _step(each: Recompile) -> str:
+    """What would let one compiled version serve both."""
+    return changes([each])[0].step
 
 
 def _then(each: Recompile) -> str:

@@ -152,6 +152,9 @@ _LIVE = """
 .dx-live .widget-html, .dx-live .widget-vbox { min-width: 0; max-width: 100%; }
 .dx-live .jupyter-widget-tab-contents, .dx-live .widget-tab-contents { padding: 10px 12px; }
 .dx-live .jp-RenderedHTMLCommon { padding: 0; }
+.dx-live .jupyter-widget-tab > .lm-TabBar .lm-TabBar-tab { flex: 0 0 auto; min-width: 0;
+  max-width: none; padding: 0 9px; }
+.dx-live .jupyter-widget-tab > .lm-TabBar .lm-TabBar-content { flex-wrap: wrap; }
 .dx-live .dx .dx-compare th:first-child, .dx-live .dx .dx-compare td:first-child {
   background: var(--jp-layout-color1, Canvas); }
 """

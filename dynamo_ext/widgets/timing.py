@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.placement import place_graph
+from dynamo_ext.placement import coverage, place_graph
 from dynamo_ext.widgets import contests, markup, plain
 from dynamo_ext.widgets.markup import Html, element
-from dynamo_ext.widgets.wording import clip, seconds
+from dynamo_ext.widgets.wording import clip, count, seconds
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Report
@@ -24,6 +24,8 @@ def html(report: Report) -> Html:
     headers, rows = _parts(report)
     drawn = [[*cells, element("span", bar, class_="dx-meter")] for *cells, bar in rows]
     parts: list[object] = [markup.table("Parts of the run", headers, drawn, numeric={1, 2})]
+    if words := captured(report):
+        parts.append(element("p", words))
     headers, rows = _graphs(report)
     if rows:
         parts += [
@@ -44,6 +46,7 @@ def text(report: Report) -> str:
     """Render the same for a terminal."""
     headers, rows = _parts(report)
     parts = [plain.table(headers, rows, numeric={1, 2})]
+    parts += filter(None, [plain.paragraph(captured(report))])
     headers, rows = _graphs(report)
     if rows:
         parts.append(plain.table(headers, rows, numeric={2, 3, 4, 5}))
@@ -54,6 +57,21 @@ def text(report: Report) -> str:
     if report.versions:
         parts.append(plain.paragraph(_versions(report)))
     return "\n\n".join(parts)
+
+
+def captured(report: Report) -> str:
+    """How much of the run is in graphs: operations, and the time that was not compiling."""
+    covered = coverage(report)
+    rest = report.seconds - min(report.compile_seconds, report.seconds)
+    if not covered.graphs or rest <= 0:
+        return ""
+    share = min(sum(graph.run_seconds for graph in report.graphs) / rest, 1.0)
+    graphs = count(covered.graphs, "graph")
+    operations = count(covered.total, "operation")
+    return (
+        f"{operations} in {graphs}, {covered.in_engine:,} of them in an engine. "
+        f"Graphs took {share:.0%} of the time that was not compiling."
+    )
 
 
 def _versions(report: Report) -> str:

@@ -98,3 +98,16 @@ def test_guards_say_what_checking_them_takes(reports, page):
         assert read.startswith("40 guards: checking them takes 31.0 µs at each call.")
     untimed = dataclasses.replace(report, frames=(dataclasses.replace(frames[0], guard_seconds=0),))
     assert guards.text(untimed).startswith("40 guards on 1 function.")
+
+
+def test_a_failed_guard_says_what_helps(reports, page):
+    for read in (page(guards.html(reports["mixed"])).text, guards.text(reports["mixed"])):
+        assert "mark_dynamic(x, 0)" in " ".join(read.split())
+
+
+def test_timing_says_how_much_was_captured(reports, page):
+    mixed = dataclasses.replace(reports["mixed"], seconds=1.6, compile_seconds=1.5)
+    words = "5 operations in 2 graphs, 4 of them in an engine. Graphs took 1% of the time"
+    for read in (page(timing.html(mixed)).text, timing.text(mixed)):
+        assert words in " ".join(read.split())
+    assert timing.captured(reports["nothing"]) == ""

@@ -1,0 +1,50 @@
+"""The notebook on training, executed, and what it must show."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.notebooks.test_quickstart import NOTEBOOKS, execute
+
+
+@pytest.fixture(scope="module")
+def cell():
+    notebook = execute.execute(NOTEBOOKS / "training.ipynb")
+    assert execute.problems_of(execute.make_static(notebook)) == []
+    by_id = {each.id: each for each in notebook.cells}
+    return lambda name: " ".join(execute.text_of(by_id[name]).split())
+
+
+def test_the_usual_loop_is_said_to_be_eager(cell):
+    shown = cell("usual")
+    assert "step 40:" in shown
+    assert "runs as plain Python" in shown
+    assert "✗" in shown
+
+
+def test_forward_and_backward_are_in_the_engine(cell):
+    shown = cell("partitions")
+    assert shown.startswith("60 calls of one graph")
+    for part in ("forward", "backward"):
+        assert re.search(rf"{part}\S* +onnxrt +\d+", shown)
+
+
+def test_it_is_the_same_training(cell):
+    assert float(re.search(r"60 steps: (\S+)", cell("same"))[1]) < 1e-4
+    first, last = map(
+        float, re.search(r"loss: (\S+) at first, (\S+) at last", cell("same")).groups()
+    )
+    assert last < first / 2
+
+
+def test_gradients_are_eagers(cell):
+    found = [float(each) for each in re.findall(r"(?:weight|bias) (\S+)", cell("gradients"))]
+    assert len(found) == 6
+    assert max(found) < 1e-5
+
+
+def test_comparing_leaves_the_weights(cell):
+    assert cell("untouched") == "weights untouched: True"
+    assert "wrong" not in cell("compare")
