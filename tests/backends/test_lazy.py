@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from torch import nn
 from dynamo_ext.backends import lazy as module
 from dynamo_ext.backends import lazy_session, registry, torch_private, trial
 from dynamo_ext.backends.base import Support
+from tests.backends.engine_zoo import ZOO as COMMON
+from tests.backends.engine_zoo import node_of, same
 
 Harness = Any
 
@@ -65,52 +66,15 @@ def inplace(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-def views(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    y = x * 2
-    return y.t(), y[0], y.reshape(-1), x.t(), y[:, -1] + 1, y[-2:]
-
-
 ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "float32": (lambda x: (x @ x.t()).softmax(-1), (torch.randn(4, 4),)),
-    "float64": (lambda x: x.cos() * 2 + x.mean(), (torch.randn(4, 4, dtype=torch.float64),)),
-    "bfloat16": (lambda x: torch.relu(x @ x) + 1, (torch.randn(4, 4).bfloat16(),)),
-    "int64": (lambda x: x * 3 // 2 - x.sum(), (torch.arange(-5, 7),)),
-    "overflow": (lambda x: x * x + x, (torch.tensor([2**40, -3, 2**31]),)),
-    "bool": (lambda x, y: (x & ~y) | y, (torch.tensor([True, False]), torch.tensor([True, True]))),
-    "mixed": (lambda x, i: x * i + 1.5, (torch.randn(4), torch.arange(4))),
-    "complex": (lambda x: (x * 1j).real + 1, (torch.randn(4),)),
-    "zero-dim": (lambda x: x * x + 1, (torch.tensor(3.0),)),
-    "empty": (lambda x: torch.cat([x * 2, x]), (torch.empty(0, 4),)),
-    "strided": (lambda x: x.exp() + x, (torch.randn(6, 8)[::2, 1::3],)),
-    "channels-last": (
-        lambda x: torch.relu(x) + 1,
-        (torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last),),
-    ),
     "alpha": (lambda x: torch.add(x, x.exp(), alpha=2), (torch.randn(4),)),
     "twice": (lambda x: (y := x.exp() + 1, y, y.clone(), y.view(-1)), (torch.randn(3),)),
     "returned": (lambda x: (x, x + 1, x.clone()), (torch.randn(3),)),
     "constants": (lambda x: (torch.full((2, 2), 3.0), x.new_ones(3), x + 1), (torch.randn(3),)),
-    "views": (views, (torch.randn(3, 3),)),
     "shuffle": (lambda x: F.pixel_shuffle(x, 2) + 1, (torch.randn(1, 8, 3, 3),)),
-    "kthvalue": (lambda x: torch.kthvalue(x, 2), (torch.randn(3, 7),)),
     "embedding": (lambda x, i: F.embedding(i, x) + 1, (torch.randn(5, 3), torch.tensor([4, 0]))),
     "nan": (lambda x: torch.relu(x) + x.clamp(-1, 1), (torch.tensor([torch.nan, -1.0, 1.0]),)),
 }
-
-
-def same(found: Any, expected: Any) -> None:
-    assert type(found) is type(expected)
-    if isinstance(expected, (tuple, list)):
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
-            same(a, b)
-    else:
-        loose = expected.dtype is torch.bfloat16
-        tolerance = {"rtol": 2e-2, "atol": 2e-2} if loose else {"rtol": 1e-4, "atol": 1e-5}
-        tolerance = tolerance if expected.is_floating_point() else {"rtol": 0, "atol": 0}
-        torch.testing.assert_close(found, expected, equal_nan=True, **tolerance)
-        assert found.stride() == expected.stride()
-        assert found.device.type == "cpu"
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -126,7 +90,7 @@ def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "overflow", "alpha", "embedding"])
 def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
-    fn, args = ZOO[name]
+    fn, args = {**COMMON, **ZOO}[name]
     with torch.no_grad():
         harness.compile(fn, lazy())(*args)
     assert set(harness.engines) == {"lazy"}
@@ -271,17 +235,6 @@ assert state() == before
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def node_of(op: Any, value: torch.Tensor, *rest: Any) -> torch.fx.Node:
-    graph = torch.fx.Graph()
-    x = graph.placeholder("x")
-    x.meta["val"] = value
-    y = graph.call_function(op, (x, *rest))
-    y.meta["val"] = op(value, *rest)
-    if isinstance(y.meta["val"], tuple):
-        graph.call_function(operator.getitem, (y, 0))
-    return y
 
 
 REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {

@@ -11,6 +11,8 @@ from torch import nn
 
 from dynamo_ext.backends import onnx_convert, onnx_session, registry
 from dynamo_ext.backends.base import Support
+from tests.backends.engine_zoo import ZOO as COMMON
+from tests.backends.engine_zoo import mlp, same
 
 Harness = Any
 
@@ -19,10 +21,6 @@ pytest.importorskip("onnxruntime")
 
 def onnxrt(**options: Any) -> Any:
     return registry.compiler("onnxrt", options)
-
-
-def mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4)).eval()
 
 
 def cnn() -> nn.Module:
@@ -50,58 +48,13 @@ def views(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return y.t(), y[0], y.reshape(-1), x.t()
 
 
-def inplace(x: torch.Tensor) -> torch.Tensor:
-    y = x.clone()
-    y[0] = 5
-    y.mul_(2).add_(x)
-    return y
-
-
 ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "float32": (lambda x: (x @ x.t()).softmax(-1), (torch.randn(4, 4),)),
-    "float64": (lambda x: x.cos() * 2 + x.mean(), (torch.randn(4, 4, dtype=torch.float64),)),
-    "float16": (lambda x: torch.relu(x @ x) + 1, (torch.randn(4, 4).half(),)),
-    "bfloat16": (lambda x: torch.relu(x @ x) + 1, (torch.randn(4, 4).bfloat16(),)),
-    "int64": (lambda x: x * 3 // 2 - x.sum(), (torch.arange(-5, 7),)),
     "int32": (lambda x: (x + 1) * x, (torch.arange(6, dtype=torch.int32),)),
-    "uint8": (lambda x: x.float() / 255, (torch.arange(250, 256, dtype=torch.uint8),)),
-    "bool": (lambda x, y: (x & ~y) | y, (torch.tensor([True, False]), torch.tensor([True, True]))),
-    "comparison": (lambda x: torch.where(x > 0, x, -1.0), (torch.randn(5),)),
-    "mixed": (lambda x, i: x * i + 1.5, (torch.randn(4), torch.arange(4))),
-    "complex": (lambda x: (x * 1j).real + 1, (torch.randn(4),)),
-    "zero-dim": (lambda x: x * x + 1, (torch.tensor(3.0),)),
-    "empty": (lambda x: torch.cat([x * 2, x]), (torch.empty(0, 4),)),
-    "empty-sum": (lambda x: x.sum(0) + 1, (torch.empty(0, 4),)),
-    "strided": (lambda x: x.exp() + x, (torch.randn(6, 8)[::2, 1::3],)),
-    "transposed": (lambda x: x.exp() + x, (torch.randn(4, 6).t(),)),
-    "expanded": (lambda x: x.exp() + x, (torch.randn(4, 1).expand(4, 6),)),
-    "channels-last": (
-        lambda x: torch.relu(x) + 1,
-        (torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last),),
-    ),
-    "twice": (twice, (torch.randn(3),)),
     "number": (number_and_none, (torch.randn(3), 4)),
-    "returned": (lambda x: (x, x + 1), (torch.randn(3),)),
-    "identity": (lambda x: x, (torch.randn(3),)),
     "constants": (constants, (torch.randn(3),)),
-    "views": (views, (torch.randn(3, 3),)),
-    "inplace": (inplace, (torch.randn(3, 3),)),
-    "gather": (lambda x, i: x.gather(1, i), (torch.randn(3, 3), torch.tensor([[0, 2], [1, 0]]))),
     "index": (lambda x, i: x[i], (torch.randn(5, 3), torch.tensor([4, 0, 4]))),
-    "mask": (lambda x: x.masked_fill(x > 0, 0.0), (torch.randn(5),)),
-    "topk": (lambda x: torch.topk(x, 2), (torch.randn(3, 7),)),
-    "sort": (lambda x: torch.sort(x, dim=-1), (torch.randn(3, 7),)),
-    "cumsum": (lambda x: x.cumsum(1) + 1, (torch.randn(3, 7),)),
-    "split": (lambda x: x.split(2, 1), (torch.randn(3, 6),)),
     "stack": (lambda x: torch.stack([x, x + 1]).amax(0), (torch.randn(3),)),
-    "norms": (lambda x: torch.nn.functional.layer_norm(x, (6,)), (torch.randn(3, 6),)),
-    "pad": (lambda x: torch.nn.functional.pad(x, (1, 2)) * 2, (torch.randn(3, 6),)),
-    "var": (lambda x: x.var(1) + x.std(1), (torch.randn(3, 6),)),
     "einsum": (lambda x: torch.einsum("ij,kj->ik", x, x), (torch.randn(3, 6),)),
-    "interpolate": (
-        lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
-        (torch.randn(1, 2, 4, 4),),
-    ),
     "attention": (
         lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q),
         (torch.randn(1, 2, 5, 8),),
@@ -112,23 +65,6 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "nan": (lambda x: x.log() + 1, (torch.tensor([-1.0, 0.0, 1.0, torch.inf]),)),
 }
-
-
-def same(found: Any, expected: Any) -> None:
-    assert type(found) is type(expected)
-    if isinstance(expected, (tuple, list)):
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
-            same(a, b)
-    elif isinstance(expected, torch.Tensor):
-        loose = expected.dtype in (torch.float16, torch.bfloat16)
-        tolerance = {"rtol": 2e-2, "atol": 2e-2} if loose else {"rtol": 1e-4, "atol": 1e-5}
-        exact = not expected.is_floating_point() and not expected.is_complex()
-        tolerance = {"rtol": 0, "atol": 0} if exact else tolerance
-        torch.testing.assert_close(found, expected, equal_nan=True, **tolerance)
-        assert found.stride() == expected.stride()
-    else:
-        assert found == expected
 
 
 @pytest.mark.parametrize("grad", [False, True], ids=["no_grad", "grad"])
@@ -145,7 +81,7 @@ def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str, grad: Any) 
 
 @pytest.mark.parametrize("name", ["float32", "norms", "attention", "causal", "views"])
 def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
-    fn, args = ZOO[name]
+    fn, args = {**COMMON, **ZOO}[name]
     with torch.no_grad():
         harness.compile(fn, onnxrt())(*args)
     assert set(harness.engines) == {"onnxrt"}

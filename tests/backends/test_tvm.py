@@ -22,6 +22,12 @@ from dynamo_ext.backends import (
 )
 from dynamo_ext.backends import tvm as module
 from dynamo_ext.backends.base import Support
+from tests.backends.engine_zoo import ZOO as COMMON
+from tests.backends.engine_zoo import (
+    mlp,
+    node_of,
+    same,
+)
 
 pytest.importorskip("tvm")
 
@@ -33,123 +39,7 @@ def tvm(**options: Any) -> Any:
     return registry.compiler("tvm", options)
 
 
-class Attention(nn.Module):
-    def __init__(self, width: int = 16) -> None:
-        super().__init__()
-        self.mix = nn.MultiheadAttention(width, 2, batch_first=True)
-        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.wide = nn.Sequential(nn.Linear(width, 32), nn.GELU(), nn.Linear(32, width))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.first(x)
-        x = x + self.mix(y, y, y, need_weights=False)[0]
-        return x + self.wide(self.second(x))
-
-
-class Recurrent(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.cell, self.out = nn.LSTM(8, 16, batch_first=True), nn.Linear(16, 4)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.out(self.cell(x)[0][:, -1])
-
-
-def mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4)).eval()
-
-
-def cnn() -> nn.Module:
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(128, 5),
-    ).eval()  # fmt: skip
-
-
-def twice(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    y = x.exp() + 1
-    return y, y, y.clone(), y.view(-1)
-
-
-def inplace(x: torch.Tensor) -> torch.Tensor:
-    y = x.clone()
-    y[0] = 5
-    y.mul_(2).add_(x)
-    return y
-
-
-def views(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    y = x * 2
-    return y.t(), y[0], y.reshape(-1), x.t(), y[:, -1] + 1, y[-2:]
-
-
 ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "float32": (lambda x: (x @ x.t()).softmax(-1), (torch.randn(4, 4),)),
-    "float64": (lambda x: x.cos() * 2 + x.mean(), (torch.randn(4, 4, dtype=torch.float64),)),
-    "float16": (lambda x: torch.relu(x @ x) + 1, (torch.randn(4, 4).half(),)),
-    "bfloat16": (lambda x: torch.relu(x @ x) + 1, (torch.randn(4, 4).bfloat16(),)),
-    "int64": (lambda x: x * 3 // 2 - x.sum(), (torch.arange(-5, 7),)),
-    "overflow": (lambda x: x * x + x, (torch.tensor([2**40, -3, 2**31]),)),
-    "int32": (lambda x: (x + 1) * x, (torch.tensor([2**31 - 1, 2**24 + 1, -7]).int(),)),
-    "uint8": (lambda x: x.float() / 255, (torch.arange(250, 256, dtype=torch.uint8),)),
-    "bool": (lambda x, y: (x & ~y) | y, (torch.tensor([True, False]), torch.tensor([True, True]))),
-    "comparison": (lambda x: torch.where(x > 0, x, -1.0), (torch.randn(5),)),
-    "mixed": (lambda x, i: x * i + 1.5, (torch.randn(4), torch.arange(4))),
-    "complex": (lambda x: (x * 1j).real + 1, (torch.randn(4),)),
-    "zero-dim": (lambda x: x * x + 1, (torch.tensor(3.0),)),
-    "empty": (lambda x: torch.cat([x * 2, x]), (torch.empty(0, 4),)),
-    "empty-sum": (lambda x: x.sum(0) + 1, (torch.empty(0, 4),)),
-    "strided": (lambda x: x.exp() + x, (torch.randn(6, 8)[::2, 1::3],)),
-    "transposed": (lambda x: x.exp() + x, (torch.randn(4, 6).t(),)),
-    "expanded": (lambda x: x.exp() + x, (torch.randn(4, 1).expand(4, 6),)),
-    "channels-last": (
-        lambda x: torch.relu(x) + 1,
-        (torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last),),
-    ),
-    "alpha": (
-        lambda x: torch.add(x, x.exp(), alpha=2) - torch.sub(x, 1, alpha=3),
-        (torch.randn(4),),
-    ),
-    "twice": (twice, (torch.randn(3),)),
-    "number": (lambda x, k: (x * k, k, None, x), (torch.randn(3), 4)),
-    "returned": (lambda x: (x, x + 1), (torch.randn(3),)),
-    "identity": (lambda x: x, (torch.randn(3),)),
-    "copied": (lambda x: (x.clone(), x * 1, x + 0), (torch.randn(3),)),
-    "constants": (lambda x: (torch.full((2, 2), 3.0), x.new_ones(3)), (torch.randn(3),)),
-    "views": (views, (torch.randn(3, 3),)),
-    "inplace": (inplace, (torch.randn(3, 3),)),
-    "gather": (lambda x, i: x.gather(1, i), (torch.randn(3, 3), torch.tensor([[0, 2], [1, 0]]))),
-    "index": (lambda x, i: x[i], (torch.randn(5, 3), torch.tensor([-1, 0, 4]))),
-    "mask": (lambda x: x.masked_fill(x > 0, 0.0), (torch.randn(5),)),
-    "topk": (lambda x: torch.topk(x, 2), (torch.randn(3, 7),)),
-    "sort": (lambda x: torch.sort(x, dim=-1), (torch.randn(3, 7),)),
-    "kthvalue": (lambda x: torch.kthvalue(x, 2), (torch.randn(3, 7),)),
-    "cumsum": (lambda x: x.cumsum(1) + 1, (torch.randn(3, 7),)),
-    "split": (lambda x: x.split(2, 1), (torch.randn(3, 6),)),
-    "norms": (lambda x: F.layer_norm(x, (6,)), (torch.randn(3, 6),)),
-    "pad": (lambda x: F.pad(x, (1, 2)) * 2, (torch.randn(3, 6),)),
-    "reflect": (lambda x: F.pad(x, (1, 2), mode="reflect") * 2, (torch.randn(1, 3, 6),)),
-    "var": (lambda x: x.var(1) + x.std(1), (torch.randn(3, 6),)),
-    "interpolate": (
-        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
-        (torch.randn(1, 2, 4, 4),),
-    ),
-    "attention": (
-        lambda q: F.scaled_dot_product_attention(q, q, q).contiguous(),
-        (torch.randn(1, 2, 5, 8),),
-    ),
-    "causal": (
-        lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True).contiguous(),
-        (torch.randn(1, 2, 5, 8),),
-    ),
-    "masked row": (
-        lambda q, m: F.scaled_dot_product_attention(q, q, q, attn_mask=m).contiguous() + 1,
-        (torch.randn(1, 2, 3, 8), torch.zeros(3, 3).bool()),
-    ),
-    "nan": (
-        lambda x: (torch.relu(x), x.clamp(-1, 1), x.log() + 1),
-        (torch.tensor([torch.nan, -1.0, 0.0, 1.0, torch.inf]),),
-    ),
     "select": (lambda x: x[-1] + x[:, -2], (torch.randn(4, 4),)),
     "last": (lambda x: x[:, -1] * 2 + 1, (torch.randn(4, 6, 5),)),
     "selu": (lambda x: F.selu(x) + F.elu(x) + F.silu(x), (torch.randn(9),)),
@@ -197,28 +87,7 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda x, i: torch.zeros(4, 3).scatter_add(0, i, x) + x.sum(),
         (torch.randn(2, 3), torch.tensor([[0, 1, 3], [3, 3, 0]])),
     ),
-    "nan in a window": (
-        lambda x: F.max_pool2d(torch.relu(x), 2, padding=1) + 1,
-        (torch.tensor([torch.nan, *range(15)]).reshape(1, 1, 4, 4),),
-    ),
 }
-
-
-def same(found: Any, expected: Any) -> None:
-    assert type(found) is type(expected)
-    if isinstance(expected, (tuple, list)):
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
-            same(a, b)
-    elif isinstance(expected, torch.Tensor):
-        loose = expected.dtype in (torch.float16, torch.bfloat16)
-        tolerance = {"rtol": 2e-2, "atol": 2e-2} if loose else {"rtol": 1e-4, "atol": 1e-5}
-        exact = not expected.is_floating_point() and not expected.is_complex()
-        tolerance = {"rtol": 0, "atol": 0} if exact else tolerance
-        torch.testing.assert_close(found, expected, equal_nan=True, **tolerance)
-        assert found.stride() == expected.stride()
-    else:
-        assert found == expected
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -234,76 +103,11 @@ def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["float32", "norms", "attention", "alpha", "last", "product64"])
 def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
-    fn, args = ZOO[name]
+    fn, args = {**COMMON, **ZOO}[name]
     with torch.no_grad():
         harness.compile(fn, tvm())(*args)
     assert set(harness.engines) == {"tvm"}
     assert harness.journal.normalised == harness.engines["tvm"]
-
-
-MODELS: dict[str, tuple[Any, tuple[int, ...]]] = {
-    "mlp": (mlp, (3, 8)),
-    "cnn": (cnn, (2, 3, 8, 8)),
-    "attention": (Attention, (2, 5, 16)),
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_models_run_in_one_part_and_follow_their_weights(harness: Harness, name: str) -> None:
-    make, shape = MODELS[name]
-    model = make().eval()
-    compiled = harness.compile(model, tvm())
-    with torch.no_grad():
-        for _ in range(3):
-            x = torch.randn(shape)
-            same(compiled(x), model(x))
-        for parameter in model.parameters():
-            parameter.mul_(1.5)
-        for _ in range(2):
-            x = torch.randn(shape)
-            same(compiled(x), model(x))
-    assert set(harness.engines) == {"tvm"}
-    assert not harness.stages
-
-
-def test_an_lstm(harness: Harness) -> None:
-    model = Recurrent().eval()
-    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
-        compiled = harness.compile(model, tvm())
-        for _ in range(2):
-            x = torch.randn(2, 5, 8)
-            same(compiled(x), model(x))
-    assert set(harness.stages) <= {"unsupported"}
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("train", [False, True], ids=["eval", "train"])
-def test_gradients(harness: Harness, name: str, train: Any) -> None:
-    make, shape = MODELS[name]
-    model, twin = make().train(train), make().train(train)
-    twin.load_state_dict(model.state_dict())
-    compiled = harness.compile(model, tvm())
-    for _ in range(2):
-        x = torch.randn(shape)
-        for each in (compiled, twin):
-            each(x).square().mean().backward()
-        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
-            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-5)
-    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
-        torch.testing.assert_close(mine, theirs)
-    assert set(harness.stages) <= {"unsupported"}
-    assert harness.engines["tvm"]
-
-
-def test_each_shape_has_its_engine(harness: Harness) -> None:
-    model = mlp()
-    compiled = harness.compile(model, tvm(), dynamic=True)
-    with torch.no_grad():
-        for batch in (3, 5, 64, 3):
-            x = torch.randn(batch, 8)
-            same(compiled(x), model(x))
-    (partition,) = harness.journal.partitions.values()
-    assert (partition.engine, partition.engines_built) == ("tvm", 3)
 
 
 @pytest.mark.parametrize("index", [-6, 5, 2**40])
@@ -460,15 +264,6 @@ assert "tvm.s_tir.tensor_intrin" not in sys.modules
         },
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def node_of(op: Any, value: torch.Tensor, *rest: Any) -> torch.fx.Node:
-    graph = torch.fx.Graph()
-    x = graph.placeholder("x")
-    x.meta["val"] = value
-    y = graph.call_function(op, (x, *rest))
-    y.meta["val"] = op(value, *rest)
-    return y
 
 
 ATEN = torch.ops.aten
