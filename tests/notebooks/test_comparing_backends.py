@@ -6,14 +6,12 @@ import re
 
 import pytest
 
-from tests.notebooks.test_quickstart import NOTEBOOKS, execute
+from tests.notebooks.executed import texts
 
 
 @pytest.fixture(scope="module")
 def cell():
-    notebook = execute.execute(NOTEBOOKS / "comparing_backends.ipynb")
-    by_id = {each.id: each for each in notebook.cells}
-    return lambda name: execute.text_of(by_id[name])
+    return texts("comparing_backends")
 
 
 def test_every_candidate_of_the_first_cell_is_judged(cell):

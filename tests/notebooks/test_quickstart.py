@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-
-
-def load_execute():
-    """The script beside the notebooks, as a module."""
-    spec = importlib.util.spec_from_file_location("execute", NOTEBOOKS / "execute.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-execute = load_execute()
+from tests.notebooks.executed import NOTEBOOKS, execute
 
 
 @pytest.fixture(scope="module")

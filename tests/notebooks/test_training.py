@@ -6,15 +6,12 @@ import re
 
 import pytest
 
-from tests.notebooks.test_quickstart import NOTEBOOKS, execute
+from tests.notebooks.executed import texts
 
 
 @pytest.fixture(scope="module")
 def cell():
-    notebook = execute.execute(NOTEBOOKS / "training.ipynb")
-    assert execute.problems_of(execute.make_static(notebook)) == []
-    by_id = {each.id: each for each in notebook.cells}
-    return lambda name: " ".join(execute.text_of(by_id[name]).split())
+    return texts("training")
 
 
 def test_the_usual_loop_is_said_to_be_eager(cell):

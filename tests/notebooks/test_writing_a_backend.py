@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-
-
-def load_execute():
-    """The script beside the notebooks, as a module."""
-    spec = importlib.util.spec_from_file_location("execute", NOTEBOOKS / "execute.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-execute = load_execute()
+from tests.notebooks.executed import NOTEBOOKS, texts
 
 
 @pytest.fixture(scope="module")
 def text():
-    """What a cell printed and displayed, by the cell's id."""
-    notebook = execute.execute(NOTEBOOKS / "writing_a_backend.ipynb")
-    assert execute.problems_of(execute.make_static(notebook)) == []
-    by_id = {cell.id: cell for cell in notebook.cells}
-    return lambda name: " ".join(execute.text_of(by_id[name]).split())
+    return texts("writing_a_backend")
 
 
 @pytest.fixture(scope="module")
