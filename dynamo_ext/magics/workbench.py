@@ -198,6 +198,8 @@ class Workbench:
         shell, traceback = self._shell, error.__traceback__
 
         def render() -> list[str]:
+            if traceback is None and isinstance(error, KeyboardInterrupt):
+                return ["KeyboardInterrupt: stopped while the cell was being compiled."]
             lines: list[str] = shell.InteractiveTB.structured_traceback(
                 type(error), error, traceback, tb_offset=0
             )

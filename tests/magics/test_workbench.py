@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from IPython.core.error import UsageError
 
 import dynamo_ext
+from dynamo_ext.backends import registry
 from dynamo_ext.records import Contest, Report
 from tests.capture.live import Live, counting_compiles, live
 
@@ -191,6 +192,19 @@ def test_interrupt_while_compiling(cells: Live) -> None:
     assert "y" not in cells.names
     cells.well("%%dynamo -b eager --quiet\ny = x + 1")
     assert cells.names["y"].tolist() == [1, 2, 3]
+
+
+def test_an_interrupt_in_the_compiler_itself_says_where(
+    cells: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of a frame in our own package nothing is shown.
+    ours: dict[str, Any] = {}
+    text = "import signal\ndef lower(*_): signal.raise_signal(signal.SIGINT)"
+    exec(compile(text, dynamo_ext.__file__, "exec"), ours)
+    monkeypatch.setattr(registry.get("onnxrt"), "lower", ours["lower"])
+    ran = cells.run("%%dynamo -b onnxrt --quiet\ny = (x + 1).sin() * 2 + 1")
+    assert isinstance(ran.error, KeyboardInterrupt)
+    assert "KeyboardInterrupt: stopped while the cell was being compiled." in ran.shown
 
 
 def test_interrupt_while_running(cells: Live) -> None:
