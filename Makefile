@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests lab notebooks sweep models callcost fairness auto docs test-gpu format clean
+.PHONY: help demo test lint tests lab notebooks bench sweep models callcost fairness auto docs test-gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ lab: $(STAMP) ## JupyterLab on the notebooks
 
 notebooks: $(STAMP) ## execute the notebooks and store their outputs, without widget state
 	$(BIN)/python notebooks/execute.py --in-place notebooks/*.ipynb
+
+bench: $(STAMP) ## every measurement, page by page; ARGS="--quick" for a few minutes of tiny models
+	$(BIN)/python -m benchmarks $(ARGS)
 
 sweep: $(STAMP) ## torch's own operator samples through every engine; writes docs/operators.md
 	$(BIN)/python -m benchmarks.operators --write docs/operators.md

@@ -7,11 +7,10 @@ first, then what keeps most operations from the engine, then splits, then compil
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamo_ext.break_causes import cause_of, origin
+from dynamo_ext.break_causes import cause_of, origin, place, where
 from dynamo_ext.placement import EAGER, coverage, place_graph
 from dynamo_ext.recompile_causes import changes
 
@@ -28,8 +27,6 @@ FEW = 3
 
 MINOR = 0.1
 """Weights below it are of what need not be changed."""
-
-_KERNELS_CELL = re.compile(r"ipykernel_\d+[/\\]\d+\.py$")
 
 
 @dataclass(frozen=True)
@@ -153,14 +150,14 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         if each.stage == "unsupported":
             groups.setdefault((each.operator, each.message), []).append(each)
     covered = coverage(report)
-    left = sum(p.operations for g in report.graphs for p in g.partitions if p.engine == EAGER)
-    short = left - sum(f.count for group in groups.values() for f in group if f.operator)
+    every = [p for g in report.graphs for p in g.partitions]
+    short = sum(p.operations for p in every if "operations in a row" in p.reason)
     parts = sum(len(g.partitions) for g in report.graphs if len(g.partitions) > 1)
     for (operator, message), group in groups.items():
         kept = sum(f.count for f in group)
         if operator:
-            share = min((kept + max(short, 0)) / covered.total, 1.0) if covered.total else 0.0
-            also = f"; {short:,} more stand in stretches too short for it" if short > 0 else ""
+            share = min((kept + short) / covered.total, 1.0) if covered.total else 0.0
+            also = f"; {short:,} more stand in stretches too short for it" if short else ""
             problem = (
                 f"{_short(operator)} keeps {kept:,} of {_count(covered.total, 'operation')} "
                 f"out of {report.backend}: {_clause(message)}"
@@ -189,8 +186,8 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
         name = _name(_frame(report, fallback))
         if cut is not None:
             cause = cause_of(cut)
-            where = _where(cut)
-            why = f"at {where} {cause.because}" if where else cause.because
+            at = where(cut)
+            why = f"at {at} {cause.because}" if at else cause.because
             step = _own_remedy(fallback, cause.step)
         else:
             why, step = _clause(fallback.message), fallback.remedy
@@ -210,12 +207,12 @@ def _breaks(report: Report) -> Iterator[Advice]:
     groups: dict[tuple[str, str], list[GraphBreak]] = {}
     for each in report.breaks:
         if id(each) not in eager:
-            groups.setdefault((_place(origin(each)), cause_of(each).because), []).append(each)
+            groups.setdefault((place(origin(each)), cause_of(each).because), []).append(each)
     for (_, because), group in groups.items():
         # Of the ways that lead to the line, the one from the cell says most.
         called = next((each for each in group if each.line and each.line.in_cell), group[0])
-        where, cause = _where(called), cause_of(called)
-        lead = f"{where[0].upper()}{where[1:]} splits the graph" if where else "The graph is split"
+        at, cause = where(called), cause_of(called)
+        lead = f"{at[0].upper()}{at[1:]} splits the graph" if at else "The graph is split"
         yield Advice(
             "break",
             f"{lead} because {because}",
@@ -261,6 +258,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
     called = [graph for graph in report.graphs if graph.calls]
     if not called or report.interrupted:
         return
+    covered = coverage(report)
     rest = report.seconds - report.compile_seconds
     if report.mode == "optimize" and report.compile_seconds > LONG * max(rest, 1e-9):
         share = report.compile_seconds / report.seconds if report.seconds else 0.0
@@ -278,7 +276,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
                 "captured",
                 "The code is captured, and eager runs it",
                 "See which backend is faster: %%dynamo compare.",
-                _count(coverage(report).total, "operation"),
+                _count(covered.total, "operation"),
                 "Timing",
                 0.1,
             )
@@ -287,7 +285,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
             "all-in-engine",
             "Nothing is in the way",
             "What it gains: %%dynamo compare.",
-            f"all {_count(coverage(report).total, 'operation')} in the engine",
+            f"{covered.in_engine:,} of {_count(covered.total, 'operation')} in the engine",
             "Timing",
             0.05,
         )
@@ -345,24 +343,3 @@ def _times(number: int) -> str:
 
 def _clause(text: str) -> str:
     return " ".join(text.split("\n", maxsplit=1)[0].split()).rstrip(". ")
-
-
-def _where(each: GraphBreak) -> str:
-    """``line 7``, ``line 3 of `f`, called at line 7,`` or ``line 12 of `step` in model.py``."""
-    line, called = origin(each), each.line
-    place = _place(line)
-    if line is None or line.in_cell or called is None or not called.in_cell:
-        return place
-    return f"{place}, called at line {called.line},"
-
-
-def _place(line: SourceLine | None) -> str:
-    if line is None or not line.line:
-        return ""
-    if line.in_cell:
-        return f"line {line.line}"
-    name = line.file.replace("\\", "/").rsplit("/", 1)[-1]
-    of = f" of `{line.function}`" if line.function.isidentifier() else ""
-    if line.file.startswith("<") or _KERNELS_CELL.search(line.file):
-        return f"line {line.line}{of or ' of another cell'}"
-    return f"line {line.line}{of} in {name}"

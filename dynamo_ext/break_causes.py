@@ -34,6 +34,7 @@ _SCALARS = "or set torch._dynamo.config.capture_scalar_outputs = True"
 _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
 _SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
 _STANDARD = re.compile(r"[\\/]lib[\\/]python3\.\d+[\\/](?!(?:site|dist)-packages)", re.IGNORECASE)
+_KERNELS_CELL = re.compile(r"ipykernel_\d+[/\\]\d+\.py$")
 _UNHELPFUL = ("file an issue", "report an issue", "It may be possible to write Dynamo")
 
 
@@ -74,6 +75,28 @@ def origin(each: GraphBreak) -> SourceLine | None:
     """
     own = [line for line in each.stack if not _STANDARD.search(line.file)]
     return own[-1] if own else each.line
+
+
+def where(each: GraphBreak) -> str:
+    """``line 7``, ``line 3 of `f`, called at line 7,`` or ``line 12 of `step` in model.py``."""
+    line, called = origin(each), each.line
+    at = place(line)
+    if line is None or line.in_cell or called is None or not called.in_cell:
+        return at
+    return f"{at}, called at line {called.line},"
+
+
+def place(line: SourceLine | None) -> str:
+    """``line 7`` of the cell, ``line 3 of `f``` of another cell, ``line 12 of `f` in model.py``."""
+    if line is None or not line.line:
+        return ""
+    if line.in_cell:
+        return f"line {line.line}"
+    name = line.file.replace("\\", "/").rsplit("/", 1)[-1]
+    of = f" of `{line.function}`" if line.function.isidentifier() else ""
+    if line.file.startswith("<") or _KERNELS_CELL.search(line.file):
+        return f"line {line.line}{of or ' of another cell'}"
+    return f"line {line.line}{of} in {name}"
 
 
 def _code(each: GraphBreak) -> str:

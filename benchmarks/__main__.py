@@ -1,0 +1,95 @@
+"""The project's measurements, one after another, each in a process of its own.
+
+Every part keeps its rows, so that a run that was interrupted goes on where it stopped, and writes
+its page of the documentation at the end. A wrong result, and nothing else, makes it fail: times
+never do. With ``--quick``, tiny models, nothing is written, and it takes a few minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DOCS = Path("docs")
+PAGES = {
+    "models": "models.md",
+    "auto": "auto.md",
+    "call_cost": "call-cost.md",
+    "operators": "operators.md",
+    "fairness": "fairness.md",
+}
+"""Each part, and the page that it writes."""
+
+QUICK = ("models", "auto")
+"""The parts that are worth running on tiny models."""
+
+FEW = ("MLP", "dict-in-dict-out", "BERT-base")
+
+
+def command(part: str, given: argparse.Namespace, folder: Path) -> list[str]:
+    """How a part is run.
+
+    Parameters
+    ----------
+    part
+        One of ``PAGES``.
+    given
+        ``quick``, ``models``, ``backends``.
+    folder
+        Where the rows of a quick run go.
+    """
+    words = [sys.executable, "-m", f"benchmarks.{part}"]
+    if given.quick:
+        words += ["--quick", "--json", str(folder / f"{part}.json")]
+        words += ["--budget", "2", "--race", "1"] if part == "auto" else []
+    else:
+        words += ["--write", str(DOCS / PAGES[part])]
+        words += ["--resume"] if part == "operators" else []
+    models = given.models or (FEW if given.quick else ())
+    if models and part in {"models", "auto"}:
+        words += ["--models", *models]
+    if given.backends and part == "models":
+        words += ["--backends", *given.backends]
+    if given.backends and part == "auto":
+        words += ["--backends", ",".join(given.backends)]
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the parts; 1 where one of them found a wrong result or did not run."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PAGES)}")
+    parser.add_argument("--quick", action="store_true", help="tiny models, nothing written")
+    parser.add_argument("--models", nargs="+", metavar="NAME")
+    parser.add_argument("--backends", nargs="+", metavar="NAME")
+    given = parser.parse_args(arguments)
+    unknown = set(given.parts) - set(PAGES)
+    if unknown:
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PAGES)}")
+    failed = []
+    with tempfile.TemporaryDirectory() as folder:
+        for part in given.parts or (QUICK if given.quick else PAGES):
+            print(f"== {part}", flush=True)
+            started = time.monotonic()
+            words = command(part, given, Path(folder))
+            done = subprocess.run(words, check=False)  # noqa: S603 - a module of our own
+            print(f"== {part}: {time.monotonic() - started:.0f} s", flush=True)
+            if done.returncode:
+                failed.append(part)
+    if failed:
+        print(f"Failed: {', '.join(failed)}.")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""``python -m benchmarks``: which parts run, and how."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as bench
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def given(**facts):
+    return Namespace(**{"quick": False, "models": None, "backends": None, **facts})
+
+
+def test_a_full_run_writes_the_page():
+    words = bench.command("call_cost", given(), Path("x"))
+    assert words[1:] == ["-m", "benchmarks.call_cost", "--write", "docs/call-cost.md"]
+
+
+def test_a_quick_run_writes_nothing_of_ours():
+    words = bench.command("auto", given(quick=True, backends=["ts", "ofi"]), Path("x"))
+    assert "--write" not in words
+    assert words[words.index("--json") + 1] == str(Path("x") / "auto.json")
+    assert words[words.index("--backends") + 1] == "ts,ofi"
+
+
+def test_models_are_passed_on():
+    words = bench.command("models", given(models=["MLP"], backends=["ts"]), Path("x"))
+    assert words[-4:] == ["--models", "MLP", "--backends", "ts"]
+
+
+def test_another_part_is_an_error(capsys):
+    with pytest.raises(SystemExit):
+        bench.main(["nothing"])
+    assert "there is no part nothing" in capsys.readouterr().err
+
+
+def test_a_part_that_fails_is_named(monkeypatch, capsys):
+    ended = iter([0, 1])
+    monkeypatch.setattr(
+        bench.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], next(ended))
+    )
+    assert bench.main(["--quick"]) == 1
+    assert "Failed: auto." in capsys.readouterr().out
+
+
+def test_a_quick_run_for_real():
+    words = [sys.executable, "-m", "benchmarks", "--quick", "--models", "MLP"]
+    words += ["--backends", "ts", "ofi"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "right  MLP / ts / float32" in done.stdout
+    assert "== auto" in done.stdout
