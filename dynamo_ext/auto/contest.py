@@ -33,6 +33,9 @@ BEHIND = 0.75
 LOOSE = 0.25
 """Width of an interval, as a share, that leaves a race undecided."""
 
+MATTERS = 0.05
+"""What may be gained over eager that is worth another race."""
+
 TIGHT = 0.015
 FEWEST = 12
 
@@ -236,14 +239,21 @@ def _judge(lanes: list[_Lane], failed: tuple[Contestant, ...], seconds: float) -
         raced_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         rounds=len(base.samples) if base else 0,
         seconds=seconds,
-        note=_doubt(lanes, speedups),
+        note=_doubt(lanes, speedups, winner),
     )
 
 
-def _doubt(lanes: list[_Lane], speedups: dict[str, Speedup]) -> str:
-    """What keeps a race from being remembered; empty where its answer can be trusted."""
+def _doubt(lanes: list[_Lane], speedups: dict[str, Speedup], winner: str) -> str:
+    """What keeps a race from being remembered; empty where its answer can be trusted.
+
+    Who is faster than eager beyond noise is worth remembering, even where another one may be
+    faster still: to race again at every start would cost more than there is between the two. Not
+    so eager where others may be faster, for all that can be told.
+    """
+    if winner != EAGER:
+        return ""
     last = [speedups[lane.name] for lane in lanes if _finished(lane, speedups)]
-    if any(s.high / s.low > 1 + LOOSE for s in last):
+    if any(s.high > 1 + MATTERS and s.high / s.low > 1 + LOOSE for s in last):
         return "The machine was too busy to tell; the race is not remembered."
     return ""
 

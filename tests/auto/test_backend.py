@@ -222,6 +222,7 @@ def test_candidates_that_cannot_race_are_refused(value):
 
 def test_a_race_that_could_not_tell_is_not_remembered(monkeypatch):
     monkeypatch.setattr(contest, "LOOSE", -1.0)
+    monkeypatch.setattr(contest, "MATTERS", -1.0)
     monkeypatch.setattr(contest, "BEHIND", 0.0)
     fast = dynamo_ext.optimize("auto", options={"candidates": "aot_eager", "budget": 0.3})
     with torch.no_grad():
@@ -230,6 +231,13 @@ def test_a_race_that_could_not_tell_is_not_remembered(monkeypatch):
         [graph] = report.report().graphs
     assert "busy" in graph.contest.note
     assert auto.BACKEND.store.all() == []
+
+
+def test_who_is_faster_than_eager_is_remembered_however_loose_the_others(monkeypatch):
+    monkeypatch.setattr(contest, "LOOSE", -1.0)
+    held = hold(switch_of(slow_eager, fast=lambda x: (x + 1,)), torch.ones(3))
+    assert held.winner == "fast"
+    assert held.note == ""
 
 
 def test_a_race_that_fails_leaves_eager(monkeypatch):
