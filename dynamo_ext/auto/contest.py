@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo_ext.auto import heats
+from dynamo_ext.auto.heats import Lane
 from dynamo_ext.auto.placing import place, winner_of
 from dynamo_ext.backends.whole import held_tensors
-from dynamo_ext.measure import accuracy, clock, entrant, statistics
+from dynamo_ext.measure import accuracy, clock, entrant
 from dynamo_ext.measure.precision import precision
-from dynamo_ext.measure.race import Contender, Plan, race
+from dynamo_ext.measure.race import Contender
 from dynamo_ext.measure.snapshot import Snapshot
 from dynamo_ext.measure.surroundings import Surroundings
 from dynamo_ext.measure.switchboard import EAGER, Switch, runs_in_engine
@@ -24,32 +25,11 @@ if TYPE_CHECKING:
 
     from dynamo_ext.comparison import Speedup
 
-HEATS = 6
-"""Rounds after which whoever is clearly behind drops out."""
-
-BEHIND = 0.75
-"""Of the best speedup so far: below it, a contestant has no chance left."""
-
 LOOSE = 0.25
 """Width of an interval, as a share, that leaves a race undecided."""
 
 MATTERS = 0.05
 """What may be gained over eager that is worth another race."""
-
-TIGHT = 0.015
-FEWEST = 12
-
-
-@dataclass
-class _Lane:
-    """One contestant's form of the graph."""
-
-    name: str
-    form: Callable[..., Any]
-    contender: Contender | None = None
-    outcome: str = ""
-    reason: str = ""
-    error: float = 0.0
 
 
 def hold(switch: Switch, args: Sequence[Any], budget: float) -> Contest:
@@ -74,7 +54,7 @@ def hold(switch: Switch, args: Sequence[Any], budget: float) -> Contest:
     started = time.perf_counter()
     surroundings = Surroundings()
     snapshot = Snapshot({"inputs": list(args), "held": held_tensors(switch.graph)})
-    lanes = [_Lane(name, form) for name, form in switch.compiled.items()]
+    lanes = [Lane(name, form) for name, form in switch.compiled.items()]
     lanes.sort(key=lambda lane: lane.name != EAGER)
     try:
         expected = _outcome_of(lanes[0], args, surroundings)
@@ -87,7 +67,7 @@ def hold(switch: Switch, args: Sequence[Any], budget: float) -> Contest:
             before = snapshot.restore if changes else None
             call = _call(lane.form, args)
             lane.contender = Contender(lane.name, call, before, clock.device_barrier())
-        _race(running, budget)
+        heats.run(running, budget)
     finally:
         snapshot.restore(thorough=True)
         surroundings.restore_random()
@@ -126,7 +106,7 @@ def _loss(outputs: Any) -> torch.Tensor | None:
     return torch.stack(parts).sum() if parts else None
 
 
-def _outcome_of(lane: _Lane, args: Sequence[Any], surroundings: Surroundings) -> accuracy.Results:
+def _outcome_of(lane: Lane, args: Sequence[Any], surroundings: Surroundings) -> accuracy.Results:
     surroundings.restore_random()
     outputs = lane.form(*args)
     found: dict[str, Any] = {"outputs": list(outputs)}
@@ -140,7 +120,7 @@ def _outcome_of(lane: _Lane, args: Sequence[Any], surroundings: Surroundings) ->
 
 
 def _check(
-    lane: _Lane,
+    lane: Lane,
     switch: Switch,
     args: Sequence[Any],
     expected: accuracy.Results,
@@ -172,7 +152,7 @@ def _as_good_as_eager(
     tensors = [a for a in args if isinstance(a, torch.Tensor)]
     try:
         with precision(tensors, torch.float64):
-            exact = _outcome_of(_Lane(EAGER, switch.compiled[EAGER]), args, surroundings)
+            exact = _outcome_of(Lane(EAGER, switch.compiled[EAGER]), args, surroundings)
     except Exception:  # noqa: BLE001 - not every graph runs in float64
         return False
     if not any(isinstance(v, torch.Tensor) and v.dtype is torch.float64 for v in exact.values()):
@@ -192,43 +172,12 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _race(running: list[_Lane], budget: float) -> None:
-    contenders = [lane.contender for lane in running if lane.contender is not None]
-    if len(contenders) < 2:  # noqa: PLR2004 - eager alone has won
-        return
-    started = time.perf_counter()
-    race(contenders, Plan(budget, rounds=HEATS))
-    base = contenders[0].samples
-    heats = {
-        c.name: statistics.speedup(base[: len(c.samples)], c.samples)
-        for c in contenders[1:]
-        if c.samples and c.error is None
-    }
-    best = max([1.0, *(heat.ratio for heat in heats.values())])
-    left = [contenders[0]]
-    for lane in running[1:]:
-        if lane.contender is None or lane.name not in heats:
-            continue
-        # By what it may come to at best: a noisy machine must not cost anybody the race.
-        if heats[lane.name].high >= best * BEHIND:
-            left.append(lane.contender)
-        else:
-            lane.outcome = "slower"
-            lane.reason = f"Clearly behind after {HEATS} rounds."
-    if len(left) > 1:
-        spent = time.perf_counter() - started
-        race(left, Plan(max(budget - spent, 0.1), tight=TIGHT, fewest=FEWEST, seed=1))
-
-
-def _judge(lanes: list[_Lane], failed: tuple[Contestant, ...], seconds: float) -> Contest:
+def _judge(lanes: list[Lane], failed: tuple[Contestant, ...], seconds: float) -> Contest:
     base = lanes[0].contender
-    speedups: dict[str, Speedup] = {}
     for lane in lanes[1:]:
-        samples = lane.contender.samples if lane.contender else []
         if lane.contender is not None and lane.contender.error is not None:
             lane.outcome, lane.reason = "failed", entrant.one_line(lane.contender.error)
-        elif base is not None and samples:
-            speedups[lane.name] = statistics.speedup(base.samples[: len(samples)], samples)
+    speedups = heats.speedups_of(lanes)
     winner = winner_of(
         {lane.name: speedups[lane.name] for lane in lanes if _finished(lane, speedups)}
     )
@@ -243,7 +192,7 @@ def _judge(lanes: list[_Lane], failed: tuple[Contestant, ...], seconds: float) -
     )
 
 
-def _doubt(lanes: list[_Lane], speedups: dict[str, Speedup], winner: str) -> str:
+def _doubt(lanes: list[Lane], speedups: dict[str, Speedup], winner: str) -> str:
     """What keeps a race from being remembered; empty where its answer can be trusted.
 
     Who is faster than eager beyond noise is worth remembering, even where another one may be
@@ -258,11 +207,11 @@ def _doubt(lanes: list[_Lane], speedups: dict[str, Speedup], winner: str) -> str
     return ""
 
 
-def _finished(lane: _Lane, speedups: dict[str, Speedup]) -> bool:
+def _finished(lane: Lane, speedups: dict[str, Speedup]) -> bool:
     return not lane.outcome and lane.name in speedups
 
 
-def _row(lane: _Lane, speedup: Speedup | None, winner: str) -> Contestant:
+def _row(lane: Lane, speedup: Speedup | None, winner: str) -> Contestant:
     timing = lane.contender.timing if lane.contender else None
     return place(
         lane.name,

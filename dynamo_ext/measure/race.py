@@ -103,7 +103,8 @@ def race(
 ) -> bool:
     """Run rounds until the plan is fulfilled; the first contender is the baseline.
 
-    A contender that raises takes no further part and keeps its exception. Every contender has
+    A contender that raises takes no further part and keeps its exception; one that has samples
+    already, from an earlier race, is not warmed up again. Every contender has
     the same number of samples as the baseline, except one that failed.
 
     Returns
@@ -122,7 +123,8 @@ def race(
     with clock.collector_parked():
         for contender in contenders:
             show(contender.name, 0)
-            _guarded(contender, contender.warm_up)
+            if not contender.samples:
+                _guarded(contender, contender.warm_up)
         _share_calls(contenders)
         most = plan.rounds or MOST_ROUNDS
         for number in range(1, most + 1):

@@ -1,0 +1,91 @@
+"""Who drops out of a race, and how long it goes on, on a clock that a test sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynamo_ext.auto import heats
+from dynamo_ext.auto.heats import Lane
+from dynamo_ext.measure import clock
+from dynamo_ext.measure.race import Contender
+
+
+@pytest.fixture
+def lanes(monkeypatch):
+    """Lanes by the seconds that a call of each takes; time passes in calls alone."""
+    now = [0.0]
+
+    def timed(call, calls, wait):
+        del wait
+        call()
+        now[0] += 0.0
+        return clock_of[call]
+
+    clock_of = {}
+    monkeypatch.setattr(clock, "seconds_per_call", timed)
+    monkeypatch.setattr(heats.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr("dynamo_ext.measure.race.time.perf_counter", lambda: now[0])
+
+    def make(**seconds):
+        made = []
+        for name, taken in seconds.items():
+
+            def call(taken=taken):
+                now[0] += taken
+
+            clock_of[call] = taken
+            made.append(Lane(name, call, Contender(name, call)))
+        return made
+
+    return make
+
+
+def rounds(lane):
+    return len(lane.contender.samples)
+
+
+def test_who_is_at_half_the_speed_is_out_after_one_round(lanes):
+    made = lanes(eager=1.0, fast=0.5, slow=3.0)
+    heats.run(made, 100.0)
+    assert (made[2].outcome, rounds(made[2])) == ("slower", 1)
+    assert not made[1].outcome
+
+
+def test_who_is_clearly_behind_is_out_after_the_heats(lanes):
+    made = lanes(eager=1.0, fast=0.5, behind=0.8)
+    heats.run(made, 1000.0)
+    assert (made[2].outcome, rounds(made[2])) == ("slower", 5)
+    assert made[2].reason == "Behind after 5 rounds."
+
+
+def test_of_a_slow_graph_the_fastest_go_on_for_enough_rounds(lanes):
+    made = lanes(eager=1.0, a=0.80, b=0.81, c=0.82, d=0.83, e=0.84)
+    heats.run(made, 5.0)
+    left = [lane.name for lane in made if not lane.outcome]
+    assert left == ["eager", "a", "b", "c"]
+    assert rounds(made[1]) >= 5 + heats.FEWEST
+    assert {rounds(lane) for lane in made[:4]} == {rounds(made[0])}
+
+
+def test_where_there_is_time_all_go_on(lanes):
+    made = lanes(eager=0.010, a=0.0080, b=0.0081, c=0.0082, d=0.0083)
+    heats.run(made, 5.0)
+    assert not [lane.name for lane in made if lane.outcome]
+
+
+def test_eager_alone_has_nothing_to_run(lanes):
+    made = lanes(eager=1.0)
+    heats.run(made, 5.0)
+    assert rounds(made[0]) == 0
+
+
+def test_one_that_fails_takes_no_further_part(lanes):
+    made = lanes(eager=1.0, good=0.5, bad=0.4)
+
+    def fails():
+        raise RuntimeError
+
+    made[2].contender.call = fails
+    heats.run(made, 20.0)
+    assert "bad" not in heats.speedups_of(made)
+    assert not made[1].outcome
