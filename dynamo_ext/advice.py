@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamo_ext.break_causes import cause_of, origin, place, where
+from dynamo_ext.break_causes import cause_of, is_torchs_own, origin, place, where
 from dynamo_ext.placement import EAGER, coverage, place_graph
 from dynamo_ext.recompile_causes import changes
 
@@ -206,7 +206,7 @@ def _breaks(report: Report) -> Iterator[Advice]:
     eager = {id(_break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
     groups: dict[tuple[str, str], list[GraphBreak]] = {}
     for each in report.breaks:
-        if id(each) not in eager:
+        if id(each) not in eager and not is_torchs_own(each):
             groups.setdefault((place(origin(each)), cause_of(each).because), []).append(each)
     for (_, because), group in groups.items():
         # Of the ways that lead to the line, the one from the cell says most.

@@ -33,7 +33,10 @@ _READS = "Keep it a tensor and read it after the compiled code"
 _SCALARS = "or set torch._dynamo.config.capture_scalar_outputs = True"
 _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
 _SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
-_STANDARD = re.compile(r"[\\/]lib[\\/]python3\.\d+[\\/](?!(?:site|dist)-packages)", re.IGNORECASE)
+_NOT_THE_USERS = re.compile(
+    r"[\\/]lib[\\/]python3\.\d+[\\/](?!(?:site|dist)-packages)|(?:site|dist)-packages[\\/]torch[\\/]",
+    re.IGNORECASE,
+)
 _KERNELS_CELL = re.compile(r"ipykernel_\d+[/\\]\d+\.py$")
 _UNHELPFUL = ("file an issue", "report an issue", "It may be possible to write Dynamo")
 
@@ -69,12 +72,18 @@ def _unknown(each: GraphBreak) -> Cause:
 
 
 def origin(each: GraphBreak) -> SourceLine | None:
-    """The line that splits the graph: the innermost one outside of the standard library.
+    """The line that splits the graph: the innermost one outside of Python and torch.
 
     ``GraphBreak.line`` is the cell's own line where there is one, which may only call that one.
     """
-    own = [line for line in each.stack if not _STANDARD.search(line.file)]
+    own = [line for line in each.stack if not _NOT_THE_USERS.search(line.file)]
     return own[-1] if own else each.line
+
+
+def is_torchs_own(each: GraphBreak) -> bool:
+    """Whether no line of the user's is on it: torch splits its own optimizers, for one."""
+    lines = [*each.stack, *([each.line] if each.line is not None else [])]
+    return bool(lines) and all(_NOT_THE_USERS.search(line.file) for line in lines)
 
 
 def where(each: GraphBreak) -> str:
@@ -227,4 +236,5 @@ _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
 _BY_REASON: tuple[tuple[str, Callable[[GraphBreak], Cause]], ...] = (
     ("Data-dependent branching", _branch),
     ("call `torch.from_numpy`", _numpy),
+    ("Attempted to inline function marked as skipped", _skipped),
 )

@@ -347,6 +347,19 @@ def test_backward_is_no_problem() -> None:
     assert "Nothing needs to be done" in found[1].step
 
 
+def test_what_torch_splits_itself_is_not_advised_about() -> None:
+    weight = torch.ones(4, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    weight.grad = torch.ones(4)
+
+    def steps(x: torch.Tensor) -> torch.Tensor:
+        optimizer.step()
+        return x.sin()
+
+    report = run(steps, [(X,)], "eager")
+    assert not any("optimizer.py" in each.problem for each in advise(report))
+
+
 def test_an_error_of_the_users_is_not_advised_about() -> None:
     report = dataclasses.replace(run(scales, [(X,)], "eager"), error="ValueError: mine")
     assert not advise(report)

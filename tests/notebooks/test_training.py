@@ -18,14 +18,14 @@ def test_the_usual_loop_is_said_to_be_eager(cell):
     shown = cell("usual")
     assert "step 40:" in shown
     assert "runs as plain Python" in shown
-    assert "✗" in shown
+    assert "put the loop's body into a function" in shown
 
 
 def test_forward_and_backward_are_in_the_engine(cell):
     shown = cell("partitions")
-    assert shown.startswith("60 calls of one graph")
+    assert "60 calls" in shown
     for part in ("forward", "backward"):
-        assert re.search(rf"{part}\S* +onnxrt +\d+", shown)
+        assert re.search(rf"{part}\S* onnxrt \d+", shown)
 
 
 def test_it_is_the_same_training(cell):
