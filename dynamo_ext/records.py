@@ -221,7 +221,7 @@ class Frame:
 
     ``compile_seconds`` covers tracing, the backend and the guards, for frames compiled in this
     run. ``reason`` says why a frame was skipped, failed or ran eagerly. ``guard_seconds`` is what
-    one check of its guards takes, as each call of the compiled code does: the mean of many, timed
+    one check of its guards takes with warm caches, as each call of the compiled code does, timed
     when it was compiled (0.0 where it was not).
     """
 

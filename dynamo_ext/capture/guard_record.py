@@ -18,6 +18,8 @@ _BUILTIN = re.compile(r"^G\['__builtins_dict\w*'\]\['(?P<name>[^']+)'\]")
 _IMPORTED = re.compile(r"^__import_(?P<name>\w+)")
 # Dynamo stores what a closure or a registry holds under the object's number.
 _OURS = re.compile(r"^_+\d{6,}_c\d+$")
+# What a graph leaves on the stack for the one after it.
+_STACK = re.compile(r"^___stack(?P<place>\d+)$")
 _TYPE = re.compile(r"type=<class '(?P<name>[^']+)'>")
 _TRUTH = re.compile(r" == (?P<value>True|False)$")
 _COMPARED = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+?)$")
@@ -30,11 +32,16 @@ _QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
 def readable_source(source: str) -> str:
     """``L['self']._modules['fc'].weight`` as ``self.fc.weight``; ``G['x']`` as ``x``."""
     text = _BUILTIN.sub(lambda m: m["name"], source)
-    text = _ROOT.sub(lambda m: _OURS.sub("an object that Dynamo keeps", m["name"]), text)
+    text = _ROOT.sub(lambda m: _readable_name(m["name"]), text)
     text = _IMPORTED.sub(lambda m: m["name"].replace("_dot_", "."), text)
     text = re.sub(r"\.?_modules\['([^']+)'\]", r".\1", text)
     text = re.sub(r"\._(?:parameters|buffers)\['([^']+)'\]", r".\1", text)
     return re.sub(r"\.__dict__\['([^']+)'\]", r".\1", text)
+
+
+def _readable_name(name: str) -> str:
+    name = _OURS.sub("an object that Dynamo keeps", name)
+    return _STACK.sub(r"value \g<place> between graphs", name)
 
 
 def root_variable(source: str) -> str:
@@ -50,6 +57,8 @@ def root_variable(source: str) -> str:
     name = found["name"]
     if name.startswith("__import_"):
         return name.removeprefix("__import_").split("_dot_")[0]
+    if _STACK.match(name):
+        return "between graphs"
     return "torch" if name.startswith("__builtins_dict") or _OURS.match(name) else name
 
 

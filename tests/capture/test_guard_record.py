@@ -146,11 +146,12 @@ def test_a_real_recompile_says_what_was_expected_and_what_came(  # noqa: PLR0917
         ("G['__import_torch_dot_nn_dot_functional'].relu", "torch"),
         ("G['_139895002861234_c3']", "torch"),
         ("L['self'].weight", "self"),
+        ("L['___stack0']", "between graphs"),
     ],
 )
 def test_what_a_guard_protects_is_named_as_one_knows_it(source: str, variable: str) -> None:
     assert root_variable(source) == variable
-    assert not re.search(r"__import|\d{6}", readable_source(source))
+    assert not re.search(r"__import|__stack|\d{6}", readable_source(source))
 
 
 def test_a_bound_of_a_symbolic_size_is_expected_and_actual() -> None:
