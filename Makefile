@@ -42,7 +42,7 @@ lint: $(STAMP) ## ruff and mypy
 
 # Two files at a time, then what measures by itself. 5 says that ARGS left no test of a half.
 tests: $(STAMP) ## the suite alone; ARGS="-k onnxrt -x" goes to pytest
-	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile $(ARGS) || test $$? = 5
+	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) || test $$? = 5
 	$(BIN)/python -m pytest -m alone $(ARGS) || test $$? = 5
 
 lab: $(STAMP) ## JupyterLab on the notebooks

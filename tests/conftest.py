@@ -18,8 +18,13 @@ ALONE = {"auto", "browser", "measure"}
 """Folders whose tests go by the clock, or have many processes of their own."""
 
 
+LONG = {"test_zoo.py", "test_comparing_backends.py", "test_operators.py", "test_together.py"}
+"""Files that take minutes: begun first, so that none of them is left when all else is done."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.name not in LONG)
     for item in items:
         if item.path.relative_to(here).parts[0] in ALONE:
             item.add_marker(pytest.mark.alone)
