@@ -208,7 +208,6 @@ class FrameListener:
         try:
             with self._surroundings(frame.f_globals):
                 result = self._callback(frame, cache, state)
-            entry.guard_seconds = torch_private.guard_check_seconds(result, frame)
         except Exception as error:
             if self._fullgraph:
                 raise
@@ -225,6 +224,9 @@ class FrameListener:
                 if not _compiling.stack:
                     run.compile_seconds += entry.seconds
                 _finish(entry, newest, torch_private.graph_breaks(breaks), run)
+        # Observing must not cost the user the compiled code.
+        with contextlib.suppress(Exception):
+            entry.guard_seconds = torch_private.guard_check_seconds(result, frame)
         return result
 
     @contextlib.contextmanager
