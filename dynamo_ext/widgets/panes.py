@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from dynamo_ext.advice import advise
 from dynamo_ext.placement import place_graph
 from dynamo_ext.widgets import (
     bytecode,
@@ -73,7 +74,7 @@ def _summary(report: Report, show: Callable[[str], None]) -> Widget:
     widgets = ipywidgets()
     body = widgets.HTML(framed(summary.html(report)))
     buttons = []
-    for part in steps.parts(report):
+    for part in steps.parts(advise(report)):
         button = widgets.Button(
             description=f"Open {part}",
             tooltip=f"Show the part of the report called {part}",

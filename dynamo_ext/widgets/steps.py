@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.advice import advise
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element, prose
 from dynamo_ext.widgets.wording import clip, is_command, printable, sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamo_ext.advice import Advice
-    from dynamo_ext.records import Report
 
 MOST = 5
 _LONGEST = 300
 
 
-def first(report: Report) -> str:
+def first(found: Sequence[Advice]) -> str:
     """The most useful step as prose; empty where there is none."""
-    found = advise(report)
     return _prose(found[0]) if found else ""
 
 
-def html(report: Report) -> Html:
+def html(found: Sequence[Advice]) -> Html:
     """The evidence of the first step, and the others; empty where there is none."""
-    found = advise(report)
     if not found:
         return EMPTY
     parts: list[object] = [element("p", _evidence(found[0]), class_="dx-evidence dx-quiet")]
@@ -42,9 +40,8 @@ def html(report: Report) -> Html:
     return markup.join(parts)
 
 
-def text(report: Report) -> str:
+def text(found: Sequence[Advice]) -> str:
     """The same for a terminal."""
-    found = advise(report)
     if not found:
         return ""
     lines = [plain.paragraph(_evidence(found[0]), "  ", "  ")]
@@ -55,9 +52,9 @@ def text(report: Report) -> str:
     return "\n".join(lines)
 
 
-def parts(report: Report) -> tuple[str, ...]:
+def parts(found: Sequence[Advice]) -> tuple[str, ...]:
     """Titles of the parts that the steps point to, in their order, each once."""
-    return tuple(dict.fromkeys(each.part for each in advise(report)[:MOST]))
+    return tuple(dict.fromkeys(each.part for each in found[:MOST]))
 
 
 def _prose(each: Advice) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo_ext.advice import advise
 from dynamo_ext.placement import EAGER, Coverage, coverage
 from dynamo_ext.widgets import contests, markup, plain, steps
 from dynamo_ext.widgets.markup import Html, element, prose
@@ -16,8 +17,9 @@ from dynamo_ext.widgets.wording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from dynamo_ext.advice import Advice
     from dynamo_ext.records import Fallback, Report
 
 TITLE = "Summary"
@@ -60,9 +62,17 @@ def _eager_won(report: Report) -> bool:
     return bool(held) and all(each is not None and each.winner == EAGER for each in held)
 
 
-def headline(report: Report) -> str:
-    """Say what happened and what to do about it."""
-    parts = [_what_happened(report), contests.sentence(report), steps.first(report)]
+def headline(report: Report, found: Sequence[Advice]) -> str:
+    """Say what happened and what to do about it.
+
+    Parameters
+    ----------
+    report
+        What happened.
+    found
+        What ``advise`` says of it.
+    """
+    parts = [_what_happened(report), contests.sentence(report), steps.first(found)]
     return " ".join(part for part in parts if part)
 
 
@@ -76,16 +86,17 @@ def html(report: Report) -> Html:
             element("div", element("strong", "✗ "), prose(_gone(report, gone)), class_="dx-banner")
         )
     else:
+        found = advise(report)
         parts.append(
             element(
                 "p",
                 element("strong", word, class_=f"dx-status dx-{grade}"),
                 " ",
-                prose(headline(report)),
+                prose(headline(report, found)),
                 class_="dx-headline",
             )
         )
-        parts.append(steps.html(report))
+        parts.append(steps.html(found))
     parts.append(
         markup.table(
             "Counts", [name for name, _ in counts], [[n for _, n in counts]], class_="dx-counts"
@@ -99,8 +110,9 @@ def text(report: Report) -> str:
     if gone := _unavailable(report):
         lead = plain.paragraph(_gone(report, gone), "  ", "✗ ")
     else:
-        lead = plain.paragraph(f"{status(report)[1]}: {headline(report)}")
-        if more := steps.text(report):
+        found = advise(report)
+        lead = plain.paragraph(f"{status(report)[1]}: {headline(report, found)}")
+        if more := steps.text(found):
             lead = f"{lead}\n\n{more}"
     counts = list(_counts(report))
     return f"{lead}\n\n" + plain.table([n for n, _ in counts], [[n for _, n in counts]])

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from dynamo_ext.advice import advise
 from dynamo_ext.records import Frame
 from dynamo_ext.widgets import summary
 
@@ -19,6 +20,10 @@ SIGNS = {
 }
 
 
+def headline_of(report):
+    return summary.headline(report, advise(report))
+
+
 @pytest.mark.parametrize("name", SIGNS)
 def test_verdicts(reports, name):
     assert summary.status(reports[name])[1] == SIGNS[name]
@@ -31,7 +36,7 @@ def test_no_fallback_is_called_a_success(report):
 
 
 def test_headline_gives_the_share_the_cause_and_the_remedy(reports, page):
-    words = summary.headline(reports["mixed"])
+    words = headline_of(reports["mixed"])
     assert "onnxrt ran 4 of 5 operations in 2 graphs; 1 ran eagerly." in words
     assert "Line 12 of `step` in train.py, called at line 5, splits the graph because it" in words
     read = page(summary.html(reports["mixed"])).text
@@ -47,28 +52,27 @@ def test_an_unavailable_backend_comes_first_with_its_command(reports, page):
 
 def test_nothing_captured_is_said_with_the_reason(reports):
     nothing = reports["nothing"]
-    assert "Nothing was captured" in summary.headline(nothing)
+    assert "Nothing was captured" in headline_of(nothing)
     skipped = Frame("0", "f", "x.py", 1, "skipped", reason="it has no tensor")
-    assert "it has no tensor." in summary.headline(dataclasses.replace(nothing, frames=(skipped,)))
-    assert "under optimize first" in summary.headline(dataclasses.replace(nothing, mode="run"))
+    assert "it has no tensor." in headline_of(dataclasses.replace(nothing, frames=(skipped,)))
+    assert "under optimize first" in headline_of(dataclasses.replace(nothing, mode="run"))
 
 
 def test_breaks_and_recompiles_suggest_the_next_step(reports):
     mixed, clean = reports["mixed"], reports["clean"]
     broken = dataclasses.replace(clean, breaks=mixed.breaks)
     assert summary.status(broken)[1] == "✓ compiled, with breaks"
-    assert "called at line 5, splits the graph because it prints." in summary.headline(broken)
+    assert "called at line 5, splits the graph because it prints." in headline_of(broken)
     again = dataclasses.replace(clean, recompiles=mixed.recompiles)
-    assert "2 recompiles came from the batch size of `x`" in summary.headline(again)
-    assert (
-        "4 calls fitted no compiled code, because the batch size of `x` changed"
-        in summary.headline(reports["run"])
+    assert "2 recompiles came from the batch size of `x`" in headline_of(again)
+    assert "4 calls fitted no compiled code, because the batch size of `x` changed" in headline_of(
+        reports["run"]
     )
 
 
 def test_error_and_interruption_are_told(reports, rude):
-    assert f"raised ValueError: {rude}" in summary.headline(reports["error"])
-    assert "Interrupted after 1.60 s" in summary.headline(reports["interrupted"])
+    assert f"raised ValueError: {rude}" in headline_of(reports["error"])
+    assert "Interrupted after 1.60 s" in headline_of(reports["interrupted"])
 
 
 def test_a_graph_that_was_never_called_did_not_run(reports):
@@ -82,7 +86,7 @@ def test_the_eager_backend_is_no_fallback(reports):
     graph = dataclasses.replace(clean.graphs[0], backend="eager")
     plain = dataclasses.replace(clean, backend="eager", graphs=(graph,))
     assert summary.status(plain) == ("good", "✓ captured")
-    assert "runs them as they are" in summary.headline(plain)
+    assert "runs them as they are" in headline_of(plain)
 
 
 def test_counts(reports):
