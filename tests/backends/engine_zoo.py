@@ -78,6 +78,18 @@ def same(found: Any, expected: Any) -> None:
         assert found == expected
 
 
+def gives_what_eager_gives(
+    harness: Any, compiler: Any, case: tuple[Any, tuple[Any, ...]], calls: int = 3
+) -> None:
+    """Compile a case of a zoo and call it; only what an engine refuses may have stayed in eager."""
+    fn, args = case
+    compiled = harness.compile(fn, compiler)
+    expected = fn(*args)
+    for _ in range(calls):
+        same(compiled(*args), expected)
+    assert set(harness.stages) <= {"unsupported"}
+
+
 def node_of(op: Any, value: torch.Tensor, *rest: Any) -> torch.fx.Node:
     """A call of an operator in a graph of its own, with what it gives in its ``meta``."""
     graph = torch.fx.Graph()

@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from dynamo_ext.backends import registry
-from tests.backends.engine_zoo import MODELS, ZOO, Recurrent, mlp, same
+from tests.backends.engine_zoo import (
+    MODELS,
+    ZOO,
+    Recurrent,
+    gives_what_eager_gives,
+    mlp,
+    same,
+)
 
 Harness = Any
 ENGINES = ("ts", "ofi", "onnxrt", "openvino", "tvm", "xla", "lazy", "onnx2tf")
@@ -27,13 +34,8 @@ def compiler(name: str, **options: Any) -> Any:
 @pytest.mark.parametrize("name", ZOO)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_zoo_gives_what_eager_gives(harness: Harness, engine: str, name: str) -> None:
-    fn, args = ZOO[name]
-    compiled = harness.compile(fn, compiler(engine, verify=False, min_partition=1))
     with torch.no_grad():
-        expected = fn(*args)
-        for _ in range(3):
-            same(compiled(*args), expected)
-    assert set(harness.stages) <= {"unsupported"}
+        gives_what_eager_gives(harness, compiler(engine, verify=False, min_partition=1), ZOO[name])
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -12,7 +12,7 @@ from torch import nn
 from dynamo_ext.backends import onnx_convert, onnx_session, registry
 from dynamo_ext.backends.base import Support
 from tests.backends.engine_zoo import ZOO as COMMON
-from tests.backends.engine_zoo import mlp, same
+from tests.backends.engine_zoo import gives_what_eager_gives, mlp, same
 
 Harness = Any
 
@@ -70,13 +70,8 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
 @pytest.mark.parametrize("grad", [False, True], ids=["no_grad", "grad"])
 @pytest.mark.parametrize("name", ZOO)
 def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str, grad: Any) -> None:
-    fn, args = ZOO[name]
-    compiled = harness.compile(fn, onnxrt())
     with torch.set_grad_enabled(grad):
-        expected = fn(*args)
-        for _ in range(3):
-            same(compiled(*args), expected)
-    assert set(harness.stages) <= {"unsupported"}
+        gives_what_eager_gives(harness, onnxrt(), ZOO[name])
 
 
 @pytest.mark.parametrize("name", ["float32", "norms", "attention", "causal", "views"])

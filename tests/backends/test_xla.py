@@ -23,7 +23,7 @@ from dynamo_ext.backends import (
     xla_trial,
 )
 from dynamo_ext.backends.base import Support
-from tests.backends.engine_zoo import node_of, same
+from tests.backends.engine_zoo import gives_what_eager_gives, node_of, same
 
 pytest.importorskip("jax")
 
@@ -192,13 +192,8 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", ZOO)
 def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
-    fn, args = ZOO[name]
-    compiled = harness.compile(fn, compiler(verify=False, min_partition=1))
     with torch.no_grad():
-        expected = fn(*args)
-        for _ in range(2):
-            same(compiled(*args), expected)
-    assert set(harness.stages) <= {"unsupported"}
+        gives_what_eager_gives(harness, compiler(verify=False, min_partition=1), ZOO[name], calls=2)
 
 
 def test_changes_of_inputs_reach_the_caller(harness: Harness) -> None:
