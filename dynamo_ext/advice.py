@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.break_causes import cause_of, is_torchs_own, origin, place, where
 from dynamo_ext.placement import EAGER, coverage, place_graph
 from dynamo_ext.recompile_causes import changes
+from dynamo_ext.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,7 +82,7 @@ def advise(report: Report) -> tuple[Advice, ...]:
 
 def _unavailable(report: Report) -> Iterator[Advice]:
     gone = next(f for f in report.fallbacks if f.stage == "unavailable")
-    graphs = _count(len(report.graphs), "captured graph")
+    graphs = count(len(report.graphs), "captured graph")
     yield Advice(
         "unavailable",
         f"{report.backend} is not available here: {_clause(gone.message)}",
@@ -111,7 +112,7 @@ def _limits(report: Report) -> Iterator[Advice]:
             "recompile-limit",
             f"{name} was compiled so often that it stays in eager now{why}",
             step,
-            f"{_count(times, 'recompile')} in this run" if times else "torch's recompile limit",
+            f"{count(times, 'recompile')} in this run" if times else "torch's recompile limit",
             "Guards",
             0.9,
             fallback.line,
@@ -159,7 +160,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
             share = min((kept + short) / covered.total, 1.0) if covered.total else 0.0
             also = f"; {short:,} more stand in stretches too short for it" if short else ""
             problem = (
-                f"{_short(operator)} keeps {kept:,} of {_count(covered.total, 'operation')} "
+                f"`{operator}` keeps {kept:,} of {count(covered.total, 'operation')} "
                 f"out of {report.backend}: {_clause(message)}"
             )
             evidence = f"{kept / max(covered.total, 1):.0%} of the operations{also}"
@@ -217,7 +218,7 @@ def _breaks(report: Report) -> Iterator[Advice]:
             "break",
             f"{lead} because {because}",
             cause.step or "See Code for torch's own reason.",
-            f"{_count(len(report.graphs), 'graph')} in this run",
+            f"{count(len(report.graphs), 'graph')} in this run",
             "Code",
             0.05 if cause.harmless else 0.4,
             called.line,
@@ -233,7 +234,7 @@ def _recompiles(report: Report) -> Iterator[Advice]:
         if each.prevented:
             yield Advice(
                 "not-reused",
-                f"{_count(each.times, 'call')} fitted no compiled code, because {each.what} "
+                f"{count(each.times, 'call')} fitted no compiled code, because {each.what} "
                 f"changed{examples}",
                 "Run it once under %%dynamo with such values; run never compiles.",
                 "ran eagerly",
@@ -241,8 +242,8 @@ def _recompiles(report: Report) -> Iterator[Advice]:
                 0.7,
             )
             continue
-        share = f"{each.times:,} of {_count(total, 'recompile')}"
-        lead = share if total > each.times else _count(each.times, "recompile")
+        share = f"{each.times:,} of {count(total, 'recompile')}"
+        lead = share if total > each.times else count(each.times, "recompile")
         yield Advice(
             "recompile",
             f"{lead} came from {each.what}{examples}",
@@ -276,7 +277,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
                 "captured",
                 "The code is captured, and eager runs it",
                 "See which backend is faster: %%dynamo compare.",
-                _count(covered.total, "operation"),
+                count(covered.total, "operation"),
                 "Timing",
                 0.1,
             )
@@ -285,7 +286,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
             "all-in-engine",
             "Nothing is in the way",
             "What it gains: %%dynamo compare.",
-            f"{covered.in_engine:,} of {_count(covered.total, 'operation')} in the engine",
+            f"{covered.in_engine:,} of {count(covered.total, 'operation')} in the engine",
             "Timing",
             0.05,
         )
@@ -327,14 +328,6 @@ def _subjects(group: Sequence[Fallback]) -> str:
     names = list(dict.fromkeys(f"{f.scope} {f.subject}" for f in group))
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return ", ".join(names[:FEW]) + more
-
-
-def _short(operator: str) -> str:
-    return f"`{operator}`"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _times(number: int) -> str:

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamo_ext.wording import is_other_cell
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,7 +39,6 @@ _NOT_THE_USERS = re.compile(
     r"[\\/]lib[\\/]python3\.\d+[\\/](?!(?:site|dist)-packages)|(?:site|dist)-packages[\\/]torch[\\/]",
     re.IGNORECASE,
 )
-_KERNELS_CELL = re.compile(r"ipykernel_\d+[/\\]\d+\.py$")
 _UNHELPFUL = ("file an issue", "report an issue", "It may be possible to write Dynamo")
 
 
@@ -103,7 +104,7 @@ def place(line: SourceLine | None) -> str:
         return f"line {line.line}"
     name = line.file.replace("\\", "/").rsplit("/", 1)[-1]
     of = f" of `{line.function}`" if line.function.isidentifier() else ""
-    if line.file.startswith("<") or _KERNELS_CELL.search(line.file):
+    if line.file.startswith("<") or is_other_cell(line.file):
         return f"line {line.line}{of or ' of another cell'}"
     return f"line {line.line}{of} in {name}"
 

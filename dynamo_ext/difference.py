@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamo_ext.placement import coverage, place_graph
+from dynamo_ext.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -112,9 +113,8 @@ def _graph(report: Report, graph: Graph) -> str:
     more = ", …" if len(calls) > len(calls[:4]) else ""
     inputs = [op for op in graph.operations if op.opcode == "placeholder" and op.shape is not None]
     sizes = "; ".join(f"({', '.join(op.shape or ())})" for op in inputs[:3])
-    count = f"{len(calls):,} operation{'s' if len(calls) != 1 else ''}"
     where = place_graph(report, graph).label
-    return f"{count} ({shown}{more}) of {sizes or 'no tensor'}, in {where}"
+    return f"{count(len(calls), 'operation')} ({shown}{more}) of {sizes or 'no tensor'}, in {where}"
 
 
 def _breaks(breaks: Sequence[GraphBreak]) -> Counter[str]:

@@ -42,11 +42,10 @@ _SUBJECTS = (
 class Changes:
     """Recompiles with one cause.
 
-    ``kind`` is ``size``, ``bound``, ``relation``, ``rank``,
-    ``dtype``, ``device``, ``stride``, ``grad``, ``float``,
-    ``integer``, ``value``, ``length``, ``object``, ``type`` or ``other``; ``what`` says what
-    changed, as a noun (``the batch size of `x```), ``values`` what it was, in order, without
-    repeats; ``step`` is what to do, and there is nothing to gain by it where ``harmless``.
+    ``kind`` is a key of ``_KINDS``, or ``float``, ``integer``, ``value``, ``class``, ``code`` or
+    ``other``; ``variable`` is the expression that changed; ``what`` says what changed, as a noun
+    (``the batch size of `x```), ``values`` what it was, in order, without repeats; ``step`` is
+    what to do, and there is nothing to gain by it where ``harmless``.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Numbers, places and lists in the words that every part of a report uses."""
+"""Numbers, places and lists in the words that reports, advice and differences share."""
 
 from __future__ import annotations
 
@@ -63,12 +63,17 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
+def is_other_cell(file: str) -> bool:
+    """Whether a file's name is one that a kernel gave to a cell."""
+    return bool(_OTHER_CELL.search(file))
+
+
 def place(line: SourceLine | None) -> str:
     """Where a line is, as a reader would say it: ``line 3``, ``model.py:12``; or empty."""
     if line is None:
         return ""
     if line.in_cell:
         return f"line {line.line}"
-    if _OTHER_CELL.search(line.file):
+    if is_other_cell(line.file):
         return f"another cell:{line.line}"
     return f"{PurePath(line.file).name or line.file}:{line.line}"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from dynamo_ext import wording
 from dynamo_ext.records import SourceLine
-from dynamo_ext.widgets import wording
 
 
 @pytest.mark.parametrize(

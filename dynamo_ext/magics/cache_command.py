@@ -11,7 +11,7 @@ from IPython.core.error import UsageError
 
 from dynamo_ext.auto.backend import BACKEND
 from dynamo_ext.magics.arguments import unquoted
-from dynamo_ext.widgets.wording import count
+from dynamo_ext.wording import count
 
 if TYPE_CHECKING:
     from dynamo_ext.auto.store import Entry

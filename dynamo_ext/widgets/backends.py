@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import Html, code, element
 from dynamo_ext.widgets.style import STYLE
-from dynamo_ext.widgets.wording import is_command, sentence
+from dynamo_ext.wording import is_command, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

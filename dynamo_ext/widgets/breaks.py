@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
-from dynamo_ext.widgets.wording import count, place, sentence
+from dynamo_ext.wording import count, place, sentence
 
 if TYPE_CHECKING:
     from dynamo_ext.records import GraphBreak, Report

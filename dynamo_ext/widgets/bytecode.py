@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element
-from dynamo_ext.widgets.wording import clip, count, printable
+from dynamo_ext.wording import clip, count, printable
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Bytecode, Report

@@ -14,7 +14,7 @@ from dynamo_ext.placement import EAGER, place_graph
 from dynamo_ext.widgets import breaks, markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element
 from dynamo_ext.widgets.style import hue
-from dynamo_ext.widgets.wording import clip, place, printable, sentence
+from dynamo_ext.wording import clip, place, printable, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

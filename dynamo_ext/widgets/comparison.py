@@ -18,7 +18,7 @@ from dynamo_ext.widgets.comparison_chart import Chart
 from dynamo_ext.widgets.comparison_summary import closing, headline, status
 from dynamo_ext.widgets.markup import EMPTY, Html, element, prose
 from dynamo_ext.widgets.style import STYLE
-from dynamo_ext.widgets.wording import printable, sentence
+from dynamo_ext.wording import printable, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.comparison_columns import cosine, error
 from dynamo_ext.widgets.markup import EMPTY, Html, element, unbroken
-from dynamo_ext.widgets.wording import clip, printable, sentence
+from dynamo_ext.wording import clip, printable, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.widgets.comparison_summary import counted, interval, ratio, verdict
 from dynamo_ext.widgets.markup import EMPTY, Html, element
-from dynamo_ext.widgets.wording import clip, count, printable, seconds
+from dynamo_ext.wording import clip, count, printable, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

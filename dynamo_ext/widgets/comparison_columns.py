@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets.comparison_summary import counted, interval, probability, ratio, verdict
-from dynamo_ext.widgets.wording import seconds
+from dynamo_ext.wording import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

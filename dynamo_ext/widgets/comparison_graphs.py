@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.comparison_summary import interval, probability, ratio
 from dynamo_ext.widgets.markup import EMPTY, Html, element, prose
-from dynamo_ext.widgets.wording import clip, count, printable, seconds, sentence
+from dynamo_ext.wording import clip, count, printable, seconds, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.widgets.wording import clip, count, listing, printable, seconds, sentence
+from dynamo_ext.wording import clip, count, listing, printable, seconds, sentence
 
 if TYPE_CHECKING:
     from dynamo_ext.comparison import CandidateResult, Comparison, Speedup

@@ -8,7 +8,7 @@ from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.comparison_columns import BY_TITLE, GROUPS, LEAD, NONE, Column, ordered
 from dynamo_ext.widgets.comparison_summary import grade, verdict
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose
-from dynamo_ext.widgets.wording import clip, is_command, printable, sentence
+from dynamo_ext.wording import clip, is_command, printable, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,7 +18,7 @@ from dynamo_ext.widgets.comparison_summary import counted
 from dynamo_ext.widgets.markup import Html, element, prose
 from dynamo_ext.widgets.panes import framed, ipywidgets
 from dynamo_ext.widgets.style import STYLE
-from dynamo_ext.widgets.wording import count, printable, sentence
+from dynamo_ext.wording import count, printable, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

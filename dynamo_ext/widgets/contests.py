@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element
-from dynamo_ext.widgets.wording import clip, count, listing, seconds
+from dynamo_ext.wording import clip, count, listing, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

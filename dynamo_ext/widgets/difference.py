@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import Html, element, prose
 from dynamo_ext.widgets.style import STYLE
-from dynamo_ext.widgets.wording import clip, printable, seconds
+from dynamo_ext.wording import clip, printable, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from dynamo_ext.placement import EAGER, Placement
 from dynamo_ext.widgets.layout import BOX_HEIGHT, BOX_WIDTH, arrange
 from dynamo_ext.widgets.markup import EMPTY, Html, element
 from dynamo_ext.widgets.style import hue
-from dynamo_ext.widgets.wording import clip, count
+from dynamo_ext.wording import clip, count
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
-from dynamo_ext.widgets.wording import clip, count, is_command, place, printable, sentence
+from dynamo_ext.wording import clip, count, is_command, place, printable, sentence
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Fallback, Report

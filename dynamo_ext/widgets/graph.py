@@ -10,7 +10,7 @@ from dynamo_ext.repro import repro
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.drawing import colours, is_parameter, result
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, unbroken
-from dynamo_ext.widgets.wording import clip, count, place, seconds, sentence
+from dynamo_ext.wording import clip, count, place, seconds, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

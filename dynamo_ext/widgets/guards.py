@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.recompile_causes import changes
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
-from dynamo_ext.widgets.wording import clip, count, place, seconds, sentence
+from dynamo_ext.wording import clip, count, place, seconds, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

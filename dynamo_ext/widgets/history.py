@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.widgets import markup, plain, summary
 from dynamo_ext.widgets.markup import Html, element
 from dynamo_ext.widgets.style import STYLE
-from dynamo_ext.widgets.wording import clip, seconds
+from dynamo_ext.wording import clip, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ from dynamo_ext.widgets import (
 )
 from dynamo_ext.widgets.drawing import MOST, colours, matches, select, svg
 from dynamo_ext.widgets.markup import EMPTY, Html, element
-from dynamo_ext.widgets.wording import clip, count
+from dynamo_ext.wording import clip, count
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from dynamo_ext.widgets.wording import printable
+from dynamo_ext.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -17,7 +17,7 @@ from dynamo_ext.widgets import (
 )
 from dynamo_ext.widgets.markup import Html, element
 from dynamo_ext.widgets.style import STYLE
-from dynamo_ext.widgets.wording import count, seconds
+from dynamo_ext.wording import count, seconds
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Report

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element, prose
-from dynamo_ext.widgets.wording import clip, is_command, printable, sentence
+from dynamo_ext.wording import clip, is_command, printable, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from dynamo_ext.advice import advise
 from dynamo_ext.placement import EAGER, Coverage, coverage
 from dynamo_ext.widgets import contests, markup, plain, steps
 from dynamo_ext.widgets.markup import Html, element, prose
-from dynamo_ext.widgets.wording import (
+from dynamo_ext.wording import (
     clip,
     count,
     is_command,

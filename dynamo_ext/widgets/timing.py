@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.placement import coverage, place_graph
 from dynamo_ext.widgets import contests, markup, plain
 from dynamo_ext.widgets.markup import Html, element
-from dynamo_ext.widgets.wording import clip, count, seconds
+from dynamo_ext.wording import clip, count, seconds
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Report
