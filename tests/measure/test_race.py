@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 
 import pytest
@@ -135,7 +136,7 @@ def test_progress_tells_who_runs_and_is_rare():
 def test_a_sample_is_as_long_as_the_clock_needs():
     assert clock.calls_for(1.0) == 1
     assert clock.calls_for(1e-6) == 2_000
-    assert 3 <= clock.calls_for(0.0005) <= 5
+    assert 15 <= clock.calls_for(0.0005) <= 25
 
 
 def test_everybody_makes_as_many_calls_a_sample():
@@ -160,3 +161,41 @@ def test_calls_after_which_state_is_put_back_are_timed_one_by_one():
     runners = [Contender("one", lambda: None, before=lambda: None), Contender("two", lambda: None)]
     race(runners, Plan(rounds=6))
     assert [runner.calls for runner in runners] == [1, 1]
+
+
+def test_nobody_is_timed_beside_threads_that_still_spin():
+    ended = []
+
+    def spin():
+        end = time.perf_counter() + 0.02
+        while time.perf_counter() < end:
+            pass
+        ended.append(True)
+
+    threading.Thread(target=spin).start()
+    clock.rest()
+    assert ended
+
+
+def test_threads_that_never_sleep_are_waited_for_only_so_long():
+    stop = threading.Event()
+
+    def spin():
+        while not stop.is_set():
+            pass
+
+    threading.Thread(target=spin).start()
+    started = time.perf_counter()
+    clock.rest()
+    taken = time.perf_counter() - started
+    stop.set()
+    assert taken >= clock.LONGEST_REST
+    assert taken < 5
+
+
+def test_short_code_runs_before_it_is_timed():
+    log = []
+    short = Contender("short", Code("short", log, 0.002))
+    race([short], Plan(rounds=6))
+    lead_in = (short.calls + 1) // 2
+    assert len(log) == 2 + 6 * (lead_in + short.calls)
