@@ -165,6 +165,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     compile_budget: float = 300.0,
     executor: Executor | None = None,
     options: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Callable[..., Any]] | None = None,
     seed: int = 0,
 ) -> ComparisonResult:
     """Find which backend is faster on some code, whether it is right, and how sure that is.
@@ -205,6 +206,10 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         Any ``concurrent.futures.Executor`` to carry the candidates (Dask's, ipyparallel's).
     options
         ``{"threads": 2}`` for all that have the option, ``{"tvm.opt_level": 3}`` for one.
+    beside
+        Functions of your own, by the names of their rows, that take the target's arguments and
+        give its result: a deployed session, a traced module. They are checked and timed like the
+        backends, in the same rounds.
     seed
         Of the schedule and the bootstrap.
 
@@ -220,6 +225,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     Exception
         Whatever the target raises by itself.
     """
+    from dynamo_ext.measure.candidates import beside as with_functions
     from dynamo_ext.measure.candidates import candidates_of
     from dynamo_ext.measure.compare import Settings, compare_workload
     from dynamo_ext.measure.workload import FunctionWorkload
@@ -245,10 +251,15 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     if baseline not in {"eager", *(each.name for each in listed)}:
         message = f"The baseline {baseline} is none of the backends."
         raise OptionError(message, f"Use eager or one of {', '.join(e.name for e in listed)}.")
+    if beside and (isolate or executor is not None or dtype is not None):
+        message = "Functions beside the backends run in this process, in their own precision."
+        raise OptionError(message, "Leave out isolate, executor and dtype, or the functions.")
     if isolate or executor is not None:
         from dynamo_ext.measure.isolation import FunctionTask, compare_apart
 
         task = FunctionTask(target, tuple(args), dict(kwargs or {}))
         return ComparisonResult(compare_apart(task, listed, settings, executor))
     workload = FunctionWorkload(target, args, kwargs, train=train)
+    calls = {name: workload.instead(function) for name, function in (beside or {}).items()}
+    listed += with_functions(calls, [baseline, *(each.name for each in listed)])
     return ComparisonResult(compare_workload(workload, listed, settings))

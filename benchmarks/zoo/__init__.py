@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from benchmarks.zoo import graphs, language, recurrent, small, speech, vision
+from benchmarks.zoo import (
+    branching,
+    classic,
+    decoders,
+    encoders,
+    graphs,
+    language,
+    patches,
+    physics,
+    recommend,
+    recurrent,
+    small,
+    speech,
+    vision,
+)
 from benchmarks.zoo.model import Built, Model
 
-MODELS: dict[str, Model] = {
-    model.name: model
-    for family in (small, vision, language, speech, recurrent, graphs)
-    for model in family.MODELS
-}
+_FAMILIES = (
+    *(small, classic, vision, patches),
+    *(language, encoders, decoders, speech, recurrent),
+    *(graphs, recommend, physics, branching),
+)
+
+MODELS: dict[str, Model] = {model.name: model for family in _FAMILIES for model in family.MODELS}
 
 __all__ = ["MODELS", "Built", "Model"]

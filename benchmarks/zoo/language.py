@@ -4,49 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
-from benchmarks.zoo.model import Built, Model, mean_square
-
-
-def _tokens(words: int, time: int, padded: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token ids (1, time) and a mask of the same shape whose last ``padded`` places are 0."""
-    mask = torch.ones(1, time, dtype=torch.int64)
-    if padded:
-        mask[:, -padded:] = 0
-    return torch.randint(0, words, (1, time)), mask
+from benchmarks.zoo.model import Built, Model, mean_square, tokens
 
 
 def _bert(time: int, **config: Any) -> Built:
     from transformers import BertConfig, BertModel
 
     chosen = BertConfig(**config)
-    tokens, mask = _tokens(chosen.vocab_size, time, padded=time // 8)
-    return Built(BertModel(chosen), (), {"input_ids": tokens, "attention_mask": mask})
+    ids, mask = tokens(chosen.vocab_size, time, padded=time // 8)
+    return Built(BertModel(chosen), (), {"input_ids": ids, "attention_mask": mask})
 
 
 def _gpt2(time: int, **config: Any) -> Built:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     chosen = GPT2Config(use_cache=False, **config)
-    tokens, _ = _tokens(chosen.vocab_size, time)
-    return Built(GPT2LMHeadModel(chosen), (tokens,), {})
+    ids, _ = tokens(chosen.vocab_size, time)
+    return Built(GPT2LMHeadModel(chosen), (ids,), {})
 
 
 def _t5(time: int, **config: Any) -> Built:
     from transformers import T5Config, T5EncoderModel
 
     chosen = T5Config(**config)
-    tokens, mask = _tokens(chosen.vocab_size, time, padded=time // 8)
-    return Built(T5EncoderModel(chosen), (), {"input_ids": tokens, "attention_mask": mask})
+    ids, mask = tokens(chosen.vocab_size, time, padded=time // 8)
+    return Built(T5EncoderModel(chosen), (), {"input_ids": ids, "attention_mask": mask})
 
 
 def _llama(time: int, **config: Any) -> Built:
     from transformers import LlamaConfig, LlamaModel
 
     chosen = LlamaConfig(use_cache=False, **config)
-    tokens, _ = _tokens(chosen.vocab_size, time)
-    return Built(LlamaModel(chosen), (tokens,), {})
+    ids, _ = tokens(chosen.vocab_size, time)
+    return Built(LlamaModel(chosen), (ids,), {})
 
 
 _TINY = {

@@ -79,6 +79,28 @@ def settle(module: torch.nn.Module, *args: Any) -> torch.nn.Module:
     return module.eval()
 
 
+def drawn(module: torch.nn.Module) -> torch.nn.Module:
+    """Draw weights with which activations keep their size through ReLUs (arXiv:1502.01852)."""
+    from torch import nn
+
+    for layer in module.modules():
+        if isinstance(layer, (nn.Conv2d, nn.Linear)):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        elif isinstance(layer, nn.BatchNorm2d):
+            nn.init.ones_(layer.weight)
+    return module
+
+
+def tokens(words: int, time: int, padded: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids (1, time) and a mask of the same shape whose last ``padded`` places are 0."""
+    import torch
+
+    mask = torch.ones(1, time, dtype=torch.int64)
+    if padded:
+        mask[:, -padded:] = 0
+    return torch.randint(0, words, (1, time)), mask
+
+
 def tensors(value: Any) -> list[Any]:
     """Everything in a nest of mappings and sequences that is neither, in order."""
     if isinstance(value, Mapping):

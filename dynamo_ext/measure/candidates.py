@@ -20,7 +20,8 @@ class Candidate:
     """A backend with its options, under the name of its row.
 
     ``compiler`` is made for one comparison, so that nothing compiled before is found again;
-    ``None`` where the backend is not available.
+    ``None`` where the backend is not available. With a ``call``, one call of a function of the
+    user's own that stands in for the code, there is no backend.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Candidate:
     compiler: Any
     availability: Availability
     options: tuple[tuple[str, str], ...] = ()
+    call: Callable[[], object] | None = None
 
 
 def candidates_of(
@@ -71,6 +73,29 @@ def candidates_of(
             "eager under Dynamo", was.backend, was.compiler, was.availability, was.options
         )
     return found
+
+
+def beside(calls: Mapping[str, Callable[[], object]], taken: Sequence[str]) -> list[Candidate]:
+    """Functions of the user's own as candidates.
+
+    Parameters
+    ----------
+    calls
+        One call of each, by the name of its row.
+    taken
+        Names that other rows have.
+
+    Raises
+    ------
+    OptionError
+        Where a name stands twice.
+    """
+    for name in calls:
+        if name in taken:
+            message = f"{name} is listed twice."
+            raise OptionError(message, "Give the function beside the backends another name.")
+    here = Availability(available=True)
+    return [Candidate(name, "", None, here, call=call) for name, call in calls.items()]
 
 
 def _rows(backends: Backends) -> dict[str, str | Callable[..., Any]]:

@@ -161,7 +161,7 @@ class _Comparing:
         if settings.per_graph:
             self._graphs = per_graph.race_graphs(
                 workload,
-                [each.candidate for each in self._entrants if each.ready],
+                [e.candidate for e in self._entrants if e.ready and e.candidate.compiler],
                 self._base,
                 settings,
                 self._progress,

@@ -58,6 +58,9 @@ class Entrant:
         Whatever the candidate raises becomes ``failure``.
         """
         candidate = self.candidate
+        if candidate.call is not None:
+            self._first_calls(candidate.call, workload)
+            return
         if candidate.compiler is None:
             self.failure = candidate.availability.reason
             self.remedy = candidate.availability.remedy
@@ -68,20 +71,9 @@ class Entrant:
         run = recorder.Run()
         try:
             with recorder.recording(run), tracer.surroundings():
-                workload.restore()
-                started = time.perf_counter()
-                call()
-                self.first_call_seconds = time.perf_counter() - started
-                self.results = workload.results()
-                for _ in range(WARM_UPS):
-                    workload.restore()
-                    call()
-            self.call = call
-        except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
-            self.failure = one_line(error)
+                self._first_calls(call, workload)
         finally:
             self.codes = [entry.code for entry in run.compiled]
-            workload.restore(thorough=True)
         facts = RunFacts(
             "optimize",
             candidate.backend,
@@ -92,6 +84,22 @@ class Entrant:
             versions=session.versions(),
         )
         self.report = build_report(run, facts)
+
+    def _first_calls(self, call: Callable[[], object], workload: Workload) -> None:
+        try:
+            workload.restore()
+            started = time.perf_counter()
+            call()
+            self.first_call_seconds = time.perf_counter() - started
+            self.results = workload.results()
+            for _ in range(WARM_UPS):
+                workload.restore()
+                call()
+            self.call = call
+        except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
+            self.failure = one_line(error)
+        finally:
+            workload.restore(thorough=True)
 
     def enter(self, workload: Workload) -> Contender | None:
         """What takes part in the race."""
@@ -139,7 +147,7 @@ class Entrant:
         raced = self.contender.error if self.contender is not None else None
         timed = self.contender is not None and bool(self.contender.samples)
         wrong = next((each for each in self.accuracy if not each.within), None)
-        if self.candidate.compiler is None:
+        if self.candidate.compiler is None and self.candidate.call is None:
             return "unavailable", self.failure, self.remedy
         if self.failure or raced is not None:
             return "failed", self.failure or one_line(raced), self.remedy
@@ -170,5 +178,9 @@ def why_eager(report: Report) -> tuple[str, str]:
 
 def one_line(error: Any) -> str:
     """An exception in one line."""
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    # As in Dynamo's "backend='tvm' raised:", after which comes what it raised.
+    text = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    return f"{type(error).__name__}: {text}"

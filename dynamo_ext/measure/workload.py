@@ -117,6 +117,10 @@ class FunctionWorkload:
         """The function as it is."""
         return self._forward(self._target)
 
+    def instead(self, function: Callable[..., Any]) -> Callable[[], object]:
+        """Another function on the same arguments, as it is."""
+        return self._forward(function)
+
     def traced(self, tracer: Tracer, region: int) -> Callable[[], object]:
         """The function under Dynamo."""
         inner, callback = torch_private.traceable(self._target), tracer.callback

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from benchmarks import auto, auto_run
+from benchmarks import auto_run, auto_table
 from benchmarks.auto_row import Row, Single
+from benchmarks.peers import PEERS
 from dynamo_ext.auto.backend import BACKEND
 from dynamo_ext.auto.store import Store
 
 
 def single(name: str, ratio: float, outcome: str = "measured") -> Single:
-    return Single(name, outcome, ratio, ratio * 0.98, ratio * 1.02)
+    return Single(name, outcome, ratio, ratio * 0.98, ratio * 1.02, p_value=0.001)
 
 
 ROWS = (
@@ -21,6 +22,7 @@ ROWS = (
         race_seconds=12.0,
         auto=single("auto", 2.0),
         singles=(single("onnxrt", 1.9), single("ts", 1.1)),
+        peers=(single("torch.compile", 1.5), Single("relax", "failed", reason="no embedding")),
         over_best=single("onnxrt", 1.05),
         known_start=1.5,
         winner_start=1.4,
@@ -36,7 +38,7 @@ ROWS = (
 
 
 def test_the_page() -> None:
-    page = auto.document(ROWS, "Measured with: a machine.")
+    page = auto_table.document(ROWS, "Measured with: a machine.")
     assert "| one | 10.00 | 2.00 (1.96–2.04) | onnxrt ×2, ts | onnxrt 1.90 |" in page
     assert "| 12 | 1.50 | 1.40 |" in page
     assert "| three | The process ended with code 1: no |" in page
@@ -44,6 +46,9 @@ def test_the_page() -> None:
     # Where a backend does not take a model, its user has eager.
     assert "| onnxrt | 1.38 | 1.00 |" in page
     assert "| two | eager | 0.50 (0.49–0.51) |" in page
+    assert "| one | 2.00 (1.96–2.04) | 1.50 (1.47–1.53) | failed |" in page
+    assert "- one, relax: failed: no embedding" in page
+    assert "onnxrt 2, ts 1." in page
     assert Row.from_dict(ROWS[0].to_dict()) == ROWS[0]
 
 
@@ -56,4 +61,6 @@ def test_a_small_model_for_real(tmp_path, monkeypatch) -> None:
     assert {single.name for single in row.singles} == {"ts", "aot_eager"}
     assert row.auto is not None
     assert row.over_best is not None
+    assert {single.name for single in row.peers} == set(PEERS)
+    assert all(single.outcome == "measured" or single.reason for single in row.peers)
     assert sum(count for _, count in row.winners) == 1

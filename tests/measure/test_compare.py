@@ -311,3 +311,42 @@ def test_a_data_frame_has_a_row_for_each():
     assert list(frame.index) == ["eager", "fine"]
     assert frame.loc["eager", "verdict"] == "baseline"
     assert frame.loc["fine", "speedup"] > 0
+
+
+def test_functions_of_ones_own_are_timed_beside_the_backends():
+    module, x = torch.nn.Linear(8, 8), torch.randn(4, 8)
+    linear = torch.nn.functional.linear
+    found = dynamo_ext.compare(
+        module,
+        (x,),
+        [fine],
+        beside={
+            "mine": lambda x: linear(x, module.weight, module.bias),
+            "off": lambda x: module(x) + 1,
+            "broken": lambda _: 1 / 0,
+        },
+        rounds=ROUNDS,
+    )
+    assert found["mine"].outcome == "measured"
+    assert found["mine"].timing.median > 0
+    assert found["mine"].speedup is not None
+    assert found["off"].outcome == "wrong"
+    assert (found["broken"].outcome, found["broken"].reason[:17]) == ("failed", "ZeroDivisionError")
+    assert "mine" in repr(found)
+    assert Comparison.from_dict(json.loads(found.to_json())) == found.record
+
+
+@pytest.mark.parametrize(
+    ("beside", "kwargs", "words"),
+    [
+        ("fine", {}, "listed twice"),
+        ("eager", {}, "listed twice"),
+        ("mine", {"isolate": True}, "this process"),
+        ("mine", {"dtype": "bfloat16"}, "precision"),
+    ],
+)
+def test_a_function_beside_has_a_name_and_a_place_of_its_own(beside, kwargs, words):
+    with pytest.raises(OptionError, match=words):
+        dynamo_ext.compare(
+            torch.sin, (torch.ones(2),), [fine], beside={beside: torch.sin}, **kwargs
+        )

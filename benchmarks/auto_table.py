@@ -1,0 +1,179 @@
+"""The page of ``benchmarks.auto``: what each model came to, and the means."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from benchmarks.auto_row import Row, Single
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+ALPHA = 0.05
+
+
+def document(rows: Sequence[Row], described: str) -> str:
+    """The page."""
+    good = [row for row in rows if row.auto is not None and row.auto.outcome != "failed"]
+    names = list(dict.fromkeys(single.name for row in good for single in row.singles))
+    lines = [
+        (
+            "| model | eager, ms | auto over eager | chose | best alone | auto over best alone "
+            "| race, s | known start, s | winner's own, s |"
+        ),
+        "|---|--:|--:|---|---|--:|--:|--:|--:|",
+    ]
+    lines += [_line(row) for row in good]
+    lines += [f"| {row.model} | {row.error} |" for row in rows if row not in good]
+    means = [_mean_line("**auto**", [_or_eager(row.auto) for row in good])]
+    for name in names:
+        found = [_named(row.singles, name) for row in good]
+        means.append(_mean_line(name, [_or_eager(single) for single in found]))
+    beside = [row for row in good if row.peers]
+    peers = list(dict.fromkeys(single.name for row in beside for single in row.peers))
+    chosen = Counter(dict.fromkeys(names, 0))
+    for row in good:
+        chosen.update(dict(row.winners))
+    return _PAGE.format(
+        rows="\n".join(lines),
+        means="\n".join(means),
+        chosen=", ".join(f"{name} {count}" for name, count in chosen.most_common()),
+        single=_table({row.model: row.singles for row in good}, names, shown),
+        peers=_peers(beside, peers),
+        costs=_table({row.model: row.singles for row in good}, names, _cost),
+        described=described,
+    )
+
+
+def _named(singles: Sequence[Single], name: str) -> Single | None:
+    return next((single for single in singles if single.name == name), None)
+
+
+def _or_eager(single: Single | None) -> float:
+    """What a user gets: eager's speed where a backend does not take the model."""
+    return single.ratio if single is not None and single.ratio else 1.0
+
+
+def _mean_line(name: str, ratios: Sequence[float]) -> str:
+    if not ratios:
+        return f"| {name} | | |"
+    return f"| {name} | {statistics.geometric_mean(ratios):.2f} | {min(ratios):.2f} |"
+
+
+def _line(row: Row) -> str:
+    chose = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in row.winners)
+    known = row.known_start and f"{row.known_start:.2f}"
+    alone = row.winner_start and f"{row.winner_start:.2f}"
+    best = row.over_best and row.over_best.name
+    alone_ratio = next((single.ratio for single in row.singles if single.name == best), 1.0)
+    cells = [
+        row.model,
+        f"{row.eager_seconds * 1e3:.2f}",
+        shown(row.auto),
+        chose or "no graph",
+        f"{best} {alone_ratio:.2f}" if best else "",
+        shown(row.over_best),
+        f"{row.race_seconds:.0f}",
+        known or "",
+        alone or "",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def shown(single: Single | None) -> str:
+    """A speedup with its interval, or why there is none."""
+    if single is None:
+        return ""
+    if not single.ratio:
+        return single.outcome
+    same = ", same" if single.p_value >= ALPHA else ""
+    return f"{single.ratio:.2f} ({single.low:.2f}–{single.high:.2f}){same}"
+
+
+def _cost(single: Single | None) -> str:
+    """Seconds of compiling, and mebibytes of a call."""
+    if single is None or not single.first_seconds:
+        return ""
+    peak = "" if single.peak_bytes is None else f", {single.peak_bytes / 2**20:.0f}"
+    return f"{single.first_seconds:.1f}{peak}"
+
+
+def _table(
+    rows: Mapping[str, Sequence[Single]],
+    names: Sequence[str],
+    cell: Callable[[Single | None], str],
+) -> str:
+    lines = [f"| model | {' | '.join(names)} |", f"|---|{'--:|' * len(names)}"]
+    for model, singles in rows.items():
+        cells = [cell(_named(singles, name)) for name in names]
+        lines.append(f"| {model} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _peers(rows: Sequence[Row], names: Sequence[str]) -> str:
+    if not rows:
+        return "Not measured yet."
+    auto = {row.model: (row.auto,) if row.auto else () for row in rows}
+    shown_rows = {row.model: (*auto[row.model], *row.peers) for row in rows}
+    lines = [_table(shown_rows, ["auto", *names], shown), ""]
+    lines += ["| over these models | geometric mean | worst |", "|---|--:|--:|"]
+    for name in ["auto", *names]:
+        found = [_or_eager(_named(shown_rows[row.model], name)) for row in rows]
+        lines.append(_mean_line(name, found))
+    reasons = [
+        f"- {row.model}, {single.name}: {single.outcome}: {single.reason}"
+        for row in rows
+        for single in row.peers
+        if single.reason
+    ]
+    return "\n".join([*lines, "", *reasons])
+
+
+_PAGE = """# Speed: auto, each backend alone, and what people run without us
+
+Each model runs in a process of its own: its graphs are raced, and then `auto`, every backend alone
+and the peers are compared in one interleaved schedule (`dynamo_ext.compare`).
+
+Speedups are medians of ratios within a round, with their 95 % intervals. *Known start* is a first
+call in which the race is remembered; beside it the first call of the winner by itself (medians of
+three, in turn, in one process). *Best alone* is the fastest single backend, eager among them.
+*Same* is a p-value of 0.05 or more.
+
+The posts' figures: Update 3's ensemble of ten backends had a geometric mean of 1.71 on a CPU and
+1.29 on a GPU, over other models and machines, with eager of 2021.
+
+{rows}
+
+## Geometric means
+
+Over all models; where a backend does not take a model, the user has eager, and it counts as 1.
+
+| | geometric mean | worst |
+|---|--:|--:|
+{means}
+
+## How often auto chose each, over all graphs
+
+{chosen}.
+
+## Each backend alone, over eager
+
+{single}
+
+## What people run without us, over eager, in the same rounds
+
+`torch.compile` is plain Inductor. OpenVINO's torch.compile is its own backend, told to compute in
+float32 as everybody else here. ONNX Runtime runs `torch.onnx.export`'s model on NumPy arrays.
+TVM's `relax_dynamo` is untuned. `torch.jit.freeze` is traced, frozen, and optimised for inference.
+What does not run counts as eager in the means.
+
+{peers}
+
+## Seconds of the first call, and MiB that one call takes beyond what was resident
+
+{costs}
+
+{described}
+"""

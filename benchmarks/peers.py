@@ -1,0 +1,145 @@
+"""What people run without us, each by its own usual way, to be timed in the same rounds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+if TYPE_CHECKING:
+    from benchmarks.zoo.model import Built
+
+Run = Callable[..., Any]
+
+
+class Flat(nn.Module):
+    """A model from a row of tensors to a row of tensors, as exporters want it.
+
+    Parameters
+    ----------
+    built
+        The model, and the arguments that its other inputs and its outputs' form are taken from.
+    """
+
+    def __init__(self, built: Built) -> None:
+        super().__init__()
+        self.module = built.module
+        leaves, self._inputs = pytree.tree_flatten((built.args, built.kwargs))
+        self._given = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        self.tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        with torch.no_grad():
+            found = built.module(*built.args, **built.kwargs)
+        kept, self._outputs = pytree.tree_flatten(found)
+        self._kept = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in kept]
+        self._made = [isinstance(leaf, torch.Tensor) for leaf in kept]
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Every tensor of the outputs, in order."""
+        left = iter(tensors)
+        leaves = [next(left) if given is None else given for given in self._given]
+        args, kwargs = pytree.tree_unflatten(leaves, self._inputs)
+        found = pytree.tree_leaves(self.module(*args, **kwargs))
+        return tuple(leaf for leaf in found if isinstance(leaf, torch.Tensor))
+
+    def rebuilt(self, tensors: Any) -> Any:
+        """The model's own form of output from its tensors."""
+        left = iter(tensors)
+        pairs = zip(self._made, self._kept, strict=True)
+        return pytree.tree_unflatten([next(left) if m else k for m, k in pairs], self._outputs)
+
+    @staticmethod
+    def inputs(args: Any, kwargs: Any) -> list[torch.Tensor]:
+        """The tensors of a call's arguments, in order."""
+        return [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+
+
+def _torch_compile(built: Built) -> Run:
+    compiled: Run = torch.compile(built.module)
+    return compiled
+
+
+def _openvino(built: Built) -> Run:
+    import openvino.torch  # noqa: F401 - registers its backend
+
+    # Where the CPU has bfloat16, it computes in that unless told.
+    options: Any = {"config": {"INFERENCE_PRECISION_HINT": "f32"}}
+    compiled: Run = torch.compile(built.module, backend="openvino", options=options)
+    return compiled
+
+
+def _relax_dynamo(built: Built) -> Run:
+    from dynamo_ext.backends import tvm_target
+
+    tvm_target.package()
+    from tvm.relax.frontend.torch import relax_dynamo
+
+    compiled: Run = torch.compile(built.module, backend=relax_dynamo())
+    return compiled
+
+
+def _onnxruntime(built: Built) -> Run:
+    import onnxruntime
+
+    flat = Flat(built).eval()
+    program = torch.onnx.export(flat, tuple(flat.tensors), dynamo=True, verbose=False)
+    if program is None:
+        message = "torch.onnx.export gave no program."
+        raise RuntimeError(message)
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 4
+    settings.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(
+        program.model_proto.SerializeToString(), settings, providers=["CPUExecutionProvider"]
+    )
+    names = [given.name for given in session.get_inputs()]
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        arrays = [tensor.numpy() for tensor in flat.inputs(args, kwargs)]
+        found = session.run(None, dict(zip(names, arrays, strict=True)))
+        return flat.rebuilt([torch.from_numpy(array) for array in found])
+
+    return run
+
+
+def _frozen(built: Built) -> Run:
+    flat = Flat(built).eval()
+    traced = torch.jit.trace(flat, tuple(flat.tensors), check_trace=False)  # type: ignore[no-untyped-call]
+    fast = torch.jit.optimize_for_inference(torch.jit.freeze(traced))
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return flat.rebuilt(fast(*flat.inputs(args, kwargs)))
+
+    return run
+
+
+PEERS: dict[str, Callable[[Built], Run]] = {
+    "torch.compile": _torch_compile,
+    "OpenVINO's torch.compile": _openvino,
+    "ONNX Runtime, NumPy": _onnxruntime,
+    "TVM's relax_dynamo": _relax_dynamo,
+    "torch.jit.freeze": _frozen,
+}
+
+
+def peers(built: Built) -> dict[str, Run]:
+    """Each peer's form of a model; what cannot be made raises its reason when it is called."""
+    found = {}
+    for name, make in PEERS.items():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found[name] = make(built)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's reason
+            found[name] = _failing(error)
+    return found
+
+
+def _failing(error: Exception) -> Run:
+    def run(*_args: Any, **_kwargs: Any) -> Any:
+        raise error
+
+    return run
