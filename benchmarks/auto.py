@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import machine
+from benchmarks import machine, one_process
 from benchmarks.auto_row import Row
-from benchmarks.auto_run import PREFIX, available
+from benchmarks.auto_run import available
 from benchmarks.auto_table import document, shown
 from benchmarks.zoo import MODELS
 
@@ -24,24 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RESULTS = Path(__file__).parent / "results" / "auto.json"
-_ROOT = Path(__file__).parent.parent
 
 
 def run(model: str, arguments: Sequence[str], seconds: float) -> Row:
     """A model's row, from a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.auto_run", "--model", model, *arguments]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    try:
-        done = subprocess.run(  # noqa: S603 - this interpreter, on our own module
-            command, env=environment, cwd=_ROOT, timeout=seconds, capture_output=True, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return Row(model, error=f"It had no result after {seconds:.0f} s.")
-    for line in done.stdout.decode(errors="replace").splitlines():
-        if line.startswith(PREFIX):
-            return Row.from_dict(json.loads(line.removeprefix(PREFIX)))
-    said = done.stderr.decode(errors="replace").strip().splitlines() or [""]
-    return Row(model, error=f"The process ended with code {done.returncode}: {said[-1]}")
+    found = one_process.answer("auto_run", ["--model", model, *arguments], seconds)
+    return Row(model, error=found) if isinstance(found, str) else Row.from_dict(found)
 
 
 def main() -> int:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
+from benchmarks import one_process
 from benchmarks.auto_row import Row, Single
 from benchmarks.peers import PEERS, peers
 from benchmarks.zoo import MODELS
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from benchmarks.zoo.model import Built
     from dynamo_ext.comparing import ComparisonResult
 
-PREFIX = "@row "
 SETTLING = 80
 """Calls, at most, after which several graphs have been timed together."""
 
@@ -184,7 +183,7 @@ def main() -> None:
             race=given.race,
             beside=not given.no_peers,
         )
-    print(PREFIX + json.dumps(row.to_dict()), flush=True)
+    one_process.tell(row.to_dict())
 
 
 if __name__ == "__main__":

@@ -165,7 +165,8 @@ Over all models; where a backend does not take a model, the user has eager, and 
 ## What people run without us, over eager, in the same rounds
 
 `torch.compile` is plain Inductor. OpenVINO's torch.compile is its own backend, told to compute in
-float32 as everybody else here. ONNX Runtime runs `torch.onnx.export`'s model on NumPy arrays.
+float32 as everybody else here. ONNX Runtime runs `torch.onnx.export`'s model on NumPy arrays, and
+is told to stop spinning after each run, for its thread would else hold a core while others run.
 TVM's `relax_dynamo` is untuned. `torch.jit.freeze` is traced, frozen, and optimised for inference.
 What does not run counts as eager in the means.
 

@@ -92,6 +92,9 @@ def _onnxruntime(built: Built) -> Run:
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 4
     settings.intra_op_num_threads = torch.get_num_threads()
+    # By default its thread holds a core for as long as the session lives, and nobody else in this
+    # process could be timed.
+    settings.add_session_config_entry("session.force_spinning_stop", "1")
     session = onnxruntime.InferenceSession(
         program.model_proto.SerializeToString(), settings, providers=["CPUExecutionProvider"]
     )

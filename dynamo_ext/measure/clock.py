@@ -23,8 +23,10 @@ MOST_CALLS = 2_000
 LONGEST_REST = 0.05
 """Seconds, at the most, that are waited for threads to go to sleep."""
 
-_NAP = 0.001
-_BUSY = 0.3
+_NAP = 0.005
+"""Seconds: the system may add up what other threads use only every 4 ms."""
+
+_BUSY = 0.2
 """Share of a core that the process uses while threads of it still spin."""
 
 

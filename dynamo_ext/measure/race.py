@@ -158,15 +158,15 @@ def race(
 def _share_calls(contenders: list[Contender]) -> None:
     """As many calls for everybody's sample: the first of a sample is cold, the others share that.
 
-    With numbers of their own, who runs a call more a sample would seem faster than itself.
+    With numbers of their own, who runs a call more a sample would seem faster than itself. Only
+    who is ten times as slow has fewer, and does not cut the others' samples short.
     """
     alive = [c for c in contenders if c.error is None]
     if not alive or any(c.before is not None for c in alive):
         return
     wanted = max(clock.calls_for(c.warm) for c in alive)
-    bearable = clock.most_calls_for(max(c.warm for c in alive))
     for contender in alive:
-        contender.calls = min(wanted, bearable)
+        contender.calls = min(wanted, clock.most_calls_for(contender.warm))
 
 
 def _round(running: list[Contender], number: int, show: _Throttle) -> None:

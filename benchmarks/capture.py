@@ -1,0 +1,172 @@
+"""What Dynamo captures of the zoo: ``python -m benchmarks.capture --write docs/capture.md``.
+
+Each model in a process of its own, captured and run as it is. Rows are stored as they come.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks import machine, one_process
+from benchmarks.capture_row import Row
+from benchmarks.zoo import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RESULTS = Path(__file__).parent / "results" / "capture.json"
+LONG = 0.005
+"""Seconds: on models as long as this the share that capture costs is judged."""
+
+BANDS = ((1, 1), (2, 10), (11, 100), (101, sys.maxsize))
+"""Graph calls in a call of the model, as Update 4 counts them."""
+
+
+def document(rows: Sequence[Row], described: str) -> str:
+    """The page."""
+    good = [row for row in rows if not row.error]
+    lines = [
+        (
+            "| model | operations | captured | captured, by time | graphs a call | mean size "
+            "| largest | breaks | eager, ms | eager over captured | µs a call | first call, s |"
+        ),
+        f"|---|{'--:|' * 11}",
+        *map(_line, good),
+        *(f"| {row.model} | {row.error} |" for row in rows if row.error),
+    ]
+    reasons = [
+        f"- {row.model}: {'; '.join(row.reasons)}" for row in good if row.reasons and row.outside
+    ]
+    return _PAGE.format(
+        summary="\n".join(_summary(good)),
+        rows="\n".join(lines),
+        reasons="\n".join(reasons) or "None.",
+        described=described,
+    )
+
+
+def _line(row: Row) -> str:
+    sizes = row.sizes or (0,)
+    cells = [
+        row.model,
+        str(row.inside + row.outside),
+        f"{row.share:.1%}",
+        f"{row.time_share:.1%}",
+        str(row.graph_calls),
+        f"{statistics.mean(sizes):.0f}",
+        str(max(sizes)),
+        str(row.breaks),
+        f"{row.eager_seconds * 1e3:.2f}",
+        f"{row.ratio:.3f} ({row.low:.3f}–{row.high:.3f})",
+        f"{row.overhead_seconds * 1e6:.0f}",
+        f"{row.first_seconds:.1f}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _summary(rows: Sequence[Row]) -> list[str]:
+    if not rows:
+        return []
+    whole = sum(not row.outside for row in rows)
+    bands = []
+    for low, high in BANDS:
+        count = sum(low <= row.graph_calls <= high for row in rows)
+        name = str(low) if low == high else f"{low}–{high}" if high < sys.maxsize else f"{low} on"
+        bands.append(f"{count} with {name}")
+    none = sum(not row.graph_calls for row in rows)
+    bands += [f"{none} with none"] if none else []
+    sizes = [size for row in rows for size in row.sizes] or [0]
+    shares = [row.time_share for row in rows]
+    operations = sum(row.inside for row in rows) / sum(row.inside + row.outside for row in rows)
+    long = [row.ratio for row in rows if row.eager_seconds >= LONG and row.ratio]
+    short = [row for row in rows if row.eager_seconds < LONG]
+    lines = [
+        "| | here | the posts, of 2021 |",
+        "|---|---|---|",
+        f"| models | {len(rows)} | 51 of TorchBench (Update 4) |",
+        f"| operations captured, mean over models by time | {statistics.mean(shares):.1%} | 83 % |",
+        f"| operations captured, of all | {operations:.1%} | |",
+        f"| models captured whole | {whole} of {len(rows)} | |",
+        (
+            f"| graph calls a model | {', '.join(bands)} "
+            "| 27 with 1, 9 with 2–10, 10 with 11–100, 5 with more |"
+        ),
+        f"| operations in a graph | mean {statistics.mean(sizes):.0f}, largest {max(sizes)} | |",
+    ]
+    if long:
+        mean, worst = statistics.geometric_mean(long), min(long)
+        lines.append(
+            f"| eager over captured, {len(long)} models of 5 ms and more "
+            f"| geometric mean {mean:.3f}, worst {worst:.3f} | under 1 % on average; worst 0.94 |"
+        )
+    if short:
+        each = statistics.median(row.overhead_seconds for row in short) * 1e6
+        lines.append(f"| the same, {len(short)} shorter models | median {each:.0f} µs a call | |")
+    return lines
+
+
+_PAGE = """# What is captured, and what capturing costs
+
+`python -m benchmarks.capture` runs each model of the zoo, in a process of its own and under
+`no_grad`, through a backend that runs every captured graph as it is. Operations are ATen's, as
+they are dispatched, in and outside of captured graphs; their time is measured one by one. *Eager
+over captured* is plain eager's time over that of the `eager` backend, interleaved
+(`dynamo_ext.compare`), with its 95 % interval: below 1, guards and calls of graphs cost something.
+
+{summary}
+
+## By model
+
+{rows}
+
+## Why the rest was not captured
+
+{reasons}
+
+{described}
+"""
+
+
+def main() -> int:
+    """Measure what is not there yet, store, write."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.capture", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME"
+    )
+    parser.add_argument("--quick", action="store_true", help="tiny forms")
+    parser.add_argument("--budget", type=float, default=8.0, help="seconds to time a model for")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds for a model")
+    parser.add_argument("--again", action="store_true", help="measure anew what is stored")
+    parser.add_argument("--json", type=Path, default=RESULTS, help="where rows are stored")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    given = parser.parse_args()
+    rows: dict[str, Row] = {}
+    if given.json.exists():
+        stored = json.loads(given.json.read_text(encoding="utf-8"))
+        rows = {row.model: row for row in map(Row.from_dict, stored)}
+    passed = [f"--budget={given.budget}", *(["--quick"] if given.quick else [])]
+    for model in given.models:
+        if model in rows and not given.again:
+            continue
+        found = one_process.answer("capture_run", ["--model", model, *passed], given.timeout)
+        row = Row(model, error=found) if isinstance(found, str) else Row.from_dict(found)
+        rows[model] = row
+        print(f"{model}: {row.time_share:.1%} {row.ratio:.3f} {row.error}", flush=True)
+        given.json.parent.mkdir(parents=True, exist_ok=True)
+        records = [each.to_dict() for each in rows.values()]
+        given.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    ordered = [rows[model] for model in MODELS if model in rows]
+    if given.write:
+        given.write.write_text(document(ordered, machine.sentence()), encoding="utf-8")
+    return int(any(row.error for row in ordered))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
