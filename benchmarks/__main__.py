@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DOCS = Path("docs")
 PAGES = {
+    "capture": "capture.md",
     "models": "models.md",
     "auto": "auto.md",
     "call_cost": "call-cost.md",
@@ -28,10 +29,13 @@ PAGES = {
 }
 """Each part, and the page that it writes."""
 
-QUICK = ("models", "auto")
+QUICK = ("capture", "models", "auto")
 """The parts that are worth running on tiny models."""
 
 FEW = ("MLP", "dict-in-dict-out", "BERT-base")
+
+
+_BRIEF = {"capture": ["--budget", "1"], "auto": ["--budget", "2", "--race", "1"]}
 
 
 def command(part: str, given: argparse.Namespace, folder: Path) -> list[str]:
@@ -49,12 +53,12 @@ def command(part: str, given: argparse.Namespace, folder: Path) -> list[str]:
     words = [sys.executable, "-m", f"benchmarks.{part}"]
     if given.quick:
         words += ["--quick", "--json", str(folder / f"{part}.json")]
-        words += ["--budget", "2", "--race", "1"] if part == "auto" else []
+        words += _BRIEF.get(part, [])
     else:
         words += ["--write", str(DOCS / PAGES[part])]
         words += ["--resume"] if part == "operators" else []
     models = given.models or (FEW if given.quick else ())
-    if models and part in {"models", "auto"}:
+    if models and part in {"capture", "models", "auto"}:
         words += ["--models", *models]
     if given.backends and part == "models":
         words += ["--backends", *given.backends]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from benchmarks import machine, one_process
 from benchmarks.capture_row import Row
 from benchmarks.zoo import MODELS
+from dynamo_ext.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,9 +76,9 @@ def _summary(rows: Sequence[Row]) -> list[str]:
     whole = sum(not row.outside for row in rows)
     bands = []
     for low, high in BANDS:
-        count = sum(low <= row.graph_calls <= high for row in rows)
+        number = sum(low <= row.graph_calls <= high for row in rows)
         name = str(low) if low == high else f"{low}–{high}" if high < sys.maxsize else f"{low} on"
-        bands.append(f"{count} with {name}")
+        bands.append(f"{number} with {name}")
     none = sum(not row.graph_calls for row in rows)
     bands += [f"{none} with none"] if none else []
     sizes = [size for row in rows for size in row.sizes] or [0]
@@ -101,12 +102,14 @@ def _summary(rows: Sequence[Row]) -> list[str]:
     if long:
         mean, worst = statistics.geometric_mean(long), min(long)
         lines.append(
-            f"| eager over captured, {len(long)} models of 5 ms and more "
+            f"| eager over captured, {count(len(long), 'model')} of 5 ms and more "
             f"| geometric mean {mean:.3f}, worst {worst:.3f} | under 1 % on average; worst 0.94 |"
         )
     if short:
         each = statistics.median(row.overhead_seconds for row in short) * 1e6
-        lines.append(f"| the same, {len(short)} shorter models | median {each:.0f} µs a call | |")
+        lines.append(
+            f"| the same, {count(len(short), 'shorter model')} | median {each:.0f} µs a call | |"
+        )
     return lines
 
 

@@ -43,7 +43,7 @@ ROOMS_OF = {
     "repro": {"records"},
     "advice": {"records", "placement", "break_causes", "recompile_causes", "wording"},
     "backends": {"errors", "records"},
-    "capture": {"errors", "records", "backends"},
+    "capture": {"errors", "records", "wording", "backends"},
     "measure": RECORDS | {"backends", "capture"},
     "auto": RECORDS | {"backends", "capture", "measure"},
     "widgets": RECORDS,

@@ -18,6 +18,8 @@ from dynamo_ext.capture.standing import Standing
 from dynamo_ext.records import CodeBlock, Mode, Report
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dynamo_ext.capture.cell import CellProgram, PlainStatement
     from dynamo_ext.capture.hidden_names import HiddenNames
     from dynamo_ext.capture.recorded_compiler import RecordedCompiler
@@ -62,14 +64,16 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     title: str,
     source: str,
     versions: tuple[tuple[str, str], ...] = (),
+    told: Callable[[str], object] | None = None,
 ) -> CellResult:
     """Run every segment in order, as a plain cell would, and record what happened.
 
     Never raises what the cell raises: the error comes back beside the report, so that a cell that
-    fails half-way still has one. ``source`` is the text under today's magic line.
+    fails half-way still has one. ``source`` is the text under today's magic line; ``told`` hears
+    what is being compiled (``Run``).
     """
     program = state.program
-    run = Run(cell_file=program.filename)
+    run = Run(cell_file=program.filename, told=told)
     backend = tracer.compiler.name if tracer.compiler else ""
     error: BaseException | None = None
     started = time.perf_counter()

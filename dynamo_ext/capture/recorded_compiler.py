@@ -16,6 +16,7 @@ from dynamo_ext.capture.break_record import graph_break, in_users_words
 from dynamo_ext.capture.graph_record import operation_table
 from dynamo_ext.capture.recorder import FrameEntry, GraphEntry
 from dynamo_ext.capture.source_lines import from_summaries, users_line
+from dynamo_ext.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,6 +62,8 @@ class RecordedCompiler:
         frame.graphs.append(weakref.ref(entry))
         frame.input_shapes.update(torch_private.input_shapes(graph))
         run.calls_of(entry)
+        size = count(len(entry.operations), "operation")
+        run.told(f"graph {len(run.calls)} ({size} of {frame.title}) with {self.name}")
         started = time.perf_counter()
         with journal.active(entry.journal):
             compiled = self.compiler(graph, inputs)

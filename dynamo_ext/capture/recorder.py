@@ -26,7 +26,7 @@ from dynamo_ext.records import Fallback, GraphBreak, Guard, Operation, Recompile
 
 if TYPE_CHECKING:
     import types
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dynamo_ext.capture.hidden_names import HiddenNames
 
@@ -59,6 +59,11 @@ class FrameEntry:
     traced: frozenset[tuple[str, str]] = frozenset()
     bytecode: tuple[str, str] | None = None
 
+    @property
+    def title(self) -> str:
+        """What a user calls it: the cell, or a function."""
+        return "the cell" if self.name == "<module>" else f"{self.name} (line {self.line})"
+
 
 @dataclass(eq=False)
 class GraphEntry:
@@ -87,10 +92,17 @@ class Calls:
 
 
 class Run:
-    """What happened between two moments, on one thread and those it starts (autograd's)."""
+    """What happened between two moments, on one thread and those it starts (autograd's).
 
-    def __init__(self, *, cell_file: str | None = None) -> None:
+    ``told`` hears what is being captured or compiled as it begins, and an empty text when the run
+    goes on.
+    """
+
+    def __init__(
+        self, *, cell_file: str | None = None, told: Callable[[str], object] | None = None
+    ) -> None:
         self.cell_file = cell_file
+        self.told = told or (lambda _: None)
         self.calls: dict[GraphEntry, Calls] = {}
         self.compiled: list[FrameEntry] = []
         self.recompiles: dict[tuple[str, ...], Recompile] = {}
@@ -204,6 +216,7 @@ class FrameListener:
         )  # fmt: skip
         breaks, metrics = torch_private.graph_break_count(), torch_private.latest_metrics()
         _compiling.stack.append((entry, frame))
+        run.told(f"capturing {entry.title}")
         started = time.perf_counter()
         try:
             with self._surroundings(frame.f_globals):
@@ -216,6 +229,7 @@ class FrameListener:
             result = torch_private.run_eagerly_now(callees_too=False)
         finally:
             _compiling.stack.pop()
+            run.told("")
             entry.seconds = time.perf_counter() - started
             entry.traced = torch_private.take_traced()
             torch_private.unmark_static(entry.marked)

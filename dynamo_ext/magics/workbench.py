@@ -21,6 +21,7 @@ from dynamo_ext.magics.backend_choice import choose, executor_of
 from dynamo_ext.magics.cell_text import CellText, read_cell
 from dynamo_ext.magics.past_runs import PastRuns
 from dynamo_ext.widgets.backends import render_backends
+from dynamo_ext.widgets.compiling import CompilingLine
 from dynamo_ext.widgets.report import display_report
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Workbench:
         check_output_name(arguments.output, self._shell.user_ns, state.program.stored_names)
         tracer = self._tracer(arguments, state)
         text.name_for_tracebacks(state.program.filename)
-        with self._racing(arguments):
+        with self._racing(arguments), CompilingLine() as compiling:
             result = run_cell(
                 state,
                 self._shell.user_ns,
@@ -70,6 +71,7 @@ class Workbench:
                 title=f"Cell In[{text.number}]",
                 source=text.source,
                 versions=session.versions(),
+                told=None if arguments.quiet else compiling.tell,
             )
         session.remember_report(result.report)
         self._past.keep(text.number, text.cell_id, result.report)

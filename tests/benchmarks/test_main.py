@@ -42,7 +42,7 @@ def test_another_part_is_an_error(capsys):
 
 
 def test_a_part_that_fails_is_named(monkeypatch, capsys):
-    ended = iter([0, 1])
+    ended = iter([0, 0, 1])
     monkeypatch.setattr(
         bench.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], next(ended))
     )
@@ -56,4 +56,5 @@ def test_a_quick_run_for_real():
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "right  MLP / ts / float32" in done.stdout
+    assert "MLP: 100.0%" in done.stdout
     assert "== auto" in done.stdout
