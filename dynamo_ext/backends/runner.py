@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private, verify
 from dynamo_ext.backends.base import StayEager
-from dynamo_ext.backends.freeze import Watch, frozen
+from dynamo_ext.backends.freeze import frozen
 from dynamo_ext.backends.layout import expected_orders, in_layout, order_of
 from dynamo_ext.backends.specialise import shape_key, specialised
+from dynamo_ext.backends.weight_sets import WeightSets
 from dynamo_ext.records import FallbackStage, Partition
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from dynamo_ext.backends.base import Backend, CompiledFn
+    from dynamo_ext.backends.freeze import Watch
     from dynamo_ext.backends.journal import Journal
+    from dynamo_ext.backends.weight_sets import WeightSet
 
 RUN_FAILURES = 3
 """Failed calls after which a partition stays in eager."""
@@ -93,13 +96,15 @@ class Runner:
             or (self._per_shape and not isinstance(node.meta.get("val"), torch.Tensor))
         }
         self._weights = {i: weight for i, weight in weights.items() if i not in self._unused}
-        with torch_private.outside_modes():
-            self._watch = Watch(self._weights) if self._weights else None
+        self._sets = WeightSets(self._weights)
+        first = self._sets.first
+        # The set of the last call, taken apart: a call looks at these two alone.
+        self._watch: Watch | None = first.watch if first else None
+        self._hot: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         used = [i for i in range(len(placeholders)) if i not in self._unused]
         self._pick_thawed = _picker(used, len(placeholders))
         self._pick = _picker([i for i in used if i not in self._weights], len(placeholders))
         self._engines: dict[tuple[Any, ...], _Engine | None] = {}
-        self._hot: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self._hot_thawed: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self._failures = 0
         self._dead = ""
@@ -109,14 +114,14 @@ class Runner:
     def prepare(self) -> bool:
         """Lower now, at compile time, where shapes are known; false where that failed."""
         if not self._per_shape:
-            self._engine((), freeze=self._watch is not None)
+            self._engine((), self._sets.first)
         self._record()
         return not self._dead
 
     def call(self, args: Sequence[Any]) -> Sequence[Any]:
         """Run the partition: in an engine where one is trusted, and eagerly where it fails."""
         watch = self._watch
-        hot = self._hot if watch is None or watch.fresh(args) else self._hot_thawed
+        hot = self._hot if watch is None or watch.fresh(args) else self._elsewhere(args)
         if hot is not None:
             try:
                 return hot(args)
@@ -124,16 +129,31 @@ class Runner:
                 return self._failed(error, args)
         return self._cold(args)
 
+    def _elsewhere(self, args: Sequence[Any]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+        """What runs with other weights than the last call's."""
+        found = self._sets.holding(args)
+        if found is None:
+            return self._hot_thawed
+        self._watch, self._hot = found.watch, found.hot
+        return found.hot
+
+    def _constants(self, args: Sequence[Any]) -> WeightSet | None:
+        """The weights to make constants of for a call; none where they are to be inputs."""
+        found = self._sets.holding(args)
+        if found is None and self._hot_thawed is None:
+            found = self._sets.new(args)
+        return found
+
     def _cold(self, args: Sequence[Any]) -> Sequence[Any]:
         if self._dead:
             return self._eager(*args)
-        freeze = self._watch is not None and self._watch.fresh(args)
         with torch_private.outside_modes():
+            constants = self._constants(args)
             key = shape_key(args) if self._per_shape else ()
-            engine = self._engine(key, args, freeze=freeze)
+            engine = self._engine(key, constants, args)
             if engine is None:
                 return self._eager(*args)
-            pick = self._pick if freeze else self._pick_thawed
+            pick = self._pick if constants else self._pick_thawed
             try:
                 outputs = in_layout(engine.run(*(pick(args) if pick else args)), engine.orders)
             except Exception as error:  # noqa: BLE001
@@ -150,7 +170,7 @@ class Runner:
                     if order_of(got) != order_of(want):
                         engine.orders[position] = order_of(want)
                 outputs = in_layout(outputs, engine.orders)
-            self._trust(engine, freeze=freeze)
+            self._trust(engine, constants)
             return outputs
 
     def _as_good(self, args: Sequence[Any], found: Sequence[Any], expected: Sequence[Any]) -> bool:
@@ -158,27 +178,30 @@ class Runner:
 
         return as_good_as_eager(self._graph, args, found, expected)
 
-    def _trust(self, engine: _Engine, *, freeze: bool) -> None:
+    def _trust(self, engine: _Engine, constants: WeightSet | None) -> None:
         engine.trusted = True
         if self._per_shape:
             return
         run, orders = engine.run, engine.orders
-        pick = self._pick if freeze else self._pick_thawed
+        pick = self._pick if constants else self._pick_thawed
         if orders:
             hot = _ordered_call(run, pick, orders)
         elif pick is not None:
             hot = _picked_call(run, pick)
         else:
             hot = _plain_call(run)
-        if freeze or self._watch is None:
-            self._hot = hot
-        if not freeze:
+        if constants is not None:
+            constants.hot = hot
+            self._watch, self._hot = constants.watch, hot
+        else:
             self._hot_thawed = hot
+            if self._watch is None:
+                self._hot = hot
 
     def _engine(
-        self, key: tuple[Any, ...], args: Sequence[Any] = (), *, freeze: bool
+        self, key: tuple[Any, ...], constants: WeightSet | None, args: Sequence[Any] = ()
     ) -> _Engine | None:
-        known = (freeze, *key)
+        known = (constants.number if constants else None, *key)
         if known in self._engines:
             return self._engines[known]
         if self._per_shape and len(self._engines) >= MOST_SHAPES:
@@ -189,7 +212,7 @@ class Runner:
         self._engines[known] = None
         start = time.perf_counter()
         try:
-            engine = self._lower(args, freeze=freeze)
+            engine = self._lower(args, constants)
         except StayEager as decision:
             message = decision.reason or "The backend leaves it to eager."
             self._die("unsupported", message=message, remedy=decision.remedy)
@@ -203,10 +226,10 @@ class Runner:
         self._record()
         return engine
 
-    def _lower(self, args: Sequence[Any], *, freeze: bool) -> _Engine:
+    def _lower(self, args: Sequence[Any], constants: WeightSet | None) -> _Engine:
         graph = specialised(self._graph, args) if self._per_shape else self._graph
         with torch_private.outside_modes():
-            graph = frozen(graph, self._weights if freeze else {}, self._unused)
+            graph = frozen(graph, constants.weights if constants else {}, self._unused)
         examples = [n.meta.get("val") for n in graph.graph.nodes if n.op == "placeholder"]
         orders = expected_orders(graph)
         setting = self._setting
@@ -236,6 +259,7 @@ class Runner:
         self._hot = self._hot_thawed = self._watch = None
         self._engines.clear()
         self._weights.clear()
+        self._sets.clear()
         self._note(stage, error=error, message=message, remedy=remedy)
         self._record()
 
