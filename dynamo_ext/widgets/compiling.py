@@ -61,16 +61,20 @@ class CompilingLine:
             self._since = time.perf_counter()
         self._words = words
         if words and self._ticker is None:
-            self._ticker = threading.Thread(target=self._tick, name="dynamo_ext-compiling")
+            # Made now, and shown later: its seconds count from here.
+            line = self._line("compiling")
+            self._ticker = threading.Thread(
+                target=self._tick, args=(line,), name="dynamo_ext-compiling"
+            )
             self._ticker.start()
 
-    def _tick(self) -> None:
+    def _tick(self, line: ProgressLine) -> None:
         while not self._done.wait(min(_TICK, self._patience)):
             if self._words and time.perf_counter() - self._since >= self._patience:
                 break
         else:
             return
-        with self._line("compiling") as line:
+        with line:
             line.tell(self._words or "running")
             while not self._done.wait(_TICK):
                 line.tell(self._words or "running")
