@@ -23,6 +23,7 @@ PAGES = {
     "capture": "capture.md",
     "models": "models.md",
     "auto": "auto.md",
+    "trace_once": "trace-once.md",
     "call_cost": "call-cost.md",
     "operators": "operators.md",
     "fairness": "fairness.md",

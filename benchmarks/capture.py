@@ -5,22 +5,18 @@ Each model in a process of its own, captured and run as it is. Rows are stored a
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import machine, one_process
 from benchmarks.capture_row import Row
+from benchmarks.part import Part
 from benchmarks.zoo import MODELS
 from dynamo_ext.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RESULTS = Path(__file__).parent / "results" / "capture.json"
 LONG = 0.005
 """Seconds: on models as long as this the share that capture costs is judged."""
 
@@ -135,41 +131,17 @@ over captured* is plain eager's time over that of the `eager` backend, interleav
 """
 
 
-def main() -> int:
-    """Measure what is not there yet, store, write."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.capture", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument(
-        "--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME"
-    )
-    parser.add_argument("--quick", action="store_true", help="tiny forms")
-    parser.add_argument("--budget", type=float, default=8.0, help="seconds to time a model for")
-    parser.add_argument("--timeout", type=float, default=300.0, help="seconds for a model")
-    parser.add_argument("--again", action="store_true", help="measure anew what is stored")
-    parser.add_argument("--json", type=Path, default=RESULTS, help="where rows are stored")
-    parser.add_argument("--write", type=Path, help="the page to write")
-    given = parser.parse_args()
-    rows: dict[str, Row] = {}
-    if given.json.exists():
-        stored = json.loads(given.json.read_text(encoding="utf-8"))
-        rows = {row.model: row for row in map(Row.from_dict, stored)}
-    passed = [f"--budget={given.budget}", *(["--quick"] if given.quick else [])]
-    for model in given.models:
-        if model in rows and not given.again:
-            continue
-        found = one_process.answer("capture_run", ["--model", model, *passed], given.timeout)
-        row = Row(model, error=found) if isinstance(found, str) else Row.from_dict(found)
-        rows[model] = row
-        print(f"{model}: {row.time_share:.1%} {row.ratio:.3f} {row.error}", flush=True)
-        given.json.parent.mkdir(parents=True, exist_ok=True)
-        records = [each.to_dict() for each in rows.values()]
-        given.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
-    ordered = [rows[model] for model in MODELS if model in rows]
-    if given.write:
-        given.write.write_text(document(ordered, machine.sentence()), encoding="utf-8")
-    return int(any(row.error for row in ordered))
-
+PART = Part(
+    "capture",
+    "What Dynamo captures of the zoo, and what that costs.",
+    list(MODELS),
+    Row.from_dict,
+    lambda model, why: Row(model, error=why),
+    document,
+    lambda row: f"{row.time_share:.1%} {row.ratio:.3f}",
+    budget=8.0,
+    timeout=300.0,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PART.measure(PART.parser().parse_args()))

@@ -1,0 +1,92 @@
+"""One model through XLA, traced once and traced at every call; prints a JSON line.
+
+``benchmarks.trace_once`` starts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import cattrs
+import torch
+
+import dynamo_ext
+from benchmarks import one_process
+from benchmarks.zoo import MODELS
+
+ONCE, EVERY = "xla", "xla_trivial"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model: the time of tracing at every call over that of tracing once, with its interval.
+
+    Seconds are medians of a call. A model that could not be measured has an ``error``.
+    """
+
+    model: str
+    ratio: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    once_seconds: float = 0.0
+    every_seconds: float = 0.0
+    error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for ``json.dumps``."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Row:
+        """Rebuild a row from ``to_dict`` or from its JSON."""
+        return cattrs.structure(record, cls)
+
+
+def measure(name: str, *, quick: bool, budget: float) -> Row:
+    """Compare the two on a model.
+
+    Parameters
+    ----------
+    name
+        Of a model of the zoo.
+    quick
+        The tiny form of the model.
+    budget
+        Seconds for the timing.
+    """
+    built = MODELS[name].build(quick=quick)
+    with torch.no_grad():
+        found = dynamo_ext.compare(
+            built.module,
+            built.args,
+            [EVERY, ONCE],
+            kwargs=built.kwargs,
+            baseline=EVERY,
+            budget=budget,
+        )
+    every, once = found[EVERY], found[ONCE]
+    for row in (every, once):
+        if row.outcome != "measured" or row.timing is None:
+            return Row(name, error=f"{row.name}: {row.outcome}. {row.reason}")
+    if once.speedup is None or once.timing is None or every.timing is None:
+        return Row(name, error="It was not timed.")
+    gain = once.speedup
+    seconds = (once.timing.median, every.timing.median)
+    return Row(name, gain.ratio, gain.low, gain.high, *seconds)
+
+
+def main() -> None:
+    """Print the row of one model."""
+    parser = argparse.ArgumentParser(description="XLA traced once and every time, on one model.")
+    parser.add_argument("--model", choices=list(MODELS), required=True)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--budget", type=float, default=15.0)
+    given = parser.parse_args()
+    one_process.tell(measure(given.model, quick=given.quick, budget=given.budget).to_dict())
+
+
+if __name__ == "__main__":
+    main()

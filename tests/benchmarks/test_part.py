@@ -1,0 +1,83 @@
+"""A part keeps its rows, goes on where it was, and writes its page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+import pytest
+
+from benchmarks import one_process
+from benchmarks.part import Part
+
+
+@dataclass(frozen=True)
+class Row:
+    model: str
+    value: float = 0.0
+    error: str = ""
+
+    def to_dict(self):
+        return asdict(self)
+
+
+PART = Part(
+    "nothing",
+    "A part of a test.",
+    ("one", "two"),
+    lambda record: Row(**record),
+    lambda model, why: Row(model, error=why),
+    lambda rows, described: f"{[row.model for row in rows]} {described}",
+    lambda row: f"{row.value}",
+    budget=1.0,
+    timeout=5.0,
+)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The models that a process was started for; ``two`` crashes the first time."""
+    calls = []
+
+    def answer(module, words, seconds):
+        assert (module, seconds) == ("nothing_run", 5.0)
+        model = words[1]
+        calls.append(model)
+        if model == "two" and calls.count("two") == 1:
+            return "The process ended with code -11: "
+        return asdict(Row(model, 2.0))
+
+    monkeypatch.setattr(one_process, "answer", answer)
+    return calls
+
+
+def run(tmp_path, *words):
+    files = ["--json", str(tmp_path / "rows.json"), "--write", str(tmp_path / "page.md")]
+    return PART.measure(PART.parser().parse_args([*files, *words]))
+
+
+def test_rows_are_stored_and_what_failed_is_told(tmp_path, asked, capsys):
+    assert run(tmp_path) == 1
+    stored = json.loads((tmp_path / "rows.json").read_text())
+    assert [row["model"] for row in stored] == ["one", "two"]
+    assert "two: 0.0 The process ended" in capsys.readouterr().out
+    assert (tmp_path / "page.md").read_text().startswith("['one', 'two'] Measured with")
+
+
+def test_it_goes_on_where_it_was(tmp_path, asked):
+    run(tmp_path, "--models", "one")
+    run(tmp_path)
+    assert asked == ["one", "two"]
+    assert run(tmp_path, "--again") == 0
+    assert asked == ["one", "two", "one", "two"]
+
+
+def test_a_process_that_says_nothing_is_an_error_with_its_last_word():
+    found = one_process.answer("no_such_part", [], 60)
+    assert isinstance(found, str)
+    assert "code 1" in found
+    assert "no_such_part" in found
+
+
+def test_a_process_that_does_not_end_is_stopped():
+    assert one_process.answer("auto_run", ["--model", "MLP"], 0.2) == "It had no result after 0 s."
