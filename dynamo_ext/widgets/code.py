@@ -19,7 +19,7 @@ from dynamo_ext.wording import clip, place, printable, sentence
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dynamo_ext.records import CodeBlock, Report, SourceLine
+    from dynamo_ext.records import CodeBlock, Graph, Report, SourceLine
 
 TITLE = "Code"
 NOTHING = "No source was recorded for this run."
@@ -184,7 +184,7 @@ def _key(report: Report, tints: dict[str, str]) -> Html:
     parts = [
         element(
             "span",
-            f"{graph.id}: {place_graph(report, graph).label}",
+            f"{graph.id}: {place_graph(report, graph).label}{_share(report, graph)}",
             class_=f"dx-key {tints[graph.id]}",
         )
         for graph in report.graphs[:12]
@@ -199,9 +199,20 @@ def _key(report: Report, tints: dict[str, str]) -> Html:
     return element("p", markup.join(parts, element("span", " · ", class_="dx-gap")))
 
 
+def _share(report: Report, graph: Graph) -> str:
+    """Say how much of all graphs' time one took; empty where it is the only one, or none ran."""
+    total = sum(each.run_seconds for each in report.graphs)
+    if len(report.graphs) == 1 or not total:
+        return ""
+    return f", {graph.run_seconds / total:.0%} of the graphs' time"
+
+
 def _key_text(report: Report) -> str:
     """Say what each label means, for a terminal; empty where none needs it."""
-    words = [f"{graph.id} {place_graph(report, graph).label}" for graph in report.graphs[:12]]
+    words = [
+        f"{graph.id} {place_graph(report, graph).label}{_share(report, graph)}"
+        for graph in report.graphs[:12]
+    ]
     if len(report.graphs) > len(words):
         words.append(f"and {len(report.graphs) - len(words):,} more graphs")
     if report.breaks:

@@ -93,3 +93,18 @@ def test_a_skipped_cell_is_eager_on_every_line_though_it_calls_compiled_code() -
     lines = code.text(report).splitlines()
     assert [line for line in lines if "eager │ for i" in line or "eager │     y = f(x)" in line]
     assert sum("eager │" in line for line in lines) == 2
+
+
+def test_the_key_says_which_graph_takes_the_time(reports, page):
+    mixed = reports["mixed"]
+    first, second, *rest = mixed.graphs
+    timed = (
+        dataclasses.replace(first, run_seconds=3.0),
+        dataclasses.replace(second, run_seconds=1.0),
+        *(dataclasses.replace(each, run_seconds=0.0) for each in rest),
+    )
+    report = dataclasses.replace(mixed, graphs=timed)
+    assert "g0: onnxrt, 75% of the graphs' time" in page(code.html(report)).text
+    assert "25% of the graphs' time" in code.text(report)
+    alone = dataclasses.replace(mixed, graphs=timed[:1])
+    assert "of the graphs' time" not in code.text(alone)
