@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from dynamo_ext.backends import registry
 from tests.backends.engine_zoo import (
@@ -101,3 +103,44 @@ def test_each_shape_has_its_engine(harness: Harness, engine: str) -> None:
             same(compiled(x), model(x))
     (partition,) = harness.journal.partitions.values()
     assert (partition.engine, partition.engines_built) == (engine, 3)
+
+
+@pytest.mark.parametrize("engine", TRAINS)
+def test_ten_steps_follow_eager(harness: Harness, engine: str) -> None:
+    losses = []
+    for made in (None, compiler(engine)):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 1))
+        step = torch.optim.SGD(model.parameters(), lr=0.1)
+        run = harness.compile(model, made) if made else model
+        curve = []
+        for _ in range(10):
+            loss = (run(torch.randn(4, 8)) - 1).square().mean()
+            step.zero_grad()
+            loss.backward()
+            step.step()
+            curve.append(loss.item())
+        losses.append(curve)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_threads_share_an_engine(engine: str) -> None:
+    found = compiler(engine)
+    graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, x),))
+    example = torch.randn(64)
+    for node in graph.graph.nodes:
+        node.meta["val"] = example
+    run = found.backend.lower(graph, [example], found.options)
+    wrong = []
+
+    def work(number: int) -> None:
+        x = torch.full((64,), float(number))
+        wrong.extend(number for _ in range(50) if not torch.equal(run(x)[0], x * x))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from typing import Any
 
 import pytest
@@ -183,26 +182,6 @@ def test_an_index_beyond_the_end_raises_and_nothing_stays_behind(harness: Harnes
             compiled(bad)
         same(compiled(good), fn(good))
     assert harness.engines == {"lazy": 3}
-
-
-def test_two_threads_take_turns() -> None:
-    graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, x),))
-    example = torch.randn(64)
-    for node in graph.graph.nodes:
-        node.meta["val"] = example
-    run = registry.get("lazy").lower(graph, [example], {})
-    wrong = []
-
-    def work(number: int) -> None:
-        x = torch.full((64,), float(number))
-        wrong.extend(number for _ in range(50) if not torch.equal(run(x)[0], x * x))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
 
 
 def test_torch_keeps_its_state_and_the_user_an_empty_screen() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from typing import Any
 
 import pytest
@@ -263,22 +262,6 @@ def test_results_that_are_inputs_or_constants_are_the_callers_own() -> None:
     found = run(example)
     torch.testing.assert_close(found[2], torch.full((4,), 3.0))
     assert len({value.data_ptr() for value in (*found, example)}) == 6
-
-
-def test_two_threads_share_an_engine() -> None:
-    run = lowered(lambda x: (torch.ops.aten.mul.Tensor(x, x),), torch.randn(64))
-    wrong = []
-
-    def work(number: int) -> None:
-        x = torch.full((64,), float(number))
-        wrong.extend(number for _ in range(50) if not torch.equal(run(x)[0], x * x))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
 
 
 def in_a_process(script: str) -> None:

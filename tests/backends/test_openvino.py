@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from typing import Any
 
 import pytest
@@ -37,24 +36,6 @@ def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None
         harness.compile(fn, openvino())(*args)
     assert set(harness.engines) == {"openvino"}
     assert harness.journal.normalised == harness.engines["openvino"]
-
-
-def test_ten_steps_follow_eager(harness: Harness) -> None:
-    losses = []
-    for engine in (None, openvino()):
-        torch.manual_seed(0)
-        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 1))
-        step = torch.optim.SGD(model.parameters(), lr=0.1)
-        run = harness.compile(model, engine) if engine else model
-        curve = []
-        for _ in range(10):
-            loss = (run(torch.randn(4, 8)) - 1).square().mean()
-            step.zero_grad()
-            loss.backward()
-            step.step()
-            curve.append(loss.item())
-        losses.append(curve)
-    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
 
 
 def lowered(fn: Any, example: torch.Tensor) -> Any:
@@ -111,23 +92,6 @@ def test_a_session_forgets_addresses_beyond_a_bound(monkeypatch: pytest.MonkeyPa
     tensors = [torch.randn(32) for _ in range(7)]
     for x in [*tensors, *reversed(tensors)]:
         assert torch.equal(run(x)[0], x * x)
-
-
-def test_two_threads_share_an_engine() -> None:
-    example = torch.randn(64)
-    run = lowered(lambda x: (torch.ops.aten.mul.Tensor(x, x),), example)
-    wrong = []
-
-    def work(number: int) -> None:
-        x = torch.full((64,), float(number))
-        wrong.extend(number for _ in range(50) if not torch.equal(run(x)[0], x * x))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
 
 
 def test_torch_keeps_its_state_and_the_user_an_empty_screen() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 from typing import Any
 
@@ -209,22 +208,6 @@ def test_many_calls_do_not_grow() -> None:
         run(x)
     # A result is 256 KiB: had they stayed, this would be 100 MiB.
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
-
-
-def test_two_threads_share_an_engine() -> None:
-    run = lowered(square, torch.randn(64))
-    wrong = []
-
-    def work(number: int) -> None:
-        x = torch.full((64,), float(number))
-        wrong.extend(number for _ in range(50) if not torch.equal(run(x)[0], x * x))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
 
 
 def test_its_threads_sleep_soon_after_a_call() -> None:

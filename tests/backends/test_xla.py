@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from typing import Any
 
 import pytest
@@ -323,24 +322,6 @@ def test_dropout_in_eval_and_in_training(harness: Harness) -> None:
     assert {"xla", "eager"} == set(harness.engines)
 
 
-def test_ten_steps_follow_eager(harness: Harness) -> None:
-    losses = []
-    for engine in (None, compiler()):
-        torch.manual_seed(0)
-        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 1))
-        step = torch.optim.SGD(model.parameters(), lr=0.1)
-        run = harness.compile(model, engine) if engine else model
-        curve = []
-        for _ in range(10):
-            loss = (run(torch.randn(4, 8)) - 1).square().mean()
-            step.zero_grad()
-            loss.backward()
-            step.step()
-            curve.append(loss.item())
-        losses.append(curve)
-    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
-
-
 def test_each_shape_has_its_engine_up_to_a_bound(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,23 +363,6 @@ def test_tracing_every_call_finds_its_executables(
             x = torch.randn(2, 3, 8, 8)
             same(compiled(x), model(x))
     assert set(harness.engines) == {"xla_trivial"}
-
-
-def test_threads_share_an_engine() -> None:
-    example = torch.randn(64)
-    run = lowered(lambda x: (torch.ops.aten.mul.Tensor(x, x),), example)
-    wrong = []
-
-    def work(number: int) -> None:
-        x = torch.full((64,), float(number))
-        wrong.extend(number for _ in range(50) if not torch.equal(run(x)[0], x * x))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
 
 
 def silent(script: str, **environment: str) -> None:
