@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -128,10 +129,19 @@ PEERS: dict[str, Callable[[Built], Run]] = {
 }
 
 
+_SLOWEST = 0.01
+"""Seconds of an eager call: of models slower than this, TVM's untuned loops take minutes."""
+
+
 def peers(built: Built) -> dict[str, Run]:
     """Each peer's form of a model; what cannot be made raises its reason when it is called."""
     found = {}
+    slow = _seconds(built) > _SLOWEST
     for name, make in PEERS.items():
+        if slow and make is _relax_dynamo:
+            message = "Not run: untuned, it takes 50 times as long as eager on the MLP."
+            found[name] = _failing(RuntimeError(message))
+            continue
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -139,6 +149,15 @@ def peers(built: Built) -> dict[str, Run]:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's reason
             found[name] = _failing(error)
     return found
+
+
+def _seconds(built: Built) -> float:
+    """Of an eager call, after one that is not timed."""
+    with torch.no_grad():
+        built.module(*built.args, **built.kwargs)
+        started = time.perf_counter()
+        built.module(*built.args, **built.kwargs)
+    return time.perf_counter() - started
 
 
 def _failing(error: Exception) -> Run:
