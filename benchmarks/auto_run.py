@@ -132,7 +132,8 @@ def _over_best(found: ComparisonResult, singles: Sequence[str]) -> Single | None
         return None
     count = min(len(mine.samples), len(best.timing.samples))
     speedup = statistics.speedup(best.timing.samples[:count], mine.samples[:count])
-    return Single(best.name, "measured", speedup.ratio, speedup.low, speedup.high)
+    interval = (speedup.ratio, speedup.low, speedup.high)
+    return Single(best.name, "measured", *interval, p_value=speedup.p_value)
 
 
 def _starts(built: Built, options: dict[str, Any], winners: Counter[str]) -> tuple[float, float]:

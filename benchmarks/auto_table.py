@@ -88,7 +88,7 @@ def shown(single: Single | None) -> str:
         return ""
     if not single.ratio:
         return single.outcome
-    same = ", same" if single.p_value >= ALPHA else ""
+    same = ", same" if single.p_value >= ALPHA and single.low <= 1 <= single.high else ""
     return f"{single.ratio:.2f} ({single.low:.2f}–{single.high:.2f}){same}"
 
 
