@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from dynamo_ext.backends.base import Backend, CompiledFn
-    from dynamo_ext.backends.freeze import Watch
     from dynamo_ext.backends.journal import Journal
     from dynamo_ext.backends.weight_sets import WeightSet
 
@@ -97,10 +96,8 @@ class Runner:
         }
         self._weights = {i: weight for i, weight in weights.items() if i not in self._unused}
         self._sets = WeightSets(self._weights)
-        first = self._sets.first
-        # The set of the last call, taken apart: a call looks at these two alone.
-        self._watch: Watch | None = first.watch if first else None
-        self._hot: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+        # The set of the last call, in one attribute: another thread may put its own here meanwhile.
+        self._current = self._sets.first
         used = [i for i in range(len(placeholders)) if i not in self._unused]
         self._pick_thawed = _picker(used, len(placeholders))
         self._pick = _picker([i for i in used if i not in self._weights], len(placeholders))
@@ -120,8 +117,13 @@ class Runner:
 
     def call(self, args: Sequence[Any]) -> Sequence[Any]:
         """Run the partition: in an engine where one is trusted, and eagerly where it fails."""
-        watch = self._watch
-        hot = self._hot if watch is None or watch.fresh(args) else self._elsewhere(args)
+        current = self._current
+        if current is None:
+            hot = self._hot_thawed
+        elif current.watch.fresh(args):
+            hot = current.hot
+        else:
+            hot = self._elsewhere(args, current)
         if hot is not None:
             try:
                 return hot(args)
@@ -129,12 +131,14 @@ class Runner:
                 return self._failed(error, args)
         return self._cold(args)
 
-    def _elsewhere(self, args: Sequence[Any]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+    def _elsewhere(
+        self, args: Sequence[Any], current: WeightSet
+    ) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
         """What runs with other weights than the last call's."""
-        found = self._sets.holding(args)
+        found = self._sets.holding(args, besides=current)
         if found is None:
             return self._hot_thawed
-        self._watch, self._hot = found.watch, found.hot
+        self._current = found
         return found.hot
 
     def _constants(self, args: Sequence[Any]) -> WeightSet | None:
@@ -192,11 +196,9 @@ class Runner:
             hot = _plain_call(run)
         if constants is not None:
             constants.hot = hot
-            self._watch, self._hot = constants.watch, hot
+            self._current = constants
         else:
             self._hot_thawed = hot
-            if self._watch is None:
-                self._hot = hot
 
     def _engine(
         self, key: tuple[Any, ...], constants: WeightSet | None, args: Sequence[Any] = ()
@@ -256,7 +258,7 @@ class Runner:
         remedy: str = "",
     ) -> None:
         self._dead = message or f"{type(error).__name__}: {error}"
-        self._hot = self._hot_thawed = self._watch = None
+        self._current = self._hot_thawed = None
         self._engines.clear()
         self._weights.clear()
         self._sets.clear()

@@ -56,9 +56,12 @@ class WeightSets:
         """The set that the graph was captured with."""
         return self._sets[0] if self._sets else None
 
-    def holding(self, args: Sequence[Any]) -> WeightSet | None:
-        """The set whose weights a call's arguments hold, unchanged."""
-        return next((each for each in self._sets if each.watch.fresh(args)), None)
+    def holding(self, args: Sequence[Any], besides: WeightSet | None = None) -> WeightSet | None:
+        """The set whose weights a call's arguments hold, unchanged; ``besides`` is not asked."""
+        for each in self._sets:
+            if each is not besides and each.watch.fresh(args):
+                return each
+        return None
 
     def new(self, args: Sequence[Any]) -> WeightSet | None:
         """A set of another instance's weights; none where a known one's have changed in place."""

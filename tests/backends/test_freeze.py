@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from typing import Any
 
 import pytest
@@ -146,6 +148,37 @@ def test_an_instance_that_is_trained_takes_its_weights_as_inputs_and_the_other_d
             for each in (first, second):
                 torch.testing.assert_close(compiled(each, X), each(X))
     assert scripted.inputs == [1, 1, 9]
+
+
+def test_instances_on_two_threads_keep_their_own_weights(harness: Any, scripted: Any) -> None:
+    instances = [model(), model()]
+
+    def call(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return m(x)
+
+    compiled = harness.compile(call, scripted)
+    wrong = []
+
+    def work(mine: nn.Module) -> None:
+        with torch.no_grad():
+            expected = mine(X)
+            wrong.extend(1 for _ in range(2000) if not torch.allclose(compiled(mine, X), expected))
+
+    with torch.no_grad():
+        for each in instances * 2:
+            compiled(each, X)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(each,)) for each in instances]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
+    assert scripted.inputs == [1, 1]
 
 
 def test_of_many_instances_the_later_ones_take_their_weights_as_inputs(
