@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections import Counter
@@ -164,11 +163,8 @@ def available() -> list[str]:
 
 def main() -> None:
     """Print the row of one model."""
-    parser = argparse.ArgumentParser(description="One model under auto, in this process.")
-    parser.add_argument("--model", choices=list(MODELS), required=True)
+    parser = one_process.parser("One model under auto, in this process.", 30.0)
     parser.add_argument("--backends", default="")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--budget", type=float, default=30.0)
     parser.add_argument("--race", type=float, default=5.0)
     parser.add_argument("--no-peers", action="store_true")
     given = parser.parse_args()

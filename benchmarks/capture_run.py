@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -132,11 +131,7 @@ def _reasons(report: Report) -> tuple[str, ...]:
 
 def main() -> None:
     """Print the row of one model."""
-    parser = argparse.ArgumentParser(description="One model captured, in this process.")
-    parser.add_argument("--model", choices=list(MODELS), required=True)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--budget", type=float, default=8.0)
-    given = parser.parse_args()
+    given = one_process.parser("One model captured, in this process.", 8.0).parse_args()
     one_process.tell(measure(given.model, quick=given.quick, budget=given.budget).to_dict())
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from benchmarks.zoo import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +47,23 @@ def answer(module: str, arguments: Sequence[str], seconds: float) -> dict[str, A
             return found
     said = done.stderr.decode(errors="replace").strip().splitlines() or [""]
     return f"The process ended with code {done.returncode}: {said[-1]}"
+
+
+def parser(about: str, budget: float) -> argparse.ArgumentParser:
+    """The arguments that every module has that measures one model.
+
+    Parameters
+    ----------
+    about
+        One line for the help.
+    budget
+        Seconds to time for, unless the command line says else.
+    """
+    made = argparse.ArgumentParser(description=about)
+    made.add_argument("--model", choices=list(MODELS), required=True)
+    made.add_argument("--quick", action="store_true")
+    made.add_argument("--budget", type=float, default=budget)
+    return made
 
 
 def tell(row: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from dataclasses import dataclass
 from typing import Any
@@ -80,11 +79,7 @@ def measure(name: str, *, quick: bool, budget: float) -> Row:
 
 def main() -> None:
     """Print the row of one model."""
-    parser = argparse.ArgumentParser(description="XLA traced once and every time, on one model.")
-    parser.add_argument("--model", choices=list(MODELS), required=True)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--budget", type=float, default=15.0)
-    given = parser.parse_args()
+    given = one_process.parser("XLA traced once and every time, on one model.", 15.0).parse_args()
     one_process.tell(measure(given.model, quick=given.quick, budget=given.budget).to_dict())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.zoo.encoders import TINY
 from benchmarks.zoo.model import Built, Model, mean_square, tokens
 
 
@@ -39,13 +40,6 @@ def _llama(time: int, **config: Any) -> Built:
     return Built(LlamaModel(chosen), (ids,), {})
 
 
-_TINY = {
-    "vocab_size": 40,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-}
 _TINY_GPT2 = {
     "vocab_size": 40,
     "n_embd": 16,
@@ -61,7 +55,7 @@ MODELS = (
         "BERT-base",
         "transformers.BertModel, bert-base-uncased at 64 tokens, 8 of them padding",
         lambda: _bert(64),
-        lambda: _bert(8, **_TINY),
+        lambda: _bert(8, **TINY),
         mean_square,
     ),
     Model(
@@ -90,7 +84,7 @@ MODELS = (
             num_attention_heads=16,
             num_key_value_heads=4,
         ),
-        lambda: _llama(6, num_key_value_heads=1, **_TINY),
+        lambda: _llama(6, num_key_value_heads=1, **TINY),
         mean_square,
     ),
 )

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from benchmarks.zoo.model import Built, Model, drawn, mean_square, settle
+from benchmarks.zoo.vision import TINY_VIT
 
 
 def _built(family: str, size: int, *, normed: bool = False, **config: Any) -> Built:
@@ -28,20 +29,12 @@ def _clip(size: int, **config: Any) -> Built:
     return Built(CLIPVisionModel(chosen), (torch.randn(1, 3, size, size),), {})
 
 
-_TINY: dict[str, Any] = {
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "patch_size": 8,
-}
-
 MODELS = (
     Model(
         "DeiT",
         "transformers.DeiTModel, facebook/deit-small-distilled-patch16-224",
         lambda: _built("DeiT", 224, hidden_size=384, num_attention_heads=6, intermediate_size=1536),
-        lambda: _built("DeiT", 32, image_size=32, **_TINY),
+        lambda: _built("DeiT", 32, image_size=32, **TINY_VIT),
         mean_square,
     ),
     Model(
@@ -82,7 +75,7 @@ MODELS = (
         "CLIP",
         "transformers.CLIPVisionModel, openai/clip-vit-base-patch32",
         lambda: _clip(224),
-        lambda: _clip(32, **_TINY),
+        lambda: _clip(32, **TINY_VIT),
         mean_square,
     ),
     Model(

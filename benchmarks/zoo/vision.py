@@ -56,7 +56,7 @@ def _vit(size: int, **config: Any) -> Built:
     return Built(ViTModel(ViTConfig(image_size=size, **config)), (_image(size),), {})
 
 
-_TINY_VIT = {
+TINY_VIT: dict[str, Any] = {
     "hidden_size": 16,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
@@ -97,7 +97,7 @@ MODELS = (
         "ViT",
         "transformers.ViTModel, google/vit-base-patch16-224",
         lambda: _vit(224),
-        lambda: _vit(32, **_TINY_VIT),
+        lambda: _vit(32, **TINY_VIT),
         mean_square,
     ),
 )
