@@ -11,25 +11,21 @@ statement, as IPython itself runs a cell.
 from __future__ import annotations
 
 import ast
-import dis
-import inspect
 import types
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from dynamo_ext.capture.block import Block
+from dynamo_ext.capture.cell_function import Origin, function_code, stored_names
 from dynamo_ext.errors import CellError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    # codeop's and IPython's compilers share this shape: (tree, file name, mode) -> code
-    Compiler = Callable[[ast.AST, str, str], types.CodeType]
+    from dynamo_ext.capture.cell_function import Compiler
 
-SEGMENT_NAME = "<module>"
 Interactivity = Literal["all", "last", "last_expr", "none", "last_expr_or_assign"]
 
-_FUNCTION = "__dynamo_ext_segment__"
 _CLASS_ARGUMENTS = 3
 _FRAME_READERS = frozenset(
     {"locals", "vars", "dir", "exec", "eval", "globals", "get_ipython", "breakpoint", "super"}
@@ -52,13 +48,13 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 class Segment:
     """A stretch of a cell with one way to run it.
 
-    ``plain`` is the stretch as IPython runs it, statement by statement. ``traced`` is the same as
+    ``plain`` is the stretch as IPython runs it, statement by statement. ``block`` is the same as
     the code of one function, for Dynamo; ``None`` where only module code will do. ``displays``
     says that the function's value goes to the display hook.
     """
 
     plain: tuple[PlainStatement, ...]
-    traced: types.CodeType | None
+    block: Block | None
     displays: bool
     first_line: int
     last_line: int
@@ -89,12 +85,12 @@ class CellProgram:
     def stored_names(self) -> frozenset[str]:
         """The names that the cell binds or deletes at top level."""
         plain = (statement.code for s in self.segments for statement in s.plain)
-        return frozenset().union(*(_stored_names(code) for code in plain if code is not None))
+        return frozenset().union(*(stored_names(code) for code in plain if code is not None))
 
     @property
     def codes(self) -> tuple[types.CodeType, ...]:
         """The code objects that Dynamo may hold compiled versions of."""
-        return tuple(s.traced for s in self.segments if s.traced is not None)
+        return tuple(c for s in self.segments if s.block is not None for c in s.block.codes())
 
 
 def build_program(
@@ -257,10 +253,7 @@ def _traceable(
     if any(_needs_module_code(child) for child in _own_scope(node)):
         return False
     try:
-        with warnings.catch_warnings():
-            # Said once already, for the statement as module code.
-            warnings.simplefilter("ignore", SyntaxWarning)
-            _function_code([node], None, _stored_names(statement.code), filename, compiler)
+        function_code([node], Origin(stored_names(statement.code), filename, compiler))
     except SyntaxError:
         return False
     return True
@@ -294,78 +287,13 @@ def _traced_segment(
     both = (*plain, *((shown,) if shown is not None else ()))
     nodes = [s.tree.body[0] for s in plain]  # type: ignore[attr-defined]
     last = shown.tree.body[0] if shown is not None else None  # type: ignore[attr-defined]
-    stored: set[str] = set().union(*(_stored_names(s.code) for s in both if s.code is not None))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
-        code = _function_code(nodes, last, stored, filename, compiler)
+    stored = frozenset().union(*(stored_names(s.code) for s in both if s.code is not None))
+    block = Block(nodes, Origin(stored, filename, compiler), last)
     lines = _lines([*nodes, *([last] if last is not None else [])])
-    return Segment(both, code, displays=shown is not None, **lines)
+    return Segment(both, block, displays=shown is not None, **lines)
 
 
 def _lines(nodes: Sequence[ast.stmt]) -> dict[str, int]:
     first = min(getattr(node, "lineno", 1) for node in nodes)
     last = max(getattr(node, "end_lineno", None) or first for node in nodes)
     return {"first_line": first, "last_line": last}
-
-
-def _function_code(
-    nodes: Sequence[ast.stmt],
-    shown: ast.Expr | None,
-    stored: set[str],
-    filename: str,
-    compiler: Compiler,
-) -> types.CodeType:
-    body: list[ast.stmt] = list(nodes)
-    if shown is not None:
-        body.append(ast.copy_location(ast.Return(shown.value), shown))
-    if stored:
-        body.insert(0, ast.copy_location(ast.Global(sorted(stored)), body[0]))
-    arguments = ast.arguments([], [], None, [], [], None, [])
-    function = ast.FunctionDef(_FUNCTION, arguments, body, [], None)
-    if "type_params" in ast.FunctionDef._fields:
-        function.type_params = []  # type: ignore[attr-defined,unused-ignore]
-    # As module code does, which front ends count on when they show the lines around an error.
-    function.lineno = function.end_lineno = 1
-    function.col_offset = function.end_col_offset = 0
-    module = ast.fix_missing_locations(ast.Module([function], []))
-    outer = compiler(module, filename, "exec")
-    inner = next(
-        const
-        for const in outer.co_consts
-        if isinstance(const, types.CodeType) and const.co_name == _FUNCTION
-    )
-    return _as_module_code(inner)
-
-
-def _stored_names(code: types.CodeType) -> set[str]:
-    """Names that a statement binds or deletes at module level, read off Python's own code."""
-    names = {
-        i.argval
-        for i in dis.get_instructions(code)
-        if i.opname in {"STORE_NAME", "DELETE_NAME", "STORE_GLOBAL"}
-    }
-    pending = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    while pending:
-        inner = pending.pop()
-        # A walrus inside a comprehension binds the cell's name.
-        names |= {i.argval for i in dis.get_instructions(inner) if i.opname == "STORE_GLOBAL"}
-        pending += [c for c in inner.co_consts if isinstance(c, types.CodeType)]
-    return names
-
-
-def _as_module_code(code: types.CodeType, depth: int = 0) -> types.CodeType:
-    """Rename, so that tracebacks and ``repr`` read as those of module code."""
-    prefix = f"{_FUNCTION}.<locals>."
-    consts = tuple(
-        _as_module_code(c, depth + 1)
-        if isinstance(c, types.CodeType)
-        else c.removeprefix(prefix)
-        if isinstance(c, str)
-        else c
-        for c in code.co_consts
-    )
-    if depth == 0:
-        return code.replace(co_name=SEGMENT_NAME, co_qualname=SEGMENT_NAME, co_consts=consts)
-    flags = code.co_flags & ~inspect.CO_NESTED if depth == 1 else code.co_flags
-    qualname = code.co_qualname.removeprefix(prefix)
-    return code.replace(co_qualname=qualname, co_consts=consts, co_flags=flags)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-import types
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.capture import torch_private
 from dynamo_ext.capture.reach import reaches_tensors
 from dynamo_ext.capture.recorder import Run, recording
-from dynamo_ext.capture.replay import failed_before_effects
 from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.capture.standing import Standing
+from dynamo_ext.capture.stepping import Stepper
 from dynamo_ext.records import CodeBlock, Mode, Report
 
 if TYPE_CHECKING:
@@ -111,16 +110,15 @@ def run_traced(
 
     ``region`` keeps the compiled code apart (``torch_private.new_region``).
     """
+    stepper = Stepper(tracer, namespace, region)
     for segment in program.segments:
-        code = segment.traced
-        if code is None or not reaches_tensors(code, namespace):
+        block = segment.block
+        if block is None or not reaches_tensors(block.code, namespace):
             for statement in segment.plain:
                 _run_plain(statement, program.filename, namespace)
             continue
-        torch_private.always_trace(code)
-        function = types.FunctionType(code, namespace)
         with names.present():
-            value = _call(tracer, function, region)
+            value = stepper.run(block)
         if segment.displays:
             sys.displayhook(value)
 
@@ -130,18 +128,6 @@ def run_plainly(program: CellProgram, namespace: dict[str, Any]) -> None:
     for segment in program.segments:
         for statement in segment.plain:
             _run_plain(statement, program.filename, namespace)
-
-
-def _call(tracer: Tracer, function: types.FunctionType, region: int | None) -> Any:
-    try:
-        if region is None:
-            return torch_private.call_under(tracer.callback, function)
-        return torch_private.call_in_region(region, tracer.callback, function)
-    except Exception as error:
-        untouched = failed_before_effects(error.__traceback__)
-        if untouched is None:
-            raise
-    return untouched.run()
 
 
 def _run_plain(statement: PlainStatement, filename: str, namespace: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal
 from dynamo_ext.capture import recorder, replay, torch_private
+from dynamo_ext.capture.block import block_of
 from dynamo_ext.capture.break_record import graph_break, in_users_words
 from dynamo_ext.capture.graph_record import operation_table
 from dynamo_ext.capture.recorder import FrameEntry, GraphEntry
@@ -46,6 +47,8 @@ class RecordedCompiler:
         cut = getattr(graph, "compile_subgraph_reason", None)
         ended_by = None
         if cut is not None and cut.graph_break:
+            if (block := block_of(frame.code())) is not None:
+                block.refuse_half(cut.user_stack)
             stack = from_summaries(cut.user_stack, cell_file)
             text = in_users_words(cut.reason, cell_file)
             ended_by = graph_break(text, users_line(stack), stack)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.capture import torch_private
+from dynamo_ext.capture.block import NotWholeError, block_of
 from dynamo_ext.capture.break_record import graph_break, in_users_words, parse_message
 from dynamo_ext.capture.guard_record import guard_records
 from dynamo_ext.capture.recompile_record import recompile_record
@@ -26,7 +27,7 @@ from dynamo_ext.records import Fallback, GraphBreak, Guard, Operation, Recompile
 
 if TYPE_CHECKING:
     import types
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dynamo_ext.capture.hidden_names import HiddenNames
 
@@ -108,6 +109,7 @@ class Run:
         self.recompiles: dict[tuple[str, ...], Recompile] = {}
         self.eager_frames: dict[tuple[str, str, int], FrameEntry] = {}
         self.compile_seconds = 0.0
+        self.condition_breaks: dict[GraphBreak, None] = {}
         self.lock = threading.Lock()
 
     def calls_of(self, entry: GraphEntry) -> Calls:
@@ -218,10 +220,20 @@ class FrameListener:
         _compiling.stack.append((entry, frame))
         run.told(f"capturing {entry.title}")
         started = time.perf_counter()
+        divided = True
         try:
             with self._surroundings(frame.f_globals):
                 result = self._callback(frame, cache, state)
+            if not self._fullgraph:
+                _divide(code, metrics, torch_private.graph_breaks(breaks))
+            divided = False
+        except NotWholeError as why:
+            if why.block.is_condition(why.line):
+                told = torch_private.graph_breaks(breaks)
+                why.block.condition_breaks = tuple(_graph_breaks(told, run))
+            raise
         except Exception as error:
+            divided = False
             if self._fullgraph:
                 raise
             # The user's own error, met while tracing: eager raises it again, from its line.
@@ -234,9 +246,9 @@ class FrameListener:
             entry.traced = torch_private.take_traced()
             torch_private.unmark_static(entry.marked)
             newest = torch_private.latest_metrics()
-            if newest is not metrics:
-                if not _compiling.stack:
-                    run.compile_seconds += entry.seconds
+            if (divided or newest is not metrics) and not _compiling.stack:
+                run.compile_seconds += entry.seconds
+            if newest is not metrics and not divided:
                 _finish(entry, newest, torch_private.graph_breaks(breaks), run)
         # Observing must not cost the user the compiled code.
         with contextlib.suppress(Exception):
@@ -259,12 +271,22 @@ class FrameListener:
             hook.remove()
 
 
+def _divide(code: types.CodeType, before: Any, breaks: Sequence[Any]) -> None:
+    """Raise where Dynamo has given up a block that can be divided, or stops short of its loop."""
+    block, metrics = block_of(code), torch_private.latest_metrics()
+    if block is None or metrics is before:
+        return
+    if not metrics.fail_type:
+        # With nothing to compile before the break, no compiler was asked (``refuse_half``).
+        block.refuse_half(breaks[0].user_stack if breaks else ())
+    elif metrics.fail_type.endswith("Unsupported") and _LIMIT not in metrics.fail_reason:
+        own = metrics.fail_user_frame_filename == code.co_filename
+        block.refuse(metrics.fail_user_frame_lineno if own else None)
+
+
 def _finish(entry: FrameEntry, metrics: Any, breaks: Any, run: Run) -> None:
     entry.id = str(metrics.compile_id)
-    for reason in breaks:
-        stack = from_summaries(reason.user_stack, run.cell_file)
-        text = in_users_words(reason.reason, run.cell_file)
-        entry.breaks.append(graph_break(text, users_line(stack), stack))
+    entry.breaks += _graph_breaks(breaks, run)
     if metrics.fail_type:
         _note_failure(entry, metrics, run)
     elif entry.outcome == "failed":
@@ -273,6 +295,13 @@ def _finish(entry: FrameEntry, metrics: Any, breaks: Any, run: Run) -> None:
     elif entry.rewritten is None:
         entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
     run.compiled.append(entry)
+
+
+def _graph_breaks(reasons: Iterable[Any], run: Run) -> Iterator[GraphBreak]:
+    for reason in reasons:
+        stack = from_summaries(reason.user_stack, run.cell_file)
+        text = in_users_words(reason.reason, run.cell_file)
+        yield graph_break(text, users_line(stack), stack)
 
 
 def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:

@@ -48,7 +48,8 @@ def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ())
     graphs = list(run.calls)
     frames = _frames(run, graphs, standing)
     names = {graph: f"g{index}" for index, graph in enumerate(graphs)}
-    breaks = DistinctBreaks(found for frame in frames for found in frame.breaks)
+    told = [found for frame in frames for found in frame.breaks]
+    breaks = DistinctBreaks([*told, *run.condition_breaks])
     return Report(
         mode=facts.mode,
         backend=facts.backend,

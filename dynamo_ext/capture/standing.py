@@ -23,12 +23,12 @@ class Standing:
     standing for its own backend alone.
     """
 
-    _entries: dict[tuple[str, str, int, str], FrameEntry] = field(default_factory=dict)
+    _entries: dict[tuple[str, str, int, int, str], FrameEntry] = field(default_factory=dict)
 
     def keep(self, run: Run, backend: str) -> None:
         """Take over what a run compiled, in place of what was known of the same frames."""
         for entry in run.compiled:
-            place = (entry.code_name, entry.file, entry.line)
+            place = _place(entry)
             self._entries.pop((*place, _ANY), None)
             self._entries.pop((*place, backend), None)
             if entry.outcome in {"skipped", "failed"}:
@@ -61,6 +61,13 @@ class Standing:
     def clear(self) -> None:
         """Forget them all."""
         self._entries.clear()
+
+
+def _place(entry: FrameEntry) -> tuple[str, str, int, int]:
+    """What a frame has in common with a later one of the same code, or of its function edited."""
+    # A cell's own parts have equal names and first lines, and their code lives as long as the text.
+    part = id(entry.code()) if entry.name == "<module>" else 0
+    return entry.code_name, entry.file, entry.line, part
 
 
 def _origin(entry: FrameEntry) -> tuple[str, str]:

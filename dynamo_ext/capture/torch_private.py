@@ -20,6 +20,7 @@ import torch
 import torch._dynamo as dynamo
 from torch._dynamo import bytecode_transformation, convert_frame, eval_frame, guards, trace_rules
 from torch._dynamo import utils as dynamo_utils
+from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.resume_execution import ContinueExecutionCache
 from torch._dynamo.source import GlobalSource
 from torch._dynamo.symbolic_convert import (
@@ -28,6 +29,7 @@ from torch._dynamo.symbolic_convert import (
 )
 from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
 from torch._dynamo.variables import builder
+from torch._dynamo.variables.lazy import LazyConstantVariable
 
 from dynamo_ext.errors import UnsupportedTorchError
 
@@ -67,6 +69,7 @@ def check() -> None:
         (InstructionTranslatorBase, "_load_global"),
         (InliningInstructionTranslator, "_load_global"),
         (builder, "is_int_specialization_case"),
+        (OutputGraph, "_get_stack_values_to_restore"),
     )
     missing = [name for owner, name in needed if not hasattr(owner, name)]
     if missing:
@@ -164,6 +167,11 @@ def always_trace(code: types.CodeType) -> None:
     eval_frame.always_optimize_code_objects[code] = True
 
 
+def never_trace(code: types.CodeType) -> None:
+    """Have Dynamo leave a frame alone, and look at what it calls."""
+    eval_frame.skip_code(code)
+
+
 def recompile_reasons(frame: Any, compiler: Any) -> tuple[int, list[str]]:
     """How many compiled versions a frame has for ``compiler``, and why none of them fits."""
     entries = eval_frame._debug_get_cache_entry_list(frame.f_code)
@@ -178,6 +186,12 @@ def recompile_reasons(frame: Any, compiler: Any) -> tuple[int, list[str]]:
 def cached_versions(code: types.CodeType) -> int:
     """How many compiled versions of ``code`` Dynamo keeps."""
     return len(eval_frame._debug_get_cache_entry_list(code))
+
+
+def resumed_code(code: types.CodeType) -> types.CodeType | None:
+    """The user's code that a function of Dynamo's goes on with after a graph break."""
+    made = ContinueExecutionCache.generated_code_metadata.get(code)
+    return made.code if made is not None else None
 
 
 def forget_code(code: types.CodeType) -> None:
@@ -268,6 +282,7 @@ def move_cleanup(names: AbstractSet[str], source: dict[str, Any], target: dict[s
 
 _OPEN_ROOT: Any = InstructionTranslatorBase
 _OPEN_INLINE: Any = InliningInstructionTranslator
+_OPEN_OUTPUT: Any = OutputGraph
 
 
 class _Namespace:
@@ -279,6 +294,16 @@ class _Namespace:
     load_global = InstructionTranslatorBase._load_global
     load_global_inline = InliningInstructionTranslator._load_global
     specialize_int = staticmethod(builder.is_int_specialization_case)
+    stack_values = OutputGraph._get_stack_values_to_restore
+
+
+def _stack_values(self: Any, tx: Any, stack_pops: int) -> Any:
+    # Upstream guards on the value of a Python number that waits on the stack while a graph break
+    # passes, as in `total += loss.item()`, which then compiles anew each time.
+    below = tx.stack[: len(tx.stack) - stack_pops]
+    if all(type.__instancecheck__(LazyConstantVariable, value) for value in below):
+        stack_pops = len(tx.stack)
+    return _Namespace.stack_values(self, tx, stack_pops)
 
 
 def _load_stored_global(self: Any, inst: Any) -> None:
@@ -323,8 +348,8 @@ def _specialize_int(value: Any, source: Any) -> bool:
 def namespace_as_locals() -> Iterator[None]:
     """Trace names of the namespace as variables: stored ones readable, integers not constants.
 
-    Patches ``InstructionTranslatorBase._load_global`` and ``.run`` (which notes what is traced)
-    and ``builder.is_int_specialization_case``
+    Patches ``InstructionTranslatorBase._load_global`` and ``.run`` (which notes what is traced),
+    ``OutputGraph._get_stack_values_to_restore`` and ``builder.is_int_specialization_case``
     for the length of the block, so that a user's own ``torch.compile`` elsewhere is untouched.
     """
     _Namespace.depth += 1
@@ -332,6 +357,7 @@ def namespace_as_locals() -> Iterator[None]:
         _OPEN_ROOT._load_global = _load_stored_global
         _OPEN_INLINE._load_global = _load_stored_global_inline
         builder.is_int_specialization_case = _specialize_int
+        _OPEN_OUTPUT._get_stack_values_to_restore = _stack_values
         _OPEN_ROOT.run = _run_noted
     try:
         yield
@@ -341,6 +367,7 @@ def namespace_as_locals() -> Iterator[None]:
             _OPEN_ROOT._load_global = _Namespace.load_global
             _OPEN_INLINE._load_global = _Namespace.load_global_inline
             builder.is_int_specialization_case = _Namespace.specialize_int
+            _OPEN_OUTPUT._get_stack_values_to_restore = _Namespace.stack_values
             _OPEN_ROOT.run = _Namespace.run
 
 

@@ -24,6 +24,7 @@ class Tracer:
     callback: Any
     compiler: RecordedCompiler | None
     surroundings: Callable[[], contextlib.AbstractContextManager[Any]]
+    fullgraph: bool = False
 
 
 def optimizing(
@@ -45,7 +46,7 @@ def optimizing(
         on_guard_fail=recorder.note_guard_failure,
     )
     listener = recorder.FrameListener(callback, heard, fullgraph=fullgraph, names=names)
-    return Tracer(listener, heard, surroundings)
+    return Tracer(listener, heard, surroundings, fullgraph)
 
 
 def reusing(compiler: RecordedCompiler | None) -> Tracer:

@@ -7,6 +7,7 @@ replay (``replay``).
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import re
 import sys
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo_ext.capture import recorder, torch_private
+from dynamo_ext.capture.block import is_driver
 from dynamo_ext.capture.replay import REPLAY_CODE
 from dynamo_ext.capture.source_lines import original_function
 
@@ -56,7 +59,8 @@ def users_traceback(
             # The replay that follows stands for the frame whose graph failed.
             _drop_last_frame(kept)
         elif not code.co_filename.startswith(_MACHINERY):
-            if kept and _resumes(code, kept[-1].tb_frame.f_code):
+            outer = kept[-1].tb_frame.f_code if kept else None
+            if outer is not None and (_resumes(code, outer) or _is_step_of(code, outer)):
                 kept.pop()
             kept.append(entry)
     rebuilt: types.TracebackType | None = None
@@ -111,6 +115,12 @@ def _resumes(code: types.CodeType, outer: types.CodeType) -> bool:
     )
 
 
+def _is_step_of(code: types.CodeType, outer: types.CodeType) -> bool:
+    """Whether ``code`` is a part of the statement that ``outer`` steps through."""
+    name = original_function(code.co_name)
+    return is_driver(outer) and name == outer.co_name and code.co_filename == outer.co_filename
+
+
 def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
     """A frame that shows under the user's function name instead of the resume function's.
 
@@ -120,12 +130,29 @@ def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
     name = original_function(code.co_name)
     first = 1 if name == "<module>" else _definition(code.co_filename, name, line)
     lead, gap = "\n" * (first - 1), "\n" * (line - first)
-    outer = compile(f"{lead}def shown():{gap} return {_LOOK}()", code.co_filename, "exec")
+    entry = recorder.entry_of_rewritten(code)
+    original = torch_private.resumed_code((entry.code() if entry else None) or code)
+    arguments = _arguments(original) if original is not None else ""
+    text = f"{lead}def shown({arguments}):{gap} return {_LOOK}()"
+    outer = compile(text, code.co_filename, "exec")
     inner = next(c for c in outer.co_consts if isinstance(c, types.CodeType))
     inner = inner.replace(co_name=name, co_qualname=name)
     namespace: dict[str, Any] = {**frame.f_globals, _LOOK: _callers_frame}
-    shown: types.FrameType = types.FunctionType(inner, namespace)()
+    given = [None] * (inner.co_argcount + inner.co_kwonlyargcount)
+    positional, names = given[: inner.co_argcount], inner.co_varnames[inner.co_argcount :]
+    keywords = dict.fromkeys(names[: inner.co_kwonlyargcount])
+    shown: types.FrameType = types.FunctionType(inner, namespace)(*positional, **keywords)
     return shown
+
+
+def _arguments(code: types.CodeType) -> str:
+    """The names of a function's arguments, as they stand in its ``def``."""
+    count, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    rest = list(code.co_varnames[named:])
+    star = [f"*{rest.pop(0)}"] if code.co_flags & inspect.CO_VARARGS else ["*"] * (named > count)
+    two_stars = [f"**{rest[0]}"] if code.co_flags & inspect.CO_VARKEYWORDS else []
+    names = code.co_varnames
+    return ", ".join([*names[:count], *star, *names[count:named], *two_stars])
 
 
 def _definition(file: str, name: str, line: int) -> int:

@@ -22,15 +22,15 @@ def program(text: str, **kwargs: Any) -> CellProgram:
 def shape(text: str, **kwargs: Any) -> list[tuple[bool, int, int]]:
     """Traced or not, and the lines, of each segment."""
     found = program(text, **kwargs).segments
-    return [(s.traced is not None, s.first_line, s.last_line) for s in found]
+    return [(s.block is not None, s.first_line, s.last_line) for s in found]
 
 
 def run(text: str, namespace: dict[str, Any], *, traced: bool) -> list[Any]:
     """Run a program either way; the values that its traced segments would show."""
     shown = []
     for segment in program(text).segments:
-        if traced and segment.traced is not None:
-            value = types.FunctionType(segment.traced, namespace)()
+        if traced and segment.block is not None:
+            value = types.FunctionType(segment.block.code, namespace)()
             if segment.displays:
                 shown.append(value)
         else:
@@ -110,9 +110,9 @@ def test_interactivity_is_ipythons(interactivity: str, text: str, shown: list[in
     namespace: dict[str, Any] = {"x": 1, "y": 2}
     found = []
     for segment in program(text, interactivity=interactivity).segments:
-        assert segment.traced is not None or not segment.displays
-        if segment.traced is not None:
-            value = types.FunctionType(segment.traced, namespace)()
+        assert segment.block is not None or not segment.displays
+        if segment.block is not None:
+            value = types.FunctionType(segment.block.code, namespace)()
             if segment.displays:
                 found.append(value)
         else:
@@ -231,7 +231,7 @@ def test_a_syntax_error_is_pythons_own(text: str) -> None:
 @pytest.mark.parametrize("statement", ["return 1", "yield 1", "break", "nonlocal x"])
 def test_what_python_refuses_late_waits_for_its_turn(statement: str) -> None:
     found = program(f"a = 1\n{statement}")
-    assert [s.traced is not None for s in found.segments] == [True, False]
+    assert [s.block is not None for s in found.segments] == [True, False]
     assert found.segments[1].plain[0].code is None
 
 

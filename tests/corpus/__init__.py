@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.corpus import (
     classes,
     control,
+    divided,
     errors,
     functions,
     library,
@@ -23,6 +24,7 @@ THEMES: dict[str, list[Case]] = {
     "functions": functions.CASES,
     "classes": classes.CASES,
     "control": control.CASES,
+    "divided": divided.CASES,
     "errors": errors.CASES,
     "notebook": notebook.CASES,
     "library": library.CASES,

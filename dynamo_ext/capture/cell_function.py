@@ -1,0 +1,99 @@
+"""Statements of a cell as the code of one function, which reads as module code.
+
+The function declares every name that the statements bind ``global``, so that it works in the
+namespace it runs in.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import types
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    # codeop's and IPython's compilers share this shape: (tree, file name, mode) -> code
+    Compiler = Callable[[ast.AST, str, str], types.CodeType]
+
+SEGMENT_NAME = "<module>"
+_FUNCTION = "__dynamo_ext_segment__"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the functions of a segment share: the names it binds, its file and its compiler."""
+
+    stored: frozenset[str]
+    filename: str
+    compiler: Compiler
+
+
+def function_code(
+    nodes: Sequence[ast.stmt],
+    origin: Origin,
+    shown: ast.Expr | None = None,
+    arguments: Sequence[str] = (),
+) -> types.CodeType:
+    """The code of a function of ``nodes`` that gives the value of ``shown``."""
+    body: list[ast.stmt] = list(nodes)
+    if shown is not None:
+        body.append(ast.copy_location(ast.Return(shown.value), shown))
+    if origin.stored:
+        body.insert(0, ast.copy_location(ast.Global(sorted(origin.stored)), body[0]))
+    taken = ast.arguments([], [ast.arg(name) for name in arguments], None, [], [], None, [])
+    function = ast.FunctionDef(_FUNCTION, taken, body, [], None)
+    if "type_params" in ast.FunctionDef._fields:
+        function.type_params = []  # type: ignore[attr-defined,unused-ignore]
+    # As module code does, which front ends count on when they show the lines around an error.
+    function.lineno = function.end_lineno = 1
+    function.col_offset = function.end_col_offset = 0
+    module = ast.fix_missing_locations(ast.Module([function], []))
+    with warnings.catch_warnings():
+        # Said once already, for the statements as module code.
+        warnings.simplefilter("ignore", SyntaxWarning)
+        outer = origin.compiler(module, origin.filename, "exec")
+    inner = next(
+        const
+        for const in outer.co_consts
+        if isinstance(const, types.CodeType) and const.co_name == _FUNCTION
+    )
+    return _as_module_code(inner)
+
+
+def stored_names(code: types.CodeType) -> frozenset[str]:
+    """Names that a statement binds or deletes at module level, read off Python's own code."""
+    names = {
+        i.argval
+        for i in dis.get_instructions(code)
+        if i.opname in {"STORE_NAME", "DELETE_NAME", "STORE_GLOBAL"}
+    }
+    pending = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    while pending:
+        inner = pending.pop()
+        # A walrus inside a comprehension binds the cell's name.
+        names |= {i.argval for i in dis.get_instructions(inner) if i.opname == "STORE_GLOBAL"}
+        pending += [c for c in inner.co_consts if isinstance(c, types.CodeType)]
+    return frozenset(names)
+
+
+def _as_module_code(code: types.CodeType, depth: int = 0) -> types.CodeType:
+    """Rename, so that tracebacks and ``repr`` read as those of module code."""
+    prefix = f"{_FUNCTION}.<locals>."
+    consts = tuple(
+        _as_module_code(c, depth + 1)
+        if isinstance(c, types.CodeType)
+        else c.removeprefix(prefix)
+        if isinstance(c, str)
+        else c
+        for c in code.co_consts
+    )
+    if depth == 0:
+        return code.replace(co_name=SEGMENT_NAME, co_qualname=SEGMENT_NAME, co_consts=consts)
+    flags = code.co_flags & ~inspect.CO_NESTED if depth == 1 else code.co_flags
+    qualname = code.co_qualname.removeprefix(prefix)
+    return code.replace(co_qualname=qualname, co_consts=consts, co_flags=flags)

@@ -1,0 +1,80 @@
+"""Runs blocks of a cell under Dynamo: whole where they can be captured so, else part by part."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture import recorder, torch_private
+from dynamo_ext.capture.block import Block, NotWholeError
+from dynamo_ext.capture.reach import reaches_tensors
+from dynamo_ext.capture.replay import failed_before_effects
+
+if TYPE_CHECKING:
+    from dynamo_ext.capture.block import Compound
+    from dynamo_ext.capture.tracing import Tracer
+
+
+@dataclass
+class Stepper:
+    """One run of a cell's blocks in a namespace.
+
+    ``region`` keeps the compiled code apart (``torch_private.new_region``).
+    """
+
+    tracer: Tracer
+    namespace: dict[str, Any]
+    region: int | None = None
+    _reaching: dict[Block, bool] = field(default_factory=dict)
+
+    def run(self, block: Block) -> Any:
+        """Run a block's function; its value."""
+        if block.parts and not self.tracer.fullgraph:
+            return self._parts(block)
+        torch_private.always_trace(block.code)
+        function = types.FunctionType(block.code, self.namespace)
+        try:
+            return self._under(function)
+        except NotWholeError as why:
+            block.divide(why)
+            untouched = None
+        except Exception as error:
+            untouched = failed_before_effects(error.__traceback__)
+            if untouched is None:
+                raise
+        # Outside of the handlers: an error from here on has no other as its context.
+        return self._parts(block) if untouched is None else untouched.run()
+
+    def _parts(self, block: Block) -> Any:
+        run = recorder.active_run()
+        if run is not None:
+            run.condition_breaks.update(dict.fromkeys(block.condition_breaks))
+        value = None
+        for part in block.parts:
+            value = self._step(part) if isinstance(part, Block) else self._drive(part)
+            if value is not None:
+                break
+        return value
+
+    def _step(self, block: Block) -> Any:
+        """Run a part, as plain Python where it has nothing to do with tensors."""
+        reaches = self._reaching.get(block)
+        if reaches is None:
+            reaches = self._reaching[block] = reaches_tensors(block.code, self.namespace)
+        if reaches:
+            return self.run(block)
+        return types.FunctionType(block.code, self.namespace)()
+
+    def _drive(self, compound: Compound) -> Any:
+        torch_private.never_trace(compound.driver)
+        function = types.FunctionType(compound.driver, self.namespace)
+        call, suites, step = torch_private.call_under, compound.suites, self._step
+        # Dynamo has no business with our own frames.
+        return self._under(function, lambda number: call(None, step, suites[number]))
+
+    def _under(self, function: types.FunctionType, *args: Any) -> Any:
+        callback = self.tracer.callback
+        if self.region is None:
+            return torch_private.call_under(callback, function, *args)
+        return torch_private.call_in_region(self.region, callback, function, *args)

@@ -1,0 +1,282 @@
+"""Loops and ``with`` blocks that Dynamo cannot capture whole, so that they are gone through."""
+
+from __future__ import annotations
+
+from tests.corpus.case import Case, case
+
+SETUP = "# plain\nimport torch\nx = torch.arange(4.)\nrows = list(torch.ones(3, 4))\nlog = []"
+
+CASES: list[Case] = [
+    case(
+        "print in a loop", SETUP, "for r in rows:\n    y = r * 2\n    print(y.sum())\ny", graphs=1
+    ),
+    case(
+        "a number read in a loop",
+        SETUP,
+        "total = 0.0\nfor r in rows:\n    s = (r + x).sum()\n    total += s.item()\ntotal",
+        graphs=1,
+    ),
+    case(
+        "break, continue and the loop's else",
+        SETUP,
+        """
+        for i in range(6):
+            y = x * i
+            if i == 1:
+                continue
+            print(i, float(y.sum()))
+            if i == 3:
+                break
+        else:
+            never = 1
+        i, y
+        """,
+    ),
+    case(
+        "else after a loop without break",
+        SETUP,
+        """
+        for r in rows:
+            print(float(r.sum()))
+        else:
+            end = x + 1
+        end
+        """,
+    ),
+    case(
+        "nested loops",
+        SETUP,
+        """
+        for epoch in range(2):
+            total = 0.0
+            for r in rows:
+                if epoch and total:
+                    break
+                y = r * 2
+                total += float(y.sum())
+            else:
+                print("all of them")
+                continue
+            print(epoch, total)
+        y, total
+        """,
+    ),
+    case(
+        "break and continue of the outer loop in the inner's else",
+        SETUP,
+        """
+        for a in range(4):
+            for b in range(2):
+                y = x + a * b
+                print(a, b, float(y.sum()))
+            else:
+                if a == 0:
+                    continue
+                if a == 2:
+                    break
+            log.append(a)
+        log
+        """,
+    ),
+    case(
+        "while that depends on a tensor",
+        SETUP,
+        "y = x\nn = 0\nwhile y.sum() < 100:\n    y = y * 2 + 1\n    n += 1\nelse:\n    z = y\nn, z",
+    ),
+    case(
+        "with around a loop",
+        SETUP,
+        """
+        w = torch.ones(4, requires_grad=True)
+        with torch.no_grad():
+            for r in rows:
+                y = r * w
+                print(y.requires_grad)
+            z = y + 1
+        z, (w * 2).requires_grad
+        """,
+    ),
+    case(
+        "return from a with inside a loop",
+        SETUP,
+        """
+        import contextlib
+        @contextlib.contextmanager
+        def told(i):
+            print("in", i)
+            try:
+                yield i
+            finally:
+                print("out", i)
+        """,
+        """
+        for i in range(4):
+            with told(i) as j:
+                y = x * j
+                if j == 1:
+                    continue
+                print(float(y.sum()))
+                if j == 2:
+                    break
+        i, j, y
+        """,
+    ),
+    case(
+        "if around a loop",
+        SETUP,
+        """
+        if len(rows) > 2:
+            for r in rows:
+                print(float(r.sum()))
+        else:
+            r = None
+        r
+        """,
+    ),
+    case(
+        "try, finally and continue inside a loop",
+        SETUP,
+        """
+        for i in range(3):
+            try:
+                y = x * i
+                if i == 1:
+                    continue
+                print(float(y.sum()))
+            finally:
+                log.append(i)
+        log, y
+        """,
+    ),
+    case(
+        "an error in the second turn",
+        SETUP,
+        "for i in range(3):\n    y = x * i\n    print(float(y.sum()))\n    if i == 1:\n        raise ValueError(i)",
+        "i, y",
+        raises="ValueError",
+    ),
+    case(
+        "an error of a tensor in the second turn",
+        SETUP,
+        "sizes = [4, 3]\nfor n in sizes:\n    y = torch.ones(n)\n    print(n)\n    z = y + x",
+        "n, y",
+        raises="RuntimeError",
+    ),
+    case(
+        "an error in nested loops",
+        SETUP,
+        """
+        for a in range(2):
+            for b in range(2):
+                y = x * a
+                print(float(y.sum()))
+                z = y[a + b + 3]
+        """,
+        "a, b, y",
+        raises="IndexError",
+    ),
+    case(
+        "an error in the loop's own line",
+        SETUP,
+        "for r in rows + nothing:\n    print(float(r.sum()))",
+        raises="NameError",
+    ),
+    case(
+        "an error in the generator that is looped over",
+        SETUP,
+        "def g():\n    yield x\n    raise KeyError('g')",
+        "for r in g():\n    y = r * 2\n    print(float(y.sum()))",
+        "y",
+        raises="KeyError",
+    ),
+    case(
+        "an error in a function called in a loop",
+        SETUP,
+        "def f(v):\n    print(float(v.sum()))\n    return v.nothing",
+        "for r in rows:\n    y = f(r * 2)",
+        "r",
+        raises="AttributeError",
+    ),
+    case(
+        "an error that a with suppresses",
+        SETUP,
+        """
+        import contextlib
+        with contextlib.suppress(ValueError):
+            for i in range(3):
+                y = x * i
+                print(float(y.sum()))
+                if i == 1:
+                    raise ValueError
+        i, y
+        """,
+    ),
+    case(
+        "names that a loop deletes and binds",
+        SETUP,
+        """
+        for r in rows:
+            t = r * 2
+            print(s := float(t.sum()), [q for q in range(2)])
+            del t
+        "t" in globals(), s, "q" in globals()
+        """,
+    ),
+    case(
+        "functions that see the namespace change",
+        SETUP,
+        "def seen():\n    return y.tolist(), i",
+        "for i in range(3):\n    y = x + i\n    print(seen())\n(lambda: i)()",
+    ),
+    case(
+        "a loop after a print",
+        SETUP,
+        "y = x\nprint('begin')\nfor k in range(3):\n    y = y * 2\nz = y.sin()\nz",
+        graphs=1,
+        operations=4,
+    ),
+    case(
+        "several loops, one of which prints",
+        SETUP,
+        """
+        y = x
+        for k in range(2):
+            y = y * 2
+        for k in range(2):
+            y = y + 1
+            print(float(y.sum()))
+        for k in range(2):
+            y = y - 1
+        y
+        """,
+    ),
+    case(
+        "unpacking, attributes and items as the loop's names",
+        SETUP,
+        """
+        class Box: pass
+        box = Box(); d = {}
+        for box.a, (d["k"], *rest) in [(1, (x, 2)), (3, (x * 2, 4, 5))]:
+            y = d["k"] + box.a
+            print(float(y.sum()), rest)
+        box.a, d, rest
+        """,
+    ),
+    case(
+        "training with the loss printed",
+        "# plain\nimport torch\ntorch.manual_seed(0)\nmodel = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))\n"
+        "opt = torch.optim.SGD(model.parameters(), lr=0.1)\nsets = torch.utils.data.TensorDataset(torch.randn(12, 4), torch.randn(12, 1))\n"
+        "loader = torch.utils.data.DataLoader(sets, batch_size=4)",
+        """
+        for epoch in range(3):
+            total = 0.0
+            for a, b in loader:
+                opt.zero_grad()
+                loss = ((model(a) - b) ** 2).mean()
+                loss.backward()
+                opt.step()
+                total += loss.item()
+            print(epoch, f"{total:.4f}")
+        """,
+    ),
+]
