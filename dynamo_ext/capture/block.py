@@ -19,7 +19,7 @@ from dynamo_ext.capture.cell_function import function_code
 
 if TYPE_CHECKING:
     import types
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from dynamo_ext.capture.cell_function import Origin
     from dynamo_ext.records import GraphBreak
@@ -35,7 +35,7 @@ _Loop = TypeVar("_Loop", ast.For, ast.While)
 
 
 class NotWholeError(BaseException):
-    """Dynamo cannot capture a block whole, and nothing of it has run yet.
+    """Dynamo is not to capture a block whole, and nothing of it has run yet.
 
     Raised out of Dynamo's frame callback; no ``Exception``, which Dynamo would take for its own.
 
@@ -45,56 +45,108 @@ class NotWholeError(BaseException):
         The block.
     line
         Where, if that is in the block itself and not in a function it calls.
-    resumes
-        Whether Dynamo would have gone on after that line.
+    divide
+        Makes the parts that take its place; none where it is to run as plain Python.
     """
 
-    def __init__(self, block: Block, line: int | None, *, resumes: bool) -> None:
+    def __init__(
+        self, block: Block, line: int | None, divide: Callable[[], Iterable[Part]]
+    ) -> None:
         super().__init__()
         self.block = block
         self.line = line
-        self.resumes = resumes
+        self._divide = divide
+
+    def divide(self) -> None:
+        """Have the block run by its parts from now on."""
+        self.block.parts = tuple(self._divide())
+        self.block.plain = not self.block.parts
 
 
 class Block:
     """Consecutive statements as the code of one function.
 
-    ``parts`` is empty until ``divide``; from then on they are run in the block's place.
-    ``condition_breaks`` are those at the condition of a ``while`` or ``if`` that is run as plain
+    Parameters
+    ----------
+    nodes
+        The statements.
+    origin
+        Where they are from.
+    shown
+        An expression after them whose value is the function's.
+    turn
+        Whether they are (part of) the body of a loop that is run as plain Python.
+
+    ``parts`` is empty until it is divided; from then on they are run in the block's place, or its
+    code as ``plain`` Python where nothing in it can be captured for good.
+    ``condition_breaks`` are graph breaks at the condition of a ``while`` or ``if`` that is plain
     Python since then, which no captured frame tells of.
     """
 
     def __init__(
-        self, nodes: Sequence[ast.stmt], origin: Origin, shown: ast.Expr | None = None
+        self,
+        nodes: Sequence[ast.stmt],
+        origin: Origin,
+        shown: ast.Expr | None = None,
+        *,
+        turn: bool = False,
     ) -> None:
         self._nodes = tuple(nodes)
         self._shown = shown
         self._origin = origin
+        self.turn = turn
         self.code = function_code(self._nodes, origin, shown)
-        self.parts: tuple[Block | Compound, ...] = ()
+        self.parts: tuple[Part, ...] = ()
+        self.plain = False
+        self.has_graphs = False
         self.condition_breaks: tuple[GraphBreak, ...] = ()
         _blocks[id(self.code)] = self
 
     def refuse(self, line: int | None) -> None:
         """Raise ``NotWholeError`` if it can be divided: Dynamo gives it up because of ``line``."""
         if any(map(_divides, self._nodes)):
-            raise NotWholeError(self, line, resumes=False)
+            raise NotWholeError(self, line, lambda: self._at_loops(line))
 
-    def refuse_half(self, stack: Sequence[Any]) -> None:
+    def refuse_half(self, stack: Sequence[Any], captured: int = 0) -> None:
         """Raise ``NotWholeError`` if there is a graph break at ``stack``, and a loop to come.
 
         What follows a break becomes a function that resumes in its middle; a break in the loop
-        gives that function up as a whole, and by then it is too late to divide it.
+        gives that function up as a whole, and by then it is too late to divide it. A turn of a
+        loop is divided at each break: what changes from turn to turn (a list of losses) is then
+        guarded in a part of its own.
 
         Parameters
         ----------
         stack
             ``traceback.FrameSummary`` objects, outermost first; nothing where there is no break.
+        captured
+            The last line with an operation in the graph that ends at the break.
         """
-        lines = [s.lineno for s in stack if s.filename == self.code.co_filename]
-        line = lines[0] if lines else 0
-        if stack and any(_has_loop(n) and (n.end_lineno or 0) >= line for n in self._nodes):
-            raise NotWholeError(self, line or None, resumes=True)
+        if not stack:
+            return
+        line = next((s.lineno for s in stack if s.filename == self.code.co_filename), None) or 0
+        ahead = any(_has_loop(n) and (n.end_lineno or 0) >= line for n in self._nodes)
+        cuts = self._cuts(line, captured)
+        if ahead and (len(cuts) == 1 or not line):
+            self.refuse(line or None)
+        if ahead or (self.turn and line and len(cuts) > 1):
+            raise NotWholeError(self, line, lambda: self._cut(cuts))
+
+    def refuse_growing(self, names: Collection[str]) -> None:
+        """Raise ``NotWholeError``: lists called so grow, and compiled code is guarded on that."""
+        cuts: list[int] = []
+        for index, node in enumerate(self._nodes):
+            if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
+                cuts += [index, index + 1]
+        if self.turn and cuts:
+            inner = sorted({cut for cut in cuts if 0 < cut < len(self._nodes)})
+            ends = [*inner, len(self._nodes)] if inner else []
+            raise NotWholeError(self, None, lambda: self._cut(ends))
+
+    def refuse_empty(self) -> None:
+        """Raise ``NotWholeError`` if a turn that holds no graph would be compiled anew."""
+        if self.turn and not self.has_graphs and not any(map(_divides, self._nodes)):
+            raise NotWholeError(self, None, tuple)
 
     def is_condition(self, line: int | None) -> bool:
         """Whether it is one ``while`` or ``if`` statement, and ``line`` its condition's."""
@@ -102,25 +154,10 @@ class Block:
         one = len(self._nodes) == 1 and isinstance(first, (ast.While, ast.If))
         return one and line is not None and line < _first_line(first.body[0])  # type: ignore[attr-defined]
 
-    def divide(self, why: NotWholeError) -> None:
-        """Make ``parts``: around the line where Dynamo would resume, or at a loop."""
-        nodes = self._nodes
-        if why.resumes and why.line is not None and len(nodes) > 1:
-            self.parts = tuple(self._around(why.line))
-            return
-        first = next(i for i, node in enumerate(nodes) if _divides(node))
-        alone = sum(map(_divides, nodes)) == 1
-        if first:
-            rest = self._block(nodes[first:], last=True)
-            self.parts = (self._block(nodes[:first]), rest)
-            if alone and (why.line is None or why.line >= _first_line(nodes[first])):
-                rest.divide(why)
-        elif alone:
-            after = nodes[1:] or self._shown is not None
-            rests = (self._block(nodes[1:], last=True),) if after else ()
-            self.parts = (compound(nodes[0], self._origin), *rests)
-        else:
-            self.parts = (self._block(nodes[:1]), self._block(nodes[1:], last=True))
+    @property
+    def first_line(self) -> int:
+        """Where it begins."""
+        return _first_line([*self._nodes, self._shown][0])  # type: ignore[arg-type]
 
     def codes(self) -> Iterator[types.CodeType]:
         """Its own code, and that of all parts."""
@@ -128,24 +165,39 @@ class Block:
         for part in self.parts:
             yield from part.codes()
 
-    def _around(self, line: int) -> Iterator[Block]:
+    def _at_loops(self, line: int | None) -> Iterable[Part]:
         nodes = self._nodes
-        end = next((i for i, n in enumerate(nodes) if (n.end_lineno or 0) >= line), len(nodes))
-        if end < len(nodes) and _divides(nodes[end]):
-            before, there = nodes[:end], nodes[end : end + 1]
-        else:
-            before, there = nodes[: end + 1], ()
-        after = nodes[len(before) + len(there) :]
-        shown = self._shown is not None
-        if before:
-            yield self._block(before, last=not there and not after and not shown)
-        if there:
-            yield self._block(there)
-        if after or shown:
-            yield self._block(after, last=True)
+        first = next(i for i, node in enumerate(nodes) if _divides(node))
+        alone = sum(map(_divides, nodes)) == 1
+        if not alone:
+            return self._cut([first or 1, len(nodes)])
+        if first:
+            before, rest = self._cut([first, len(nodes)])
+            if line is None or line >= _first_line(nodes[first]):
+                NotWholeError(rest, line, lambda: rest._at_loops(line)).divide()  # noqa: SLF001
+            return before, rest
+        after = self._cut([1, len(nodes)])[1:]
+        return (compound(nodes[0], self._origin, turn=self.turn), *after)
 
-    def _block(self, nodes: Sequence[ast.stmt], *, last: bool = False) -> Block:
-        return Block(nodes, self._origin, self._shown if last else None)
+    def _cuts(self, line: int, captured: int) -> list[int]:
+        """Where parts end if there is a break at ``line``."""
+        nodes = self._nodes
+        there = next((i for i, n in enumerate(nodes) if (n.end_lineno or 0) >= line), len(nodes))
+        ends = {there + 1, len(nodes)}
+        if there < len(nodes):
+            loop = _has_loop(nodes[there])
+            if loop or (self.turn and captured < _first_line(nodes[there])):
+                ends.add(there)
+        return sorted(end for end in ends if 0 < end <= len(nodes))
+
+    def _cut(self, ends: Sequence[int]) -> list[Block]:
+        """The statements up to each of ``ends``; the last ends where all do."""
+        starts = [0, *ends[:-1]] if ends else []
+        pieces = [self._nodes[a:b] for a, b in zip(starts, ends, strict=True)]
+        blocks = [Block(piece, self._origin, turn=self.turn) for piece in pieces[:-1]]
+        if pieces and (pieces[-1] or self._shown is not None):
+            blocks.append(Block(pieces[-1], self._origin, self._shown, turn=self.turn))
+        return blocks
 
 
 @dataclass(frozen=True)
@@ -166,6 +218,9 @@ class Compound:
             yield from suite.codes()
 
 
+Part = Block | Compound
+
+
 def block_of(code: types.CodeType | None) -> Block | None:
     """The block whose code this is."""
     found = _blocks.get(id(code))
@@ -177,16 +232,22 @@ def is_driver(code: types.CodeType) -> bool:
     return code.co_varnames[:1] == (STEP,)
 
 
+def is_plain(code: types.CodeType) -> bool:
+    """Whether this is code of a cell that is not to be captured itself; what it calls may be."""
+    block = block_of(code)
+    return block.plain if block is not None else is_driver(code)
+
+
 # By identity: code objects compare by content, and two bodies may be equal.
 _blocks: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
 
 
-def compound(node: ast.stmt, origin: Origin) -> Compound:
+def compound(node: ast.stmt, origin: Origin, *, turn: bool = False) -> Compound:
     """Divide one statement into its header and its suites."""
     suites: list[Block] = []
 
-    def step(nodes: Sequence[ast.stmt]) -> ast.expr:
-        suites.append(Block(nodes, origin))
+    def step(nodes: Sequence[ast.stmt], *, turn: bool = turn) -> ast.expr:
+        suites.append(Block(nodes, origin, turn=turn))
         number = ast.Constant(len(suites) - 1)
         return ast.Call(ast.Name(STEP, ast.Load()), [number], [])
 
@@ -198,7 +259,7 @@ def compound(node: ast.stmt, origin: Origin) -> Compound:
 
     def body(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
         signals = [_Signals().visit(copy.deepcopy(n)) for n in nodes]
-        ended = ast.Compare(step(signals), [ast.Eq()], [ast.Constant(BREAK)])
+        ended = ast.Compare(step(signals, turn=True), [ast.Eq()], [ast.Constant(BREAK)])
         return [ast.If(ended, [ast.Break()], [])]
 
     driven = copy.copy(node)

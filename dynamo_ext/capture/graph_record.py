@@ -40,6 +40,17 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
     return tuple(rows)
 
 
+def last_line(graph: GraphModule, file: str) -> int:
+    """The last line of ``file`` with an operation in the graph; 0 where there is none.
+
+    Of a function that was called, the line that called it counts.
+    """
+    lines = [0]
+    for trace in {node.stack_trace for node in graph.graph.nodes}:
+        lines += [found.line for found in from_trace_text(trace, file)[:1] if found.file == file]
+    return max(lines)
+
+
 def target_name(node: Node) -> str:
     """What a node calls, as one would write it: ``aten.add.Tensor``, ``operator.add``, ``relu``."""
     target = node.target

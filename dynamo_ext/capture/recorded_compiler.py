@@ -14,7 +14,7 @@ from dynamo_ext.backends import journal
 from dynamo_ext.capture import recorder, replay, torch_private
 from dynamo_ext.capture.block import block_of
 from dynamo_ext.capture.break_record import graph_break, in_users_words
-from dynamo_ext.capture.graph_record import operation_table
+from dynamo_ext.capture.graph_record import last_line, operation_table
 from dynamo_ext.capture.recorder import FrameEntry, GraphEntry
 from dynamo_ext.capture.source_lines import from_summaries, users_line
 from dynamo_ext.wording import count
@@ -48,7 +48,7 @@ class RecordedCompiler:
         ended_by = None
         if cut is not None and cut.graph_break:
             if (block := block_of(frame.code())) is not None:
-                block.refuse_half(cut.user_stack)
+                block.refuse_half(cut.user_stack, last_line(graph, frame.file))
             stack = from_summaries(cut.user_stack, cell_file)
             text = in_users_words(cut.reason, cell_file)
             ended_by = graph_break(text, users_line(stack), stack)
@@ -61,6 +61,8 @@ class RecordedCompiler:
             journal.Journal(f"graph-{id(graph):x}"),
             replay.mutates_inputs(graph),
         )
+        if (block := block_of(torch_private.users_code(frame.code()))) is not None:
+            block.has_graphs = True
         frame.marked.extend(torch_private.marked_static(inputs))
         frame.graphs.append(weakref.ref(entry))
         frame.input_shapes.update(torch_private.input_shapes(graph))

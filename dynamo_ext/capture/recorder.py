@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import linecache
+import re
 import threading
 import time
 import weakref
@@ -18,11 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.capture import torch_private
-from dynamo_ext.capture.block import NotWholeError, block_of
+from dynamo_ext.capture.block import NotWholeError, block_of, is_plain
 from dynamo_ext.capture.break_record import graph_break, in_users_words, parse_message
 from dynamo_ext.capture.guard_record import guard_records
 from dynamo_ext.capture.recompile_record import recompile_record
-from dynamo_ext.capture.source_lines import from_summaries, original_function, users_line
+from dynamo_ext.capture.source_lines import (
+    from_summaries,
+    original_function,
+    source_line,
+    users_line,
+)
 from dynamo_ext.records import Fallback, GraphBreak, Guard, Operation, Recompile, SourceLine
 
 if TYPE_CHECKING:
@@ -201,6 +207,7 @@ class FrameListener:
         names: HiddenNames | None = None,
     ) -> None:
         self._callback = callback
+        self._compiler = compiler
         self._fullgraph = fullgraph
         self._names = names
         torch_private.backend_identity(self, compiler)
@@ -209,6 +216,8 @@ class FrameListener:
         """Compile one frame and record it (the signature is Dynamo's)."""
         run = _active
         code = frame.f_code
+        if is_plain(code):
+            return torch_private.skip_frame()
         if run is None or torch_private.is_library_code(code):
             return self._callback(frame, cache, state)
         entry = FrameEntry(
@@ -222,15 +231,15 @@ class FrameListener:
         started = time.perf_counter()
         divided = True
         try:
+            _divide_turn(frame, self._compiler)
             with self._surroundings(frame.f_globals):
                 result = self._callback(frame, cache, state)
             if not self._fullgraph:
-                _divide(code, metrics, torch_private.graph_breaks(breaks))
+                _divide(entry, metrics, torch_private.graph_breaks(breaks))
             divided = False
         except NotWholeError as why:
-            if why.block.is_condition(why.line):
-                told = torch_private.graph_breaks(breaks)
-                why.block.condition_breaks = tuple(_graph_breaks(told, run))
+            why.divide()
+            _note_division(why, entry, torch_private.graph_breaks(breaks), run)
             raise
         except Exception as error:
             divided = False
@@ -271,17 +280,55 @@ class FrameListener:
             hook.remove()
 
 
-def _divide(code: types.CodeType, before: Any, breaks: Sequence[Any]) -> None:
+def _divide(entry: FrameEntry, before: Any, breaks: Sequence[Any]) -> None:
     """Raise where Dynamo has given up a block that can be divided, or stops short of its loop."""
-    block, metrics = block_of(code), torch_private.latest_metrics()
+    block, metrics = block_of(entry.code()), torch_private.latest_metrics()
     if block is None or metrics is before:
         return
     if not metrics.fail_type:
-        # With nothing to compile before the break, no compiler was asked (``refuse_half``).
-        block.refuse_half(breaks[0].user_stack if breaks else ())
+        # The compiler has asked already, unless there was nothing to compile before the break.
+        if breaks and not entry.graphs:
+            block.refuse_half(breaks[0].user_stack)
     elif metrics.fail_type.endswith("Unsupported") and _LIMIT not in metrics.fail_reason:
-        own = metrics.fail_user_frame_filename == code.co_filename
+        own = metrics.fail_user_frame_filename == entry.file
         block.refuse(metrics.fail_user_frame_lineno if own else None)
+
+
+_GROWING = re.compile(r"(?:len\(|not )G\['(\w+)'\]")
+
+
+def _note_division(why: NotWholeError, entry: FrameEntry, breaks: Sequence[Any], run: Run) -> None:
+    block = why.block
+    if block.is_condition(why.line):
+        block.condition_breaks = tuple(_graph_breaks(breaks, run))
+    if not block.plain:
+        return
+    entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
+    entry.id = f"line {block.first_line}"
+    if block.has_graphs:
+        entry.reason = "a list that it changes grows at each turn of the loop"
+        line = source_line(entry.file, block.first_line, entry.name, run.cell_file)
+        entry.fallbacks.append(
+            Fallback(
+                "capture", "frame", entry.id, "", "RecompileError",
+                "A list that is longer at each turn of the loop would have it compiled anew each "
+                "time: compiled code is guarded on the length.", _APART, line=line,
+            )
+        )  # fmt: skip
+    run.compiled.append(entry)
+
+
+def _divide_turn(frame: Any, compiler: Any) -> None:
+    """Raise where a turn of a loop would be compiled anew for what changes with each turn."""
+    block = block_of(frame.f_code)
+    if block is None or not block.turn:
+        return
+    versions, reasons = torch_private.recompile_reasons(frame, compiler)
+    names = {name for reason in reasons for name in _GROWING.findall(reason)}
+    if names:
+        block.refuse_growing(names)
+    if versions:
+        block.refuse_empty()
 
 
 def _finish(entry: FrameEntry, metrics: Any, breaks: Any, run: Run) -> None:
@@ -357,6 +404,7 @@ _SPLIT = (
     "The loop around it keeps it from being split there: put the loop's body into a function, "
     "which is then compiled by itself."
 )
+_APART = "Assign the result to a name in a line of its own, and put that into the list in the next."
 _REMEDIES = {
     "RecompileLimitExceeded": "See Guards for what changes from run to run: keep a changing "
     "number in a tensor, and mark changing sizes with %%dynamo --dynamic.",

@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 from dynamo_ext.capture import recorder, torch_private
+from dynamo_ext.capture.block import is_plain
 from dynamo_ext.capture.source_lines import original_function
 
 
@@ -22,7 +23,7 @@ class ReuseListener:
     def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ARG002
         """Let the frame run eagerly, and say so."""
         run, code = recorder.active_run(), frame.f_code
-        if run is None or torch_private.is_library_code(code):
+        if run is None or is_plain(code) or torch_private.is_library_code(code):
             return torch_private.skip_frame()
         versions, reasons = torch_private.recompile_reasons(frame, self._compiler)
         in_cell = code.co_filename == run.cell_file and code.co_name == "<module>"

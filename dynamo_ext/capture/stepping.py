@@ -32,19 +32,18 @@ class Stepper:
         """Run a block's function; its value."""
         if block.parts and not self.tracer.fullgraph:
             return self._parts(block)
-        torch_private.always_trace(block.code)
         function = types.FunctionType(block.code, self.namespace)
+        torch_private.always_trace(block.code)
         try:
             return self._under(function)
-        except NotWholeError as why:
-            block.divide(why)
+        except NotWholeError:
             untouched = None
         except Exception as error:
             untouched = failed_before_effects(error.__traceback__)
             if untouched is None:
                 raise
         # Outside of the handlers: an error from here on has no other as its context.
-        return self._parts(block) if untouched is None else untouched.run()
+        return self.run(block) if untouched is None else untouched.run()
 
     def _parts(self, block: Block) -> Any:
         run = recorder.active_run()
@@ -67,7 +66,6 @@ class Stepper:
         return types.FunctionType(block.code, self.namespace)()
 
     def _drive(self, compound: Compound) -> Any:
-        torch_private.never_trace(compound.driver)
         function = types.FunctionType(compound.driver, self.namespace)
         call, suites, step = torch_private.call_under, compound.suites, self._step
         # Dynamo has no business with our own frames.

@@ -167,11 +167,6 @@ def always_trace(code: types.CodeType) -> None:
     eval_frame.always_optimize_code_objects[code] = True
 
 
-def never_trace(code: types.CodeType) -> None:
-    """Have Dynamo leave a frame alone, and look at what it calls."""
-    eval_frame.skip_code(code)
-
-
 def recompile_reasons(frame: Any, compiler: Any) -> tuple[int, list[str]]:
     """How many compiled versions a frame has for ``compiler``, and why none of them fits."""
     entries = eval_frame._debug_get_cache_entry_list(frame.f_code)
@@ -188,10 +183,10 @@ def cached_versions(code: types.CodeType) -> int:
     return len(eval_frame._debug_get_cache_entry_list(code))
 
 
-def resumed_code(code: types.CodeType) -> types.CodeType | None:
-    """The user's code that a function of Dynamo's goes on with after a graph break."""
+def users_code(code: types.CodeType | None) -> types.CodeType | None:
+    """The user's own code, where a function of Dynamo's goes on with it after a graph break."""
     made = ContinueExecutionCache.generated_code_metadata.get(code)
-    return made.code if made is not None else None
+    return made.code if made is not None else code
 
 
 def forget_code(code: types.CodeType) -> None:

@@ -131,7 +131,7 @@ def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
     first = 1 if name == "<module>" else _definition(code.co_filename, name, line)
     lead, gap = "\n" * (first - 1), "\n" * (line - first)
     entry = recorder.entry_of_rewritten(code)
-    original = torch_private.resumed_code((entry.code() if entry else None) or code)
+    original = torch_private.users_code((entry.code() if entry else None) or code)
     arguments = _arguments(original) if original is not None else ""
     text = f"{lead}def shown({arguments}):{gap} return {_LOOK}()"
     outer = compile(text, code.co_filename, "exec")

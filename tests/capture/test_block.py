@@ -6,18 +6,29 @@ import ast
 import gc
 import traceback
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dynamo_ext.capture.block import Block, Compound, NotWholeError, block_of, compound, is_driver
 from dynamo_ext.capture.cell_function import Origin
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def block(text: str) -> Block:
+
+def block(text: str, *, turn: bool = False) -> Block:
     stored = frozenset(n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name))
     origin = Origin(stored - {"print", "range", "log"}, "<cell>", compile)  # type: ignore[arg-type]
-    return Block(ast.parse(text).body, origin)
+    return Block(ast.parse(text).body, origin, turn=turn)
+
+
+def refused(refuse: Callable[..., None], *args: Any) -> Block:
+    """The block that refuses to be captured whole, divided."""
+    with pytest.raises(NotWholeError) as raised:
+        refuse(*args)
+    raised.value.divide()
+    return raised.value.block
 
 
 def at(line: int, file: str = "<cell>") -> list[traceback.FrameSummary]:
@@ -50,7 +61,7 @@ def divide_all(found: Block | Compound) -> None:
         try:
             one.refuse(None)
         except NotWholeError as why:
-            one.divide(why)
+            why.divide()
         for part in one.parts:
             divide_all(part)
 
@@ -81,33 +92,32 @@ def test_a_loop_or_with_is_refused(text: str) -> None:
 
 def test_a_break_before_a_loop_refuses_and_one_after_it_does_not() -> None:
     text = "a = 1\nb = 2\nfor i in c:\n    x = i\nd = 3"
-    with pytest.raises(NotWholeError) as raised:
-        block(text).refuse_half(at(2))
-    assert raised.value.line == 2
-    assert raised.value.resumes
+    assert shape(refused(block(text).refuse_half, at(2))) == [[1, 2], [3, 5]]
     block(text).refuse_half(at(5))
     block(text).refuse_half([])
     block("with a:\n    b = 1\nc = 2").refuse_half(at(1))
 
 
-def test_where_dynamo_would_resume_it_is_divided() -> None:
-    found = block("a = 1\nb = 2\nc = 3\nfor i in c:\n    x = i\nd = 3")
-    with pytest.raises(NotWholeError) as raised:
-        found.refuse_half(at(2))
-    found.divide(raised.value)
-    assert shape(found) == [[1, 2], [3, 4, 6]]
+def test_a_break_inside_a_loop_divides_on_both_sides_of_it() -> None:
+    found = block("a = 1\nwith b:\n    for c in d:\n        e = 4\nfor i in c:\n    x = i")
+    assert shape(refused(found.refuse_half, at(4))) == [[1], [2], [5]]
 
 
-def test_a_break_inside_a_statement_divides_on_both_sides_of_it() -> None:
-    found = block("a = 1\nwith b:\n    c = 3\nfor i in c:\n    x = i")
-    found.divide(NotWholeError(found, 3, resumes=True))
-    assert shape(found) == [[1], [2], [4]]
+def test_a_break_in_a_function_that_is_called_divides_at_a_loop() -> None:
+    found = block("a = 1\nfor i in c:\n    x = i")
+    assert shape(refused(found.refuse_half, at(7, "<other>"))) == [[1], [2]]
+
+
+def test_a_break_in_the_only_statement_takes_it_apart() -> None:
+    found = refused(block("with a:\n    b = 1\n    for i in c:\n        x = i").refuse_half, at(2))
+    assert shape(found) == [[[]]]
+    (driven,) = found.parts
+    assert isinstance(driven, Compound)
 
 
 def test_the_only_loop_is_taken_apart_at_once() -> None:
     found = block("a = 1\nfor i in c:\n    x = i\nelse:\n    y = 2\nd = 3")
-    found.divide(NotWholeError(found, 3, resumes=False))
-    assert shape(found) == [[1], [2, 6]]
+    assert shape(refused(found.refuse, 3)) == [[1], [2, 6]]
     (_, rest) = found.parts
     assert isinstance(rest, Block)
     assert shape(rest) == [[[], []], [6]]
@@ -120,16 +130,62 @@ def test_the_only_loop_is_taken_apart_at_once() -> None:
 
 
 def test_a_failure_before_the_loop_leaves_the_loop_a_chance() -> None:
-    found = block("a = 1\nb = 2\nfor i in c:\n    x = i")
-    found.divide(NotWholeError(found, 2, resumes=False))
+    found = refused(block("a = 1\nb = 2\nfor i in c:\n    x = i").refuse, 2)
     assert shape(found) == [[1, 2], [3]]
     assert all(isinstance(part, Block) and not part.parts for part in found.parts)
 
 
 def test_of_several_loops_each_is_tried() -> None:
-    found = block("for i in c:\n    x = i\nfor j in c:\n    y = j\nz = 3")
-    found.divide(NotWholeError(found, None, resumes=False))
+    found = refused(block("for i in c:\n    x = i\nfor j in c:\n    y = j\nz = 3").refuse, None)
     assert shape(found) == [[1], [3, 5]]
+
+
+def test_a_turn_is_divided_at_a_break() -> None:
+    text = "a = 1\nb = 2\nc = 3"
+    block(text).refuse_half(at(2))
+    assert shape(refused(block(text, turn=True).refuse_half, at(2), 1)) == [[1], [2], [3]]
+    assert shape(refused(block(text, turn=True).refuse_half, at(2), 2)) == [[1, 2], [3]]
+    assert shape(refused(block(text, turn=True).refuse_half, at(3), 2)) == [[1, 2], [3]]
+    block(text, turn=True).refuse_half(at(3), 3)
+    block("a = 1", turn=True).refuse_half(at(1))
+    block(text, turn=True).refuse_half(at(9, "<other>"))
+
+
+def test_a_body_is_a_turn_and_so_are_its_parts() -> None:
+    found = refused(
+        block("with w:\n    for i in c:\n        with d:\n            e = 1").refuse, None
+    )
+    (outer,) = found.parts
+    assert isinstance(outer, Compound)
+    (suite,) = outer.suites
+    assert not suite.turn
+    (loop,) = refused(suite.refuse, None).parts
+    assert isinstance(loop, Compound)
+    (body,) = loop.suites
+    assert body.turn
+    (inner,) = refused(body.refuse, None).parts
+    assert isinstance(inner, Compound)
+    assert inner.suites[0].turn
+
+
+def test_what_handles_a_growing_list_stands_apart() -> None:
+    text = "a = f(x)\nlog.append(a)\nb = a\nn = len(log)\nc = b"
+    block(text).refuse_growing({"log"})
+    block(text, turn=True).refuse_growing({"other"})
+    found = refused(block(text, turn=True).refuse_growing, {"log"})
+    assert shape(found) == [[1], [2], [3], [4], [5]]
+    alone = refused(block("log.append(f(x))", turn=True).refuse_growing, {"log"})
+    assert alone.plain
+    assert not alone.parts
+
+
+def test_a_turn_without_a_graph_becomes_plain() -> None:
+    block("log.append(a)").refuse_empty()
+    block("if a:\n    for i in b: c = i", turn=True).refuse_empty()
+    kept = block("log.append(a)", turn=True)
+    kept.has_graphs = True
+    kept.refuse_empty()
+    assert refused(block("log.append(a)", turn=True).refuse_empty).plain
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,52 @@ def test_a_number_that_grows_with_each_turn_compiles_nothing_anew(
     assert len(compiles) == before
 
 
+def test_a_list_of_losses_compiles_nothing_anew(loops: Live, compiles: list[str]) -> None:
+    text = "losses = []\nfor r in rows:\n    y = (r * 2).sum()\n    losses.append(y.item())"
+    report = loops.report(text)
+    assert own(report) == [(2, 6)]
+    assert (report.recompiles, report.fallbacks) == ((), ())
+    assert loops.names["losses"] == [8.0] * 6
+    before = len(compiles)
+    assert own(loops.report(text)) == [(2, 6)]
+    assert len(compiles) == before
+
+
+def test_a_list_of_results_compiles_the_turn_at_most_twice(loops: Live) -> None:
+    text = "found = []\nfor a, b in loader:\n    y = model(a)\n    z = y * b\n    found.append(z)"
+    report = loops.report(text, cell_id="a")
+    assert sorted(own(report)) == [(4, 1), (4, 5)]
+    assert report.fallbacks == ()
+    assert len(loops.names["found"]) == 6
+    assert own(loops.report(text, cell_id="a")) == [(4, 6)]
+
+
+def test_a_result_put_into_a_list_at_once_is_told(loops: Live) -> None:
+    text = "found = []\nfor a, b in loader:\n    found.append(model(a))"
+    for _ in range(2):
+        report = loops.report(text, cell_id="a")
+        (fallback,) = report.fallbacks
+        assert (fallback.stage, fallback.scope) == ("capture", "frame")
+        assert "longer at each turn" in fallback.message
+        assert "line of its own" in fallback.remedy
+        assert fallback.line is not None
+        assert fallback.line.line == 4
+    assert len(loops.names["found"]) == 6
+
+
+def test_functions_called_by_what_runs_plainly_are_compiled(loops: Live) -> None:
+    loops.well("def f(v):\n    return (v * 3).sin()")
+    text = "found = []\nfor r in rows:\n    print(float(r[0]))\n    found.append(f(r))"
+    report = loops.report(text)
+    assert ("f", 2) in [
+        (frame.name, g.operation_count)
+        for g in report.graphs
+        for frame in report.frames
+        if g.frame == frame.id
+    ]
+    assert len(loops.names["found"]) == 6
+
+
 def test_the_condition_that_divides_a_while_is_told(loops: Live) -> None:
     text = "y = x\nwhile y.sum() < 100:\n    y = y * 2 + 1"
     for _ in range(2):
