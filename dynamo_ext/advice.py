@@ -7,6 +7,7 @@ first, then what keeps most operations from the engine, then splits, then compil
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -206,8 +207,12 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
 def _breaks(report: Report) -> Iterator[Advice]:
     eager = {id(_break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
     groups: dict[tuple[str, str], list[GraphBreak]] = {}
+    first, last = _span_of_graphs(report)
     for each in report.breaks:
-        if id(each) not in eager and not is_torchs_own(each):
+        # Outside of the cell's operations there is nothing to be split.
+        line = origin(each)
+        outside = line is not None and line.in_cell and not first <= line.line <= last
+        if id(each) not in eager and not outside and not is_torchs_own(each):
             groups.setdefault((place(origin(each)), cause_of(each).because), []).append(each)
     for (_, because), group in groups.items():
         # Of the ways that lead to the line, the one from the cell says most.
@@ -223,6 +228,17 @@ def _breaks(report: Report) -> Iterator[Advice]:
             0.05 if cause.harmless else 0.4,
             called.line,
         )
+
+
+def _span_of_graphs(report: Report) -> tuple[float, float]:
+    """The first and the last line of the cell with a captured operation; all, if none has one."""
+    lines = [
+        operation.line.line
+        for graph in report.graphs
+        for operation in graph.operations
+        if operation.line is not None and operation.line.in_cell
+    ]
+    return (min(lines), max(lines)) if lines else (0, math.inf)
 
 
 def _recompiles(report: Report) -> Iterator[Advice]:
@@ -314,8 +330,10 @@ def _break_of(report: Report, fallback: Fallback) -> GraphBreak | None:
 
 
 def _own_remedy(fallback: Fallback, step: str) -> str:
-    """The capture's own remedy where it is about the place (a loop), not torch's hint."""
-    return fallback.remedy if "loop" in fallback.remedy else step or fallback.remedy
+    """What helps against the cause, and the capture's own remedy where it is about the place."""
+    if "loop" in fallback.remedy:
+        return f"{step} {fallback.remedy}".strip()
+    return step or fallback.remedy
 
 
 def _examples(each: Changes) -> str:

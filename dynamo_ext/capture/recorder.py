@@ -375,7 +375,7 @@ def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
     remedy = message.hints[0] if message.hints else _REMEDIES.get(kind, "")
     if message.registry_id == _LIMIT:
         remedy = _REMEDIES["RecompileLimitExceeded"]
-    elif kind == "Unsupported" and _is_in_loop(entry, metrics, run):
+    elif kind == "Unsupported" and _is_in_loop(entry, metrics):
         remedy = _SPLIT
     # The break itself tells the rest.
     known = bool(message.registry_id)
@@ -385,11 +385,11 @@ def _note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
     )
 
 
-def _is_in_loop(entry: FrameEntry, metrics: Any, run: Run) -> bool:
-    """Whether the cell's own loop is around the line that ended its capture."""
-    if entry.name != "<module>" or metrics.fail_user_frame_filename != run.cell_file:
+def _is_in_loop(entry: FrameEntry, metrics: Any) -> bool:
+    """Whether the frame's own loop is around the line that ended its capture."""
+    if metrics.fail_user_frame_filename != entry.file:
         return False
-    source = "".join(linecache.getlines(run.cell_file or ""))
+    source = "".join(linecache.getlines(entry.file))
     with contextlib.suppress(SyntaxError):
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, (ast.For, ast.While)):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import dynamo_ext
+from dynamo_ext.advice import advise
 from tests.capture.live import Live, live
 
 if TYPE_CHECKING:
@@ -189,3 +190,12 @@ def test_no_name_of_ours_is_left_in_the_namespace(loops: Live) -> None:
     before = set(loops.names)
     loops.report(LOOP)
     assert set(loops.names) - before <= {"r", "y"} | {n for n in loops.names if n.startswith("_i")}
+
+
+def test_breaks_after_the_last_operation_of_a_turn_are_not_advised_about(loops: Live) -> None:
+    loops.report(TRAINING, cell_id="a")
+    problems = [advice.problem for advice in advise(loops.report(TRAINING, cell_id="a"))]
+    assert not [each for each in problems if "splits the graph" in each]
+    between = "for r in rows:\n    y = r * 2\n    print(float(y[0]))\n    z = y + 1"
+    problems = [advice.problem for advice in advise(loops.report(between))]
+    assert [each for each in problems if each.startswith("Line 4 splits the graph")]

@@ -14,9 +14,14 @@ def cell():
     return texts("training")
 
 
-def test_the_usual_loop_is_said_to_be_eager(cell):
-    shown = cell("usual")
-    assert "step 40:" in shown
+def test_the_usual_loop_prints_the_same_either_way(cell):
+    assert "step 40:" in cell("usual")
+    steps = re.compile(r"step +\d+: \d\.\d\d")
+    assert steps.findall(cell("usual")) == steps.findall(cell("compiled"))[:3]
+
+
+def test_the_loop_in_a_function_is_said_to_be_eager(cell):
+    shown = cell("inside")
     assert "runs as plain Python" in shown
     assert "put the loop's body into a function" in shown
 
