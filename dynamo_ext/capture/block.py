@@ -47,14 +47,22 @@ class NotWholeError(BaseException):
         Where, if that is in the block itself and not in a function it calls.
     divide
         Makes the parts that take its place; none where it is to run as plain Python.
+    limit
+        Whether it was compiled as often as torch allows.
     """
 
     def __init__(
-        self, block: Block, line: int | None, divide: Callable[[], Iterable[Part]]
+        self,
+        block: Block,
+        line: int | None,
+        divide: Callable[[], Iterable[Part]],
+        *,
+        limit: bool = False,
     ) -> None:
         super().__init__()
         self.block = block
         self.line = line
+        self.limit = limit
         self._divide = divide
 
     def divide(self) -> None:
@@ -147,6 +155,11 @@ class Block:
         """Raise ``NotWholeError`` if a turn that holds no graph would be compiled anew."""
         if self.turn and not self.has_graphs and not any(map(_divides, self._nodes)):
             raise NotWholeError(self, None, tuple)
+
+    def refuse_changing(self) -> None:
+        """Raise ``NotWholeError`` if it is a turn: it was compiled as often as torch allows."""
+        if self.turn:
+            raise NotWholeError(self, None, tuple, limit=True)
 
     def is_condition(self, line: int | None) -> bool:
         """Whether it is one ``while`` or ``if`` statement, and ``line`` its condition's."""

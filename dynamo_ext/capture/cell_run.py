@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.capture import torch_private
 from dynamo_ext.capture.reach import reaches_tensors
-from dynamo_ext.capture.recorder import Run, recording
 from dynamo_ext.capture.report_builder import RunFacts, build_report
+from dynamo_ext.capture.run_log import Run, recording
 from dynamo_ext.capture.standing import Standing
 from dynamo_ext.capture.stepping import Stepper
 from dynamo_ext.records import CodeBlock, Mode, Report

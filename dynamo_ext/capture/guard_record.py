@@ -11,7 +11,7 @@ from dynamo_ext.capture.source_lines import from_summaries, users_line
 from dynamo_ext.records import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")
 _BUILTIN = re.compile(r"^G\['__builtins_dict\w*'\]\['(?P<name>[^']+)'\]")
@@ -20,6 +20,8 @@ _IMPORTED = re.compile(r"^__import_(?P<name>\w+)")
 _OURS = re.compile(r"^_+\d{6,}_c\d+$")
 # What a graph leaves on the stack for the one after it.
 _STACK = re.compile(r"^___stack(?P<place>\d+)$")
+_ARGUMENT = re.compile(r"L\['args'\]\[(?P<index>\d+)\]")
+_KEYWORD = re.compile(r"L\['kwargs'\]\['(?P<name>\w+)'\]")
 _TYPE = re.compile(r"type=<class '(?P<name>[^']+)'>")
 _TRUTH = re.compile(r" == (?P<value>True|False)$")
 _COMPARED = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+?)$")
@@ -29,8 +31,12 @@ TORCH_COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
 _QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
 
 
-def readable_source(source: str) -> str:
-    """``L['self']._modules['fc'].weight`` as ``self.fc.weight``; ``G['x']`` as ``x``."""
+def readable_source(source: str, arguments: Sequence[str] = ()) -> str:
+    """``L['self']._modules['fc'].weight`` as ``self.fc.weight``; ``G['x']`` as ``x``.
+
+    ``arguments`` are the names of what a frame knows as ``args[0]``, ``args[1]`` …
+    """
+    source = _user_named(source, arguments)
     text = _BUILTIN.sub(lambda m: m["name"], source)
     text = _ROOT.sub(lambda m: _readable_name(m["name"]), text)
     text = _IMPORTED.sub(lambda m: m["name"].replace("_dot_", "."), text)
@@ -44,11 +50,25 @@ def _readable_name(name: str) -> str:
     return _STACK.sub(r"value \g<place> between graphs", name)
 
 
-def root_variable(source: str) -> str:
+def _user_named(source: str, arguments: Sequence[str]) -> str:
+    if not arguments:
+        return source
+
+    def named(found: re.Match[str]) -> str:
+        index = int(found["index"])
+        return f"L['{arguments[index]}']" if index < len(arguments) else found[0]
+
+    source = _KEYWORD.sub(r"L['\g<name>']", _ARGUMENT.sub(named, source))
+    source = source.replace("L['args']", "L['the arguments']")
+    return source.replace("L['kwargs']", "L['the keyword arguments']")
+
+
+def root_variable(source: str, arguments: Sequence[str] = ()) -> str:
     """The user's name that a source starts at; a library's name for its modules.
 
     Torch's own state is ``torch``.
     """
+    source = _user_named(source, arguments)
     found = _ROOT.match(source)
     if not found:
         # torch names a local tensor bare: tensor 'x' size mismatch.
@@ -67,12 +87,14 @@ def guard_records(
     guards: Any,
     cell_file: str | None,
     shapes: Mapping[str, tuple[str, ...]],
+    arguments: Sequence[str] = (),
 ) -> tuple[Guard, ...]:
     """Dynamo's guards as records, in Dynamo's own order.
 
-    ``shapes`` gives the captured sizes of the graph's inputs by source, symbolic ones as text.
+    ``shapes`` gives the captured sizes of the graph's inputs by source, symbolic ones as text;
+    ``arguments`` are the user's names of what the frame knows as ``args``.
     """
-    return tuple(_record(frame, guard, cell_file, shapes) for guard in sorted(guards))
+    return tuple(_record(frame, guard, cell_file, shapes, arguments) for guard in sorted(guards))
 
 
 def _record(
@@ -80,19 +102,20 @@ def _record(
     guard: Any,
     cell_file: str | None,
     shapes: Mapping[str, tuple[str, ...]],
+    arguments: Sequence[str],
 ) -> Guard:
     source = guard.name or ""
     kinds = guard.guard_types or [guard.create_fn_name()]
     kind = next((k for k in kinds if k not in _QUIET_KINDS), kinds[0])
     code = tuple(guard.code_list or ())
     line = users_line(from_summaries(guard.user_stack or (), cell_file))
-    subject = readable_source(source)
+    subject = readable_source(source, arguments)
     value = guard.obj_weakref() if guard.obj_weakref is not None else None
     if kind == "TENSOR_MATCH" and isinstance(value, torch.Tensor):
         words = tensor_words(subject, value, shapes.get(source))
     else:
         words = in_words(kind, subject, code)
-    return Guard(frame, root_variable(source), source, kind, words, code, line)
+    return Guard(frame, root_variable(source, arguments), source, kind, words, code, line)
 
 
 def in_words(kind: str, subject: str, code: tuple[str, ...]) -> str:

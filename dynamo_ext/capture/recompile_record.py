@@ -16,7 +16,7 @@ from dynamo_ext.capture.source_lines import from_trace_text, users_line
 from dynamo_ext.records import Recompile, SourceLine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 _PREFIX = re.compile(r"^\s*-?\s*\[?\d+/\d+\]?:\s*")
 _EXPECTED = re.compile(r"expected (?P<expected>.+?),? actual (?P<actual>.+?)(?=$|\s{2,}|\.$)")
@@ -43,6 +43,7 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
     *,
     prevented: bool = False,
     cell_file: str | None = None,
+    arguments: Sequence[str] = (),
 ) -> Recompile:
     """Put one failed guard into a record.
 
@@ -60,6 +61,8 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
         Whether the frame ran eagerly instead of being compiled again.
     cell_file
         The file name of the cell that ran.
+    arguments
+        The user's names of what the frame knows as ``args``.
     """
     text = TORCH_COMMENT.sub("", _PREFIX.sub("", reason.strip().splitlines()[0])).strip()
     source, expected, actual = _facts(text, scopes)
@@ -67,9 +70,9 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
     source = source or (named.group() if named else "")
     # An object's number says nothing to a reader, and is another one in every process.
     text = _OBJECT.sub(lambda m: f"{m['source']} is the same object", text)
-    guard = _NAMED.sub(lambda m: readable_source(m.group()), text)
+    guard = _NAMED.sub(lambda m: readable_source(m.group(), arguments), text)
     where = users_line(from_trace_text(reason, cell_file)) or line
-    variable = root_variable(source)
+    variable = root_variable(source, arguments)
     return Recompile(frame, function, guard, variable, expected, actual, where, prevented)
 
 

@@ -11,11 +11,11 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal
-from dynamo_ext.capture import recorder, replay, torch_private
+from dynamo_ext.capture import recorder, replay, run_log, torch_private
 from dynamo_ext.capture.block import block_of
 from dynamo_ext.capture.break_record import graph_break, in_users_words
 from dynamo_ext.capture.graph_record import last_line, operation_table
-from dynamo_ext.capture.recorder import FrameEntry, GraphEntry
+from dynamo_ext.capture.run_log import FrameEntry, GraphEntry
 from dynamo_ext.capture.source_lines import from_summaries, users_line
 from dynamo_ext.wording import count
 
@@ -39,7 +39,7 @@ class RecordedCompiler:
     def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile one captured graph (Dynamo's backend contract)."""
         torch_private.finish_code(graph)
-        run = recorder.active_run()
+        run = run_log.active_run()
         frame = recorder.frame_being_compiled()
         if run is None or frame is None:
             return self.compiler(graph, inputs)
@@ -82,7 +82,7 @@ def _recorded(
     clock = time.perf_counter
 
     def call(*args: Any) -> Any:
-        run = recorder._active  # noqa: SLF001 - a function call saved on every graph call
+        run = run_log._active  # noqa: SLF001 - a function call saved on every graph call
         if run is not None:
             counted = run.calls_of(entry)
             started = clock()

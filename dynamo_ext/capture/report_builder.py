@@ -22,7 +22,7 @@ from dynamo_ext.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dynamo_ext.capture.recorder import FrameEntry, GraphEntry, Run
+    from dynamo_ext.capture.run_log import FrameEntry, GraphEntry, Run
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from dynamo_ext.capture import recorder, torch_private
+from dynamo_ext.capture import recorder, run_log, torch_private
 from dynamo_ext.capture.block import is_plain
 from dynamo_ext.capture.source_lines import original_function
 
@@ -22,7 +22,7 @@ class ReuseListener:
 
     def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ARG002
         """Let the frame run eagerly, and say so."""
-        run, code = recorder.active_run(), frame.f_code
+        run, code = run_log.active_run(), frame.f_code
         if run is None or is_plain(code) or torch_private.is_library_code(code):
             return torch_private.skip_frame()
         versions, reasons = torch_private.recompile_reasons(frame, self._compiler)
@@ -35,7 +35,7 @@ class ReuseListener:
             )
             name = original_function(code.co_name)
             key = (name, code.co_filename, code.co_firstlineno)
-            run.eager_frames[key] = recorder.FrameEntry(
+            run.eager_frames[key] = run_log.FrameEntry(
                 "", *key, weakref.ref(code), outcome="eager", reason=reason
             )
             if reasons:

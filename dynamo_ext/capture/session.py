@@ -10,7 +10,7 @@ import torch
 
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.users import is_backend
-from dynamo_ext.capture import recorder, torch_private
+from dynamo_ext.capture import run_log, torch_private
 from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.capture.tracing import Tracer, optimizing, reusing
 from dynamo_ext.errors import NoReportError, OptionError
@@ -93,7 +93,7 @@ class Session:
         self._mode: Mode = mode
         self._title = title or f"dynamo_ext.{mode}"
         self._tracer: Tracer | None = None
-        self._run = recorder.Run()
+        self._run = run_log.Run()
         self._seconds = 0.0
         self._open: list[tuple[Any, ...]] = []
         self._interrupted = False
@@ -124,7 +124,7 @@ class Session:
 
     def __enter__(self) -> Self:
         tracer = self._ready()
-        surroundings, recording = tracer.surroundings(), recorder.recording(self._run)
+        surroundings, recording = tracer.surroundings(), run_log.recording(self._run)
         surroundings.__enter__()
         recording.__enter__()
         started = time.perf_counter()
@@ -172,7 +172,7 @@ class Session:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             tracer = self._ready()
             started = clock()
-            with recorder.recording(self._run), tracer.surroundings():
+            with run_log.recording(self._run), tracer.surroundings():
                 try:
                     return torch_private.call_under(tracer.callback, inner, *args, **kwargs)
                 except KeyboardInterrupt:

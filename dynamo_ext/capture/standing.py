@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dynamo_ext.capture.recorder import FrameEntry, Run
+    from dynamo_ext.capture.run_log import FrameEntry, Run
 
 _ANY = ""
 

@@ -6,7 +6,7 @@ import types
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.capture import recorder, torch_private
+from dynamo_ext.capture import run_log, torch_private
 from dynamo_ext.capture.block import Block, NotWholeError
 from dynamo_ext.capture.reach import reaches_tensors
 from dynamo_ext.capture.replay import failed_before_effects
@@ -14,6 +14,10 @@ from dynamo_ext.capture.replay import failed_before_effects
 if TYPE_CHECKING:
     from dynamo_ext.capture.block import Compound
     from dynamo_ext.capture.tracing import Tracer
+
+
+_LOOKS = 3
+"""A turn may read a tensor that an earlier one has bound; after so many none will come."""
 
 
 @dataclass
@@ -26,14 +30,18 @@ class Stepper:
     tracer: Tracer
     namespace: dict[str, Any]
     region: int | None = None
-    _reaching: dict[Block, bool] = field(default_factory=dict)
+    _functions: dict[Block, types.FunctionType] = field(default_factory=dict)
+    _looks: dict[Block, int] = field(default_factory=dict)
 
     def run(self, block: Block) -> Any:
         """Run a block's function; its value."""
         if block.parts and not self.tracer.fullgraph:
             return self._parts(block)
-        function = types.FunctionType(block.code, self.namespace)
-        torch_private.always_trace(block.code)
+        function = self._functions.get(block)
+        if function is None:
+            torch_private.always_trace(block.code)
+            function = types.FunctionType(block.code, self.namespace)
+            self._functions[block] = function
         try:
             return self._under(function)
         except NotWholeError:
@@ -46,8 +54,7 @@ class Stepper:
         return self.run(block) if untouched is None else untouched.run()
 
     def _parts(self, block: Block) -> Any:
-        run = recorder.active_run()
-        if run is not None:
+        if block.condition_breaks and (run := run_log.active_run()) is not None:
             run.condition_breaks.update(dict.fromkeys(block.condition_breaks))
         value = None
         for part in block.parts:
@@ -58,10 +65,10 @@ class Stepper:
 
     def _step(self, block: Block) -> Any:
         """Run a part, as plain Python where it has nothing to do with tensors."""
-        reaches = self._reaching.get(block)
-        if reaches is None:
-            reaches = self._reaching[block] = reaches_tensors(block.code, self.namespace)
-        if reaches:
+        if block.parts or block in self._functions:
+            return self.run(block)
+        looks = self._looks[block] = self._looks.get(block, 0) + 1
+        if looks <= _LOOKS and reaches_tensors(block.code, self.namespace):
             return self.run(block)
         return types.FunctionType(block.code, self.namespace)()
 

@@ -7,6 +7,7 @@ shows up as ``UnsupportedTorchError`` from ``check`` instead of as an odd failur
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import math
 import time
@@ -18,7 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch._dynamo as dynamo
-from torch._dynamo import bytecode_transformation, convert_frame, eval_frame, guards, trace_rules
+from torch._dynamo import (
+    bytecode_transformation,
+    convert_frame,
+    eval_frame,
+    external_utils,
+    guards,
+    trace_rules,
+)
 from torch._dynamo import utils as dynamo_utils
 from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.resume_execution import ContinueExecutionCache
@@ -176,6 +184,11 @@ def recompile_reasons(frame: Any, compiler: Any) -> tuple[int, list[str]]:
         entries, frame, compiler, skip_logging=True
     )
     return len(entries), [str(reason) for reason in reasons]
+
+
+def recompile_limit() -> int:
+    """How many versions of a frame Dynamo compiles before it runs it eagerly for good."""
+    return int(dynamo.config.recompile_limit)
 
 
 def cached_versions(code: types.CodeType) -> int:
@@ -436,16 +449,43 @@ def optimized_module(module: torch.nn.Module, wrap: Callable[[Any], Any]) -> Any
 
 
 def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, under a frame of its own where Dynamo would skip its frame (torch's code)."""
-    from torch._dynamo.external_utils import wrap_inline
+    """``function``, under a frame of its own where Dynamo would skip its frame (torch's code).
 
+    The frame is ``torch._dynamo.external_utils.wrap_inline``'s, with code of its own: versions are
+    counted by code, and what is wrapped would share one limit with all else that is.
+    """
     code = getattr(function, "__code__", None)
     inner = getattr(function, "__func__", None)
     code = code or getattr(inner, "__code__", None)
-    if code is None or trace_rules.check(code):
-        wrapped: Callable[..., Any] = wrap_inline(function)
-        return wrapped
-    return function
+    if code is not None and not trace_rules.check(code):
+        return function
+    owner = getattr(function, "__self__", None)
+    target: Any = owner if is_module(owner) and inner is type(owner).__call__ else function
+    name = type(target).__name__ if is_module(target) else getattr(target, "__name__", "function")
+    shared: Any = external_utils.wrap_inline(target)
+    try:
+        known = _frames.setdefault(owner if owner is not None else target, {})
+    except TypeError:  # what has no hash, or no weak reference
+        known = {}
+    named = known.get(name)
+    if named is None:
+        named = shared.__code__.replace(co_name=name, co_qualname=name, co_freevars=(name,))
+        known[name] = named
+    own = types.FunctionType(named, shared.__globals__, name, None, shared.__closure__)
+    functools.update_wrapper(own, function)
+    return own
+
+
+# Found again by whoever wraps the same object later: `run` uses what `optimize` compiled.
+_frames: weakref.WeakKeyDictionary[Any, dict[str, types.CodeType]] = weakref.WeakKeyDictionary()
+
+
+def wrapped_by(frame: types.FrameType) -> Callable[..., Any] | None:
+    """What runs under a frame that ``traceable`` made; ``None`` for any other frame."""
+    code = frame.f_code
+    made = code.co_filename == external_utils.__file__ and code.co_varnames == ("args", "kwargs")
+    found: Callable[..., Any] | None = frame.f_locals.get(code.co_freevars[0]) if made else None
+    return found
 
 
 def input_shapes(graph: torch.fx.GraphModule) -> dict[str, tuple[str, ...]]:

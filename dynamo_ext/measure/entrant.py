@@ -8,7 +8,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.capture import recorder, session, torch_private, tracing
+from dynamo_ext.capture import run_log, session, torch_private, tracing
 from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.comparison import Accuracy, CandidateResult, Outcome, Speedup
 from dynamo_ext.measure import clock
@@ -68,9 +68,9 @@ class Entrant:
         self.region = torch_private.new_region()
         tracer = tracing.optimizing(candidate.compiler, candidate.backend, names=workload.names)
         call = workload.traced(tracer, self.region)
-        run = recorder.Run()
+        run = run_log.Run()
         try:
-            with recorder.recording(run), tracer.surroundings():
+            with run_log.recording(run), tracer.surroundings():
                 self._first_calls(call, workload)
         finally:
             self.codes = [entry.code for entry in run.compiled]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo_ext.backends.whole import held_tensors
-from dynamo_ext.capture import recorder, torch_private, tracing
+from dynamo_ext.capture import run_log, torch_private, tracing
 from dynamo_ext.comparison import GraphComparison, GraphTime, Mix, Outcome
 from dynamo_ext.measure import accuracy, clock, entrant, statistics
 from dynamo_ext.measure.race import Contender, Plan, race
@@ -53,8 +53,8 @@ def race_graphs(
     tracer = tracing.optimizing(board, board.name, names=workload.names)
     region = torch_private.new_region()
     call = workload.traced(tracer, region)
-    run = recorder.Run()
-    with recorder.recording(run), tracer.surroundings():
+    run = run_log.Run()
+    with run_log.recording(run), tracer.surroundings():
         for _ in range(1 + entrant.WARM_UPS):
             for switch in board.switches:
                 switch.calls, switch.inputs = 0, None

@@ -9,7 +9,7 @@ from dynamo_ext.placement import EAGER, Placement
 from dynamo_ext.widgets.layout import BOX_HEIGHT, BOX_WIDTH, arrange
 from dynamo_ext.widgets.markup import EMPTY, Html, element
 from dynamo_ext.widgets.style import hue
-from dynamo_ext.wording import clip, count
+from dynamo_ext.wording import clip, count, place
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,6 +21,7 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _NAME = re.compile(r"(?<![\w.])%?([A-Za-z_]\w*)(?![\w.]|\s*=(?!=)|\s*\()")
 _PARAMETER = re.compile(r"(?:^|_)(?:parameters|buffers)_")
 _LETTERS = 23  # of an 11 px monospace font in a box
+_MOST_REACHED = 60  # nodes to go through by keyboard; of larger graphs the table tells the same
 
 
 def is_parameter(operation: Operation) -> bool:
@@ -93,7 +94,8 @@ def svg(
     Returns
     -------
     Html
-        One ``<svg>``, without ids, so that many fit on one page; empty for no operations.
+        One ``<svg>`` under a button for each node, which shows all that is known of it while it
+        has the focus. Without ids, so that many fit on one page; empty for no operations.
     """
     operations = operations[:MOST]
     if not operations:
@@ -104,7 +106,37 @@ def svg(
     boxes = [_box(op, laid.boxes[op.name], _class(op, placement, tints, hits)) for op in operations]
     size = {"width": f"{laid.width:.0f}", "height": f"{laid.height:.0f}"}
     label = f"Drawing of graph {graph.id}: {count(len(operations), 'node')}"
-    return element("svg", edges, *boxes, role="img", aria_label=label, **size)
+    drawn = element("svg", edges, *boxes, role="img", aria_label=label, **size)
+    reached = "0" if len(operations) <= _MOST_REACHED else "-1"
+    buttons = [
+        _button(op, laid.boxes[op.name], _about(op, placement), reached) for op in operations
+    ]
+    return element("div", drawn, *buttons, class_="dx-nodes", style=f"width:{laid.width:.0f}px")
+
+
+def _button(op: Operation, centre: tuple[float, float], about: str, reached: str) -> Html:
+    """Lie over a node's box; the style sheet shows the label of the one in focus."""
+    left, top = centre[0] - BOX_WIDTH / 2, centre[1] - BOX_HEIGHT / 2
+    at = f"left:{left:.0f}px;top:{top:.0f}px"
+    return element(
+        "button", type="button", style=at, title=op.name, aria_label=about, tabindex=reached
+    )
+
+
+def _about(op: Operation, placement: Placement) -> str:
+    """Everything that the record holds of a node, a line each."""
+    computes = op.opcode.startswith("call_")
+    keywords = f", {op.kwargs}" if op.kwargs.strip("{}()") else ""
+    engine = placement.engine_of(op) if computes else ""
+    lines = [
+        f"{op.name} = {op.target}({clip(op.args, 300)}{clip(keywords, 300)})"
+        if computes
+        else f"{op.name}: {op.opcode} {op.target}",
+        result(op),
+        f"ran in {engine}" if engine else "",
+        f"{place(op.line)}: {op.line.code.strip()}" if op.line and op.line.code else place(op.line),
+    ]
+    return "\n".join(line for line in lines if line)
 
 
 def _curve(points: Sequence[tuple[float, float]]) -> str:
@@ -129,15 +161,13 @@ def _class(
 
 
 def _box(op: Operation, centre: tuple[float, float], class_: str) -> Html:
-    """Draw a node: its operator, its result, and the rest as a tooltip."""
+    """Draw a node: its operator and its result."""
     x, y = centre
     computes = op.opcode.startswith("call_")
     # Names of inputs and parameters begin alike and differ at their end.
     name = op.name if len(op.name) <= _LETTERS else f"…{op.name[1 - _LETTERS :]}"
     title = _short(op.target) if computes else name
     detail = result(op) or (op.opcode if not computes else op.name)
-    line = f"\n{op.line.code.strip()}" if op.line and op.line.code else ""
-    tip = f"{op.name} = {op.target}({clip(op.args, 200)}) {result(op)}{line}"
     rect = element(
         "rect",
         x=f"{x - BOX_WIDTH / 2:.0f}",
@@ -149,7 +179,6 @@ def _box(op: Operation, centre: tuple[float, float], class_: str) -> Html:
     left = f"{x - BOX_WIDTH / 2 + 8:.0f}"
     return element(
         "g",
-        element("title", tip),
         rect,
         element("text", clip(title, _LETTERS), x=left, y=f"{y - 3:.0f}"),
         element("text", clip(detail, _LETTERS), x=left, y=f"{y + 12:.0f}", class_="dx-quiet"),

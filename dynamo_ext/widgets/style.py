@@ -7,6 +7,7 @@ dark.
 
 from __future__ import annotations
 
+from dynamo_ext.widgets.layout import BOX_HEIGHT, BOX_WIDTH
 from dynamo_ext.widgets.markup import Html
 
 # A report emits static html first and the widget second. Where the widget lives the html would
@@ -118,6 +119,15 @@ _DRAWING = """
 .dx .dx-canvas rect { fill: var(--jp-layout-color1, transparent); stroke: var(--dx-quiet); }
 .dx .dx-canvas g.dx-edge-of rect { fill: var(--dx-faint); stroke-dasharray: 3 2; }
 .dx .dx-canvas g.dx-hit rect { stroke-width: 2.5; }
+.dx .dx-nodes { position: relative; margin: 0 auto; padding-bottom: 8px; }
+.dx .dx-nodes button { position: absolute; width: BOX_WIDTHpx; height: BOX_HEIGHTpx; padding: 0;
+  border: 0; border-radius: 3px; background: none; cursor: pointer; text-align: left; }
+.dx .dx-nodes button:focus { outline: 2px solid #4285f4; outline-offset: 1px; z-index: 2; }
+.dx .dx-nodes button:focus::after { content: attr(aria-label); position: absolute; left: 0;
+  top: calc(100% + 4px); width: max-content; max-width: 420px; padding: 6px 10px;
+  white-space: pre-wrap; overflow-wrap: anywhere; color: var(--dx-text);
+  font: 12px/1.5 var(--jp-code-font-family, ui-monospace, monospace);
+  background: var(--jp-layout-color1, Canvas); border: 1px solid #4285f4; border-radius: 3px; }
 .dx .dx-bytes td { width: 50%; max-width: 0; padding: 0 8px 0 0; border: 0; }
 .dx .dx-wide table.dx-bytes { width: 100%; table-layout: fixed; }
 """
@@ -159,7 +169,8 @@ _LIVE = """
   background: var(--jp-layout-color1, Canvas); }
 """
 
-_PARTS = (_ONE_OF_TWO, _BASE, _SUMMARY, _CODE, _DRAWING, _tints(), _COMPARE, _LIVE)
+_SIZED = _DRAWING.replace("BOX_WIDTH", str(BOX_WIDTH)).replace("BOX_HEIGHT", str(BOX_HEIGHT))
+_PARTS = (_ONE_OF_TWO, _BASE, _SUMMARY, _CODE, _SIZED, _tints(), _COMPARE, _LIVE)
 STYLE = Html(f"<style>{''.join(_PARTS)}</style>")
 
 

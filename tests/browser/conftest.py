@@ -64,6 +64,10 @@ RUN_CELL = """async index => {
 }"""
 START_CELL = RUN_CELL.replace("await app.commands", "app.commands")
 INTERRUPT = "() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')"
+RESTART = """() => {
+  const session = window.jupyterapp.shell.currentWidget.sessionContext;
+  return session.session.kernel.restart();
+}"""
 SAVE_AND_END_KERNEL = """async () => {
   const app = window.jupyterapp;
   const panel = app.shell.currentWidget;
@@ -116,6 +120,11 @@ class LabPage:
     def interrupt(self) -> None:
         """Interrupt the kernel, and wait until it is idle."""
         self.page.evaluate(INTERRUPT)
+        self.page.wait_for_function(KERNEL_IS_IDLE, timeout=CELL_MILLISECONDS)
+
+    def restart(self) -> None:
+        """Restart the kernel, and wait until it is idle."""
+        self.page.evaluate(RESTART)
         self.page.wait_for_function(KERNEL_IS_IDLE, timeout=CELL_MILLISECONDS)
 
     def run(self, index: int) -> Locator:

@@ -89,6 +89,11 @@ def test_a_graph_is_searched_and_taken_away(ran):
     box.fill("softmax")
     box.press("Enter")
     expect(view.get_by_text(re.compile(r"1 match, with neighbours"))).to_be_visible()
+    node = view.locator(".dx-nodes button").first
+    node.click()
+    expect(node).to_be_focused()
+    told = node.evaluate("each => getComputedStyle(each, '::after').content")
+    assert node.get_attribute("title") in told
     with ran.page.expect_download() as saved:
         view.get_by_role("link", name="Download g0.py").click()
     assert "class GraphModule" in saved.value.path().read_text(encoding="utf-8")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dynamo_ext.backends.journal import Journal
-from dynamo_ext.capture.recorder import Calls, FrameEntry, GraphEntry, Run
 from dynamo_ext.capture.report_builder import RunFacts, build_report
+from dynamo_ext.capture.run_log import Calls, FrameEntry, GraphEntry, Run
 from dynamo_ext.records import Fallback, GraphBreak, Guard, Recompile, SourceLine
 
 FACTS = RunFacts("optimize", "eager", "a test", None, 1.0)

@@ -129,6 +129,33 @@ def test_a_result_put_into_a_list_at_once_is_told(loops: Live) -> None:
     assert len(loops.names["found"]) == 6
 
 
+def test_a_turn_that_changes_each_time_leaves_what_it_calls_compiled(loops: Live) -> None:
+    loops.well("def f(v):\n    return (v * 3).sin()")
+    text = (
+        "for name in 'abcdefghijklmnop':\n"
+        "    y = f(x) * len(name + '!')\n"
+        "    z = y + ord(name)\n"
+        "    print(float(z[0]))"
+    )
+    report = loops.report(text)
+    assert [f.stage for f in report.fallbacks] == ["capture"]
+    assert "recompile limit" in report.fallbacks[0].message
+    names = {frame.id: frame.name for frame in report.frames}
+    assert [g.calls for g in report.graphs if names[g.frame] == "f"] == [8]
+
+
+def test_a_part_may_read_what_an_earlier_turn_has_bound(loops: Live) -> None:
+    text = (
+        "last = None\n"
+        "for r in rows:\n"
+        "    seen = 0 if last is None else (last * 2).sum()\n"
+        "    print('-')\n"
+        "    last = r * 3"
+    )
+    report = loops.report(text)
+    assert {o.line.line for g in report.graphs for o in g.operations if o.line} >= {4, 6}
+
+
 def test_functions_called_by_what_runs_plainly_are_compiled(loops: Live) -> None:
     loops.well("def f(v):\n    return (v * 3).sin()")
     text = "found = []\nfor r in rows:\n    print(float(r[0]))\n    found.append(f(r))"

@@ -62,11 +62,29 @@ def test_drawing_is_one_labelled_svg_with_a_box_a_node(reports, page):
     made = drawing.svg(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), shown, {"sort"})
     read = page(made)
     assert [tag for tag, _ in read.tags].count("rect") == len(shown)
-    assert read.tags[0][1]["role"] == "img"
-    assert read.tags[0][1]["aria-label"] == "Drawing of graph g1: 5 nodes"
+    (_, (tag, drawn), *_) = read.tags
+    assert (tag, drawn["role"]) == ("svg", "img")
+    assert drawn["aria-label"] == "Drawing of graph g1: 5 nodes"
     assert not read.ids
     assert "dx-eager dx-hit" in made
     assert drawing.svg(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), ()) == ""
+
+
+def test_a_button_over_each_node_tells_all_of_it(reports, page, graph_of):
+    mixed = reports["mixed"]
+    shown = mixed.graphs[1].operations
+    read = page(drawing.svg(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), shown))
+    buttons = [attributes for tag, attributes in read.tags if tag == "button"]
+    assert [each["title"] for each in buttons] == [op.name for op in shown]
+    about = {each["title"]: each["aria-label"].split("\n") for each in buttons}
+    sort = next(op for op in shown if op.name == "sort")
+    assert about["sort"][0].startswith(f"sort = {sort.target}(")
+    assert "ran in eager" in about["sort"]
+    assert about["sort"][-1].endswith(sort.line.code.strip())
+    assert {each["tabindex"] for each in buttons} == {"0"}
+    big = graph_of(61)
+    read = page(drawing.svg(big, place_graph(reports["clean"], big), big.operations))
+    assert {a["tabindex"] for tag, a in read.tags if tag == "button"} == {"-1"}
 
 
 def test_layers_go_down_and_boxes_of_a_row_do_not_touch():

@@ -1,0 +1,77 @@
+"""When a block of a cell is divided: asked before, while and after Dynamo looks at it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture import torch_private
+from dynamo_ext.capture.block import block_of
+from dynamo_ext.capture.given_up import LIMIT, WHAT_CHANGES, graph_breaks
+from dynamo_ext.capture.source_lines import source_line
+from dynamo_ext.records import Fallback
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamo_ext.capture.block import NotWholeError
+    from dynamo_ext.capture.run_log import FrameEntry, Run
+
+
+def divide(entry: FrameEntry, before: Any, breaks: Sequence[Any]) -> None:
+    """Raise where Dynamo has given up a block that can be divided, or stops short of its loop."""
+    block, metrics = block_of(entry.code()), torch_private.latest_metrics()
+    if block is None or metrics is before:
+        return
+    if not metrics.fail_type:
+        # The compiler has asked already, unless there was nothing to compile before the break.
+        if breaks and not entry.graphs:
+            block.refuse_half(breaks[0].user_stack)
+    elif metrics.fail_type.endswith("Unsupported") and LIMIT not in metrics.fail_reason:
+        own = metrics.fail_user_frame_filename == entry.file
+        block.refuse(metrics.fail_user_frame_lineno if own else None)
+
+
+def note_division(why: NotWholeError, entry: FrameEntry, breaks: Sequence[Any], run: Run) -> None:
+    """Record what the parts of a divided block will not tell themselves."""
+    block = why.block
+    if block.is_condition(why.line):
+        block.condition_breaks = tuple(graph_breaks(breaks, run))
+    if not block.plain:
+        return
+    entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
+    entry.id = f"line {block.first_line}"
+    if block.has_graphs:
+        message, remedy = (_LIMIT_MET, WHAT_CHANGES) if why.limit else (_GROWS, _APART)
+        entry.reason = message
+        line = source_line(entry.file, block.first_line, entry.name, run.cell_file)
+        entry.fallbacks.append(
+            Fallback("capture", "frame", entry.id, "", "Recompile", message, remedy, line=line)
+        )
+    run.compiled.append(entry)
+
+
+def divide_turn(frame: Any, compiler: Any) -> None:
+    """Raise where a turn of a loop would be compiled anew for what changes with each turn."""
+    block = block_of(frame.f_code)
+    if block is None or not block.turn:
+        return
+    _, found = torch_private.recompile_reasons(frame, compiler)
+    # Another backend's code is no version that could have fitted.
+    reasons = [reason for reason in found if "BACKEND_MATCH" not in reason]
+    names = {name for reason in reasons for name in _GROWING.findall(reason)}
+    if names:
+        block.refuse_growing(names)
+    if reasons:
+        block.refuse_empty()
+    if len(reasons) >= torch_private.recompile_limit():
+        block.refuse_changing()
+
+
+_GROWING = re.compile(r"(?:len\(|not )G\['(\w+)'\]")
+_GROWS = (
+    "A list that is longer at each turn of the loop would have it compiled anew each time: "
+    "compiled code is guarded on the length."
+)
+_APART = "Assign the result to a name in a line of its own, and put that into the list in the next."
+_LIMIT_MET = "This turn of the loop was compiled as often as Dynamo's recompile limit allows."

@@ -1,0 +1,139 @@
+"""What is known of frames and graphs, and what one run counted of them.
+
+Two lifetimes meet here. ``FrameEntry`` and ``GraphEntry`` live as long as Dynamo's compiled code
+(its graphs hold them), so that a later run that compiles nothing still has a full report.
+``Run`` lives for one run and counts what happened in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.records import Fallback, GraphBreak, Guard, Operation, Recompile
+
+if TYPE_CHECKING:
+    import types
+    import weakref
+    from collections.abc import Callable, Iterator
+
+    from dynamo_ext.backends.journal import Journal
+
+
+@dataclass(eq=False)
+class FrameEntry:
+    """A function that Dynamo compiled, skipped or failed on.
+
+    ``name`` is the user's; ``code_name`` tells the parts that Dynamo makes of it apart.
+    """
+
+    id: str
+    name: str
+    file: str
+    line: int
+    code: weakref.ref[types.CodeType]
+    code_name: str = ""
+    outcome: str = "compiled"
+    reason: str = ""
+    seconds: float = 0.0
+    guards: tuple[Guard, ...] = ()
+    guard_seconds: float = 0.0
+    breaks: list[GraphBreak] = field(default_factory=list)
+    fallbacks: list[Fallback] = field(default_factory=list)
+    graphs: list[weakref.ref[GraphEntry]] = field(default_factory=list)
+    missed: bool = False
+    marked: list[weakref.ref[Any]] = field(default_factory=list)
+    input_shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    rewritten: weakref.ref[types.CodeType] | None = None
+    traced: frozenset[tuple[str, str]] = frozenset()
+    bytecode: tuple[str, str] | None = None
+
+    @property
+    def title(self) -> str:
+        """What a user calls it: the cell, or a function."""
+        return "the cell" if self.name == "<module>" else f"{self.name} (line {self.line})"
+
+
+@dataclass(eq=False)
+class GraphEntry:
+    """A captured graph, held by its compiled callable."""
+
+    frame: FrameEntry
+    backend: str
+    operations: tuple[Operation, ...]
+    source: str
+    ended_by: GraphBreak | None
+    journal: Journal
+    mutates: bool
+    compile_seconds: float = 0.0
+
+
+@dataclass
+class Calls:
+    """How often a graph ran in one run, and for how many seconds of wall time.
+
+    ``fallbacks_before`` counts what its journal held when the run first met it.
+    """
+
+    count: int = 0
+    seconds: float = 0.0
+    fallbacks_before: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+
+class Run:
+    """What happened between two moments, on one thread and those it starts (autograd's).
+
+    ``told`` hears what is being captured or compiled as it begins, and an empty text when the run
+    goes on.
+    """
+
+    def __init__(
+        self, *, cell_file: str | None = None, told: Callable[[str], object] | None = None
+    ) -> None:
+        self.cell_file = cell_file
+        self.told = told or (lambda _: None)
+        self.calls: dict[GraphEntry, Calls] = {}
+        self.compiled: list[FrameEntry] = []
+        self.recompiles: dict[tuple[str, ...], Recompile] = {}
+        self.eager_frames: dict[tuple[str, str, int], FrameEntry] = {}
+        self.compile_seconds = 0.0
+        self.condition_breaks: dict[GraphBreak, None] = {}
+        self.lock = threading.Lock()
+
+    def calls_of(self, entry: GraphEntry) -> Calls:
+        """The counter of a graph, begun where this run has not met it yet."""
+        counted = self.calls.get(entry)
+        if counted is None:
+            before = {key: found.count for key, found in entry.journal.fallbacks.items()}
+            counted = self.calls.setdefault(entry, Calls(fallbacks_before=before))
+        return counted
+
+    def add_recompile(self, found: Recompile) -> None:
+        """Keep equal recompiles once, with their count."""
+        key = (found.function, found.guard, found.actual, str(found.prevented))
+        with self.lock:
+            known = self.recompiles.get(key)
+            count = known.count + 1 if known else 1
+            fields = {**found.__dict__, "count": count}
+            self.recompiles[key] = Recompile(**fields)
+
+
+_active: Run | None = None
+
+
+def active_run() -> Run | None:
+    """The run being recorded in this process, if any."""
+    return _active
+
+
+@contextlib.contextmanager
+def recording(run: Run) -> Iterator[Run]:
+    """Make ``run`` the one that compiled graphs report their calls to."""
+    global _active  # noqa: PLW0603 - read on every graph call: a plain global is the cheapest
+    outer, _active = _active, run
+    try:
+        yield run
+    finally:
+        _active = outer

@@ -1,0 +1,49 @@
+"""What stays of a report when its kernel is restarted under it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from dynamo_ext.widgets import panes
+
+NOTEBOOK = "restart.ipynb"
+SET_UP = "%load_ext dynamo_ext\nimport torch\nx = torch.randn(8, 8)"
+CELL = "%%dynamo -b eager\ny = (x @ x).relu()\nprint('between')\nz = y.sum()"
+
+
+@pytest.fixture(scope="module")
+def restarted(lab_page):
+    """A report whose kernel has gone, in the page that showed it alive."""
+    lab_page.write(NOTEBOOK, SET_UP, CELL)
+    lab_page.open(NOTEBOOK)
+    lab_page.run(0)
+    lab_page.run(1)
+    expect(lab_page.outputs(1).locator(".dx-live")).to_be_visible()
+    lab_page.restart()
+    return lab_page
+
+
+def test_the_report_can_still_be_read(restarted, screenshots):
+    outputs = restarted.outputs(1)
+    outputs.screenshot(path=screenshots / "restarted.png")
+    expect(outputs.get_by_text("splits the graph because it prints").first).to_be_visible()
+    expect(outputs.get_by_text("Error displaying widget")).to_have_count(0)
+
+
+def test_a_part_that_was_never_opened_says_what_to_do(restarted):
+    view = restarted.outputs(1).locator(".dx-live")
+    tabs = view.locator(".lm-TabBar-tab")
+    tabs.nth(panes.TITLES.index("Guards")).click()
+    pane = view.locator(".widget-tab-contents > :not(.lm-mod-hidden)")
+    expect(pane).to_contain_text("un the cell again")
+
+
+def test_the_cell_runs_again_in_the_new_kernel(restarted):
+    restarted.run(0)
+    outputs = restarted.run(1)
+    expect(outputs.locator(".dx-live")).to_be_visible()
+    tabs = outputs.locator(".dx-live .lm-TabBar-tab")
+    expect(tabs).to_have_count(len(panes.TITLES))
+    tabs.nth(panes.TITLES.index("Guards")).click()
+    expect(outputs.locator(".dx-live")).to_contain_text("must stay a float32 tensor")

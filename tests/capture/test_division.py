@@ -1,0 +1,150 @@
+"""When blocks are divided: by what Dynamo says of them."""
+
+from __future__ import annotations
+
+import ast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dynamo_ext.capture import torch_private
+from dynamo_ext.capture.block import Block, NotWholeError
+from dynamo_ext.capture.cell_function import Origin
+from dynamo_ext.capture.division import divide, divide_turn, note_division
+from dynamo_ext.capture.run_log import FrameEntry, Run
+
+if TYPE_CHECKING:
+    import weakref
+
+
+def block(text: str, *, turn: bool = False) -> Block:
+    origin = Origin(frozenset({"y"}), "<cell>", compile)  # type: ignore[arg-type]
+    return Block(ast.parse(text).body, origin, turn=turn)
+
+
+def entry(of: Block) -> FrameEntry:
+    reference: weakref.ref[Any] = lambda: of.code  # type: ignore[assignment] # noqa: E731
+    return FrameEntry("", "<module>", "<cell>", 1, reference)
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What Dynamo's newest metrics say."""
+    found = SimpleNamespace(
+        fail_type="torch._dynamo.exc.Unsupported",
+        fail_reason="a break",
+        fail_user_frame_filename="<cell>",
+        fail_user_frame_lineno=2,
+    )
+    monkeypatch.setattr(torch_private, "latest_metrics", lambda: found)
+    return found
+
+
+def test_what_was_given_up_is_divided(said: SimpleNamespace) -> None:
+    loop = block("for i in x:\n    y = i")
+    with pytest.raises(NotWholeError) as raised:
+        divide(entry(loop), None, ())
+    assert raised.value.line == 2
+    said.fail_user_frame_filename = "<another>"
+    with pytest.raises(NotWholeError) as raised:
+        divide(entry(loop), None, ())
+    assert raised.value.line is None
+
+
+def test_what_failed_otherwise_is_left_alone(said: SimpleNamespace) -> None:
+    loop = block("for i in x:\n    y = i")
+    divide(entry(loop), said, ())
+    said.fail_reason = "… gb0039.html"
+    divide(entry(loop), None, ())
+    said.fail_type = "torch._dynamo.exc.BackendCompilerFailed"
+    divide(entry(loop), None, ())
+    said.fail_type = ""
+    divide(entry(loop), None, ())
+    divide(entry(block("y = 1")), None, ())
+
+
+def test_an_empty_graph_before_a_loop_divides_too(said: SimpleNamespace) -> None:
+    said.fail_type = ""
+    stack = [SimpleNamespace(filename="<cell>", lineno=1)]
+    found = block("print(x)\nfor i in x:\n    y = i")
+    with pytest.raises(NotWholeError):
+        divide(entry(found), None, [SimpleNamespace(user_stack=stack)])
+
+
+@pytest.mark.parametrize(
+    ("reasons", "parts"),
+    [
+        (["0/0: len(G['found']) == 1"], 2),
+        (["0/0: not G['found']"], 2),
+        (["0/0: G['y'] == 1"], 0),
+        ([], 0),
+    ],
+)
+def test_a_list_that_grows_is_set_apart(
+    monkeypatch: pytest.MonkeyPatch, reasons: list[str], parts: int
+) -> None:
+    monkeypatch.setattr(torch_private, "recompile_reasons", lambda *_: (len(reasons), reasons))
+    turn = block("y = x + 1\nfound.append(y)", turn=True)
+    turn.has_graphs = True
+    try:
+        divide_turn(SimpleNamespace(f_code=turn.code), None)
+    except NotWholeError as why:
+        why.divide()
+    assert len(turn.parts) == parts
+
+
+def test_a_turn_at_the_limit_runs_plainly_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn, run = block("y = f(x, name)", turn=True), Run(cell_file="<cell>")
+    turn.has_graphs = True
+    reasons = [f"0/{i}: G['name'] == '{i}'" for i in range(torch_private.recompile_limit())]
+    other = ["0/9: ___BACKEND_MATCH"]
+    monkeypatch.setattr(torch_private, "recompile_reasons", lambda *_: (8, [*reasons[1:], *other]))
+    divide_turn(SimpleNamespace(f_code=turn.code), None)
+    monkeypatch.setattr(torch_private, "recompile_reasons", lambda *_: (8, reasons))
+    with pytest.raises(NotWholeError) as raised:
+        divide_turn(SimpleNamespace(f_code=turn.code), None)
+    raised.value.divide()
+    assert turn.plain
+    frame = entry(turn)
+    note_division(raised.value, frame, (), run)
+    assert "recompile limit" in frame.fallbacks[0].message
+    assert frame.fallbacks[0].remedy.startswith("See Guards")
+
+
+def test_what_runs_plainly_for_a_list_is_told() -> None:
+    turn, run = block("found.append(f(x))", turn=True), Run(cell_file="<cell>")
+    turn.has_graphs = True
+    with pytest.raises(NotWholeError) as raised:
+        turn.refuse_growing({"found"})
+    raised.value.divide()
+    frame = entry(turn)
+    note_division(raised.value, frame, (), run)
+    assert run.compiled == [frame]
+    assert frame.outcome == "skipped"
+    assert "line of its own" in frame.fallbacks[0].remedy
+
+
+def test_what_holds_no_graph_runs_plainly_without_a_word() -> None:
+    turn, run = block("found.append(x)", turn=True), Run()
+    with pytest.raises(NotWholeError) as raised:
+        turn.refuse_empty()
+    raised.value.divide()
+    frame = entry(turn)
+    note_division(raised.value, frame, (), run)
+    assert frame.fallbacks == []
+    assert frame.reason == "nothing in it can be compiled"
+
+
+def test_the_breaks_at_a_condition_are_kept_with_the_block() -> None:
+    loop, run = block("while y.sum() < 3:\n    y = y + 1"), Run(cell_file="<cell>")
+    with pytest.raises(NotWholeError) as raised:
+        loop.refuse_half([SimpleNamespace(filename="<cell>", lineno=1)])
+    raised.value.divide()
+    stack = [SimpleNamespace(filename="<cell>", lineno=1, name="<module>")]
+    told = SimpleNamespace(user_stack=stack, reason="Data-dependent branching")
+    note_division(raised.value, entry(loop), [told], run)
+    (found,) = loop.condition_breaks
+    assert found.line is not None
+    assert found.line.line == 1
+    assert run.compiled == []

@@ -1,0 +1,81 @@
+"""Frames that Dynamo gave up: outcome, break, fallback and what helps."""
+
+from __future__ import annotations
+
+import linecache
+import weakref
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dynamo_ext.capture.given_up import LIMIT, graph_breaks, note_failure
+from dynamo_ext.capture.run_log import FrameEntry, Run
+
+TEXT = "def f(x):\n    y = x\n    for _ in range(3):\n        print(y)\n    return y\n"
+UNSUPPORTED = (
+    "Failed to trace builtin operator\n"
+    "  Explanation: Dynamo does not know how to trace builtin operator `print`\n"
+    "  Hint: Avoid calling `print`.\n\n"
+    "  Developer debug context: x\n\n"
+    " For more details about this graph break, please visit: "
+    "https://meta-pytorch.github.io/compile-graph-break-site/gb/{page}.html"
+)
+
+
+@pytest.fixture
+def entry(monkeypatch: pytest.MonkeyPatch) -> FrameEntry:
+    lines = TEXT.splitlines(keepends=True)
+    monkeypatch.setitem(linecache.cache, "<given up>", (len(TEXT), None, lines, "<given up>"))
+    return FrameEntry("0/0", "f", "<given up>", 1, weakref.ref(note_failure.__code__))
+
+
+def metrics(kind: str, reason: str, line: int = 4, file: str = "<given up>") -> Any:
+    return SimpleNamespace(
+        fail_type=kind,
+        fail_reason=reason,
+        fail_user_frame_filename=file,
+        fail_user_frame_lineno=line,
+    )
+
+
+def test_a_break_in_a_loop_says_that_its_body_can_be_a_function(entry: FrameEntry) -> None:
+    reason = UNSUPPORTED.format(page="gb0059")
+    note_failure(entry, metrics("torch._dynamo.exc.Unsupported", reason), Run())
+    assert entry.outcome == "skipped"
+    assert [b.registry_id for b in entry.breaks] == ["gb0059"]
+    (fallback,) = entry.fallbacks
+    assert (fallback.stage, fallback.exception) == ("capture", "Unsupported")
+    assert fallback.line is not None
+    assert fallback.line.code == "print(y)"
+    assert "put the loop's body into a function" in fallback.remedy
+
+
+@pytest.mark.parametrize(("line", "file"), [(2, "<given up>"), (4, "<another>")])
+def test_elsewhere_torchs_own_hint_is_given(entry: FrameEntry, line: int, file: str) -> None:
+    reason = UNSUPPORTED.format(page="gb0059")
+    note_failure(entry, metrics("torch._dynamo.exc.Unsupported", reason, line, file), Run())
+    assert entry.fallbacks[0].remedy == "Avoid calling `print`."
+
+
+def test_the_limit_asks_what_changes(entry: FrameEntry) -> None:
+    reason = UNSUPPORTED.format(page=LIMIT)
+    note_failure(entry, metrics("torch._dynamo.exc.Unsupported", reason), Run())
+    assert entry.fallbacks[0].remedy.startswith("See Guards for what changes")
+
+
+def test_a_failing_backend_is_a_failure(entry: FrameEntry) -> None:
+    found = metrics("torch._dynamo.exc.BackendCompilerFailed", "backend='x' raised: boom", file="")
+    note_failure(entry, found, Run())
+    assert entry.outcome == "failed"
+    assert entry.breaks == []
+    assert "try another one" in entry.fallbacks[0].remedy
+
+
+def test_breaks_have_the_users_line() -> None:
+    stack = [SimpleNamespace(filename="<cell>", lineno=7, name="<module>")]
+    reason = SimpleNamespace(user_stack=stack, reason=UNSUPPORTED.format(page="gb0059"))
+    (found,) = graph_breaks([reason], Run(cell_file="<cell>"))
+    assert found.line is not None
+    assert (found.line.line, found.line.in_cell) == (7, True)
+    assert found.reason == "Failed to trace builtin operator"
