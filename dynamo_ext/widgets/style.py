@@ -165,6 +165,10 @@ _LIVE = """
 .dx-live .jupyter-widget-tab > .lm-TabBar .lm-TabBar-tab { flex: 0 0 auto; min-width: 0;
   max-width: none; padding: 0 9px; }
 .dx-live .jupyter-widget-tab > .lm-TabBar .lm-TabBar-content { flex-wrap: wrap; }
+.dx-live .jupyter-widgets-disconnected::before { content: none; }
+.dx-live.jupyter-widgets-disconnected::before { font: 12px/1.5 var(--jp-ui-font-family, sans-serif);
+  color: var(--jp-content-font-color2, currentColor); padding: 2px 0;
+  content: "Its kernel has gone: what is drawn stays, for the rest run the cell again."; }
 .dx-live .dx .dx-compare th:first-child, .dx-live .dx .dx-compare td:first-child {
   background: var(--jp-layout-color1, Canvas); }
 """

@@ -82,7 +82,7 @@ def test_a_step_opens_the_part_that_shows_it(ran):
     expect(opened).to_contain_text("Code")
 
 
-def test_a_graph_is_searched_and_taken_away(ran):
+def test_a_graph_is_searched_and_taken_away(ran, screenshots):
     view = ran.outputs(1).locator(".dx-live")
     view.locator(".lm-TabBar-tab").nth(panes.TITLES.index("Graphs")).click()
     box = view.get_by_placeholder(re.compile("operator, name, shape"))
@@ -94,6 +94,7 @@ def test_a_graph_is_searched_and_taken_away(ran):
     expect(node).to_be_focused()
     told = node.evaluate("each => getComputedStyle(each, '::after').content")
     assert node.get_attribute("title") in told
+    view.screenshot(path=screenshots / "node.png")
     with ran.page.expect_download() as saved:
         view.get_by_role("link", name="Download g0.py").click()
     assert "class GraphModule" in saved.value.path().read_text(encoding="utf-8")

@@ -27,8 +27,13 @@ def restarted(lab_page):
 def test_the_report_can_still_be_read(restarted, screenshots):
     outputs = restarted.outputs(1)
     outputs.screenshot(path=screenshots / "restarted.png")
-    expect(outputs.get_by_text("splits the graph because it prints").first).to_be_visible()
+    view = outputs.locator(".dx-live")
+    expect(view.get_by_text("splits the graph because it prints")).to_be_visible()
     expect(outputs.get_by_text("Error displaying widget")).to_have_count(0)
+    marks = "each => getComputedStyle(each, '::before').content"
+    assert "kernel has gone" in view.evaluate(marks)
+    inner = view.locator(".jupyter-widgets-disconnected").first
+    assert inner.evaluate(marks) == "none"
 
 
 def test_a_part_that_was_never_opened_says_what_to_do(restarted):
