@@ -10,7 +10,7 @@ import torch
 
 from dynamo_ext.auto import heats
 from dynamo_ext.auto.heats import Lane
-from dynamo_ext.auto.placing import place, winner_of
+from dynamo_ext.auto.placing import MATTERS, place, winner_of
 from dynamo_ext.backends.whole import held_tensors
 from dynamo_ext.measure import accuracy, clock, entrant
 from dynamo_ext.measure.precision import precision
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 LOOSE = 0.25
 """Width of an interval, as a share, that leaves a race undecided."""
-
-MATTERS = 0.05
-"""What may be gained over eager that is worth another race."""
 
 
 def hold(switch: Switch, args: Sequence[Any], budget: float) -> Contest:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from dynamo_ext.comparison import Speedup
 
 
+MATTERS = 0.05
+"""What may be gained over eager that is worth another race, as a share."""
+
+
 def is_faster(speedup: Speedup) -> bool:
     """Whether a speedup is one beyond noise."""
     return speedup.ratio > 1 and speedup.low > 1 and not speedup.same
@@ -28,6 +32,11 @@ def winner_of(speedups: Mapping[str, Speedup]) -> str:
     """
     faster = {name: speedup.ratio for name, speedup in speedups.items() if is_faster(speedup)}
     return max(faster, key=lambda name: faster[name], default=EAGER)
+
+
+def is_open(speedups: Mapping[str, Speedup]) -> bool:
+    """Whether eager wins for want of rounds: half of them say that somebody gains what matters."""
+    return winner_of(speedups) == EAGER and any(s.ratio > 1 + MATTERS for s in speedups.values())
 
 
 def place(  # noqa: PLR0913 - a row of the table, by keyword

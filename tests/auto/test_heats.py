@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from dynamo_ext.auto import heats
@@ -19,7 +21,8 @@ def lanes(monkeypatch):
         del wait
         call()
         now[0] += 0.0
-        return clock_of[call]
+        taken = clock_of[call]
+        return taken if isinstance(taken, float) else next(taken)
 
     clock_of = {}
     monkeypatch.setattr(clock, "seconds_per_call", timed)
@@ -31,7 +34,7 @@ def lanes(monkeypatch):
         for name, taken in seconds.items():
 
             def call(taken=taken):
-                now[0] += taken
+                now[0] += taken if isinstance(taken, float) else 1.0
 
             clock_of[call] = taken
             made.append(Lane(name, call, Contender(name, call)))
@@ -71,6 +74,24 @@ def test_where_there_is_time_all_go_on(lanes):
     made = lanes(eager=0.010, a=0.0080, b=0.0081, c=0.0082, d=0.0083)
     heats.run(made, 5.0)
     assert not [lane.name for lane in made if lane.outcome]
+
+
+def test_a_final_that_leaves_it_open_goes_on_until_it_is_told(lanes):
+    # Half again as fast in most rounds, and half as slow in the others.
+    unsure = itertools.cycle([0.8, 1.9, 0.8, 1.9, 0.8])
+    made = lanes(eager=1.0, unsure=unsure)
+    heats.run(made, 1.0)
+    assert rounds(made[0]) > 5 + heats.FEWEST * 2
+    once = itertools.chain([0.8] * 12 + [1.9] * 5, itertools.repeat(0.8))
+    made = lanes(eager=1.0, unsure=once)
+    heats.run(made, 1.0)
+    assert rounds(made[0]) <= 5 + heats.FEWEST * 3
+
+
+def test_a_final_that_eager_wins_by_right_is_the_last(lanes):
+    made = lanes(eager=1.0, behind=itertools.cycle([0.9, 1.2, 1.1, 1.05]))
+    heats.run(made, 1.0)
+    assert rounds(made[0]) <= 5 + heats.FEWEST + 2
 
 
 def test_eager_alone_has_nothing_to_run(lanes):
