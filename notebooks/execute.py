@@ -30,9 +30,10 @@ TEXTS = ("text/plain", "text/html")
 KERNEL = "python3"
 # Folders of this machine that stand before the names of files in a report.
 FOLDERS = re.compile(
-    rf"{re.escape(sysconfig.get_path('purelib'))}/|{re.escape(tempfile.gettempdir())}/ipykernel_\d+/"
+    rf"{re.escape(sysconfig.get_path('purelib'))}/"
+    rf"|{re.escape(tempfile.gettempdir())}/(?:ipykernel_\d+|tmp\w+)/"
 )
-ANY_FOLDER = re.compile(r"/\S*/(?:site-packages|ipykernel_\d+)/")
+ANY_FOLDER = re.compile(r"/\S*/(?:site-packages|ipykernel_\d+|tmp\w{8})/")
 
 
 def execute(path: Path, timeout: int = 600) -> nbformat.NotebookNode:
@@ -68,6 +69,8 @@ def make_static(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             for output in cell.outputs:
                 data = output.get("data", {})
                 data.update({kind: FOLDERS.sub("", data[kind]) for kind in TEXTS if kind in data})
+                if "text" in output:
+                    output.text = FOLDERS.sub("", output.text)
     return notebook
 
 
@@ -97,7 +100,8 @@ def problems_of(notebook: nbformat.NotebookNode) -> list[str]:
         outputs: list[Any] = cell.get("outputs", [])
         if any(WIDGET_VIEW in output.get("data", {}) for output in outputs):
             problems.append(f"cell {number} holds a live widget")
-        if any(ANY_FOLDER.search(str(output.get("data", ""))) for output in outputs):
+        said = [str(output.get("data", "")) + output.get("text", "") for output in outputs]
+        if any(ANY_FOLDER.search(each) for each in said):
             problems.append(f"cell {number} names a folder of the machine it ran on")
         if any(output.output_type == "error" for output in outputs):
             problems.append(f"cell {number} ended in an error")
