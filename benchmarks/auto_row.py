@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
-import cattrs
+from benchmarks.stored_row import StoredRow
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Single:
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(StoredRow):
     """One model.
 
     ``auto``, ``singles`` and ``peers`` are speedups over eager, ``over_best`` is ``auto``'s over
@@ -54,12 +52,3 @@ class Row:
     winner_start: float = 0.0
     rounds: int = 0
     error: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for ``json.dumps``."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Row:
-        """Rebuild a row from ``to_dict`` or from its JSON."""
-        return cattrs.structure(record, cls)

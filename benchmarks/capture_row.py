@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
-import cattrs
+from benchmarks.stored_row import StoredRow
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(StoredRow):
     """One model under the ``eager`` backend: captured, and run as it is.
 
     ``inside`` and ``outside`` count ATen operations of one call in and outside of captured graphs,
@@ -47,12 +45,3 @@ class Row:
         """The same by the time that they take."""
         total = self.inside_seconds + self.outside_seconds
         return self.inside_seconds / total if total else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for ``json.dumps``."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Row:
-        """Rebuild a row from ``to_dict`` or from its JSON."""
-        return cattrs.structure(record, cls)

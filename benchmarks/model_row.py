@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from benchmarks.stored_row import StoredRow
 
 Status = Literal["right", "wrong", "failed"]
 
@@ -20,7 +21,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(StoredRow):
     """A model under a backend in a dtype.
 
     ``status`` compares the results of three calls with eager's. ``reason`` says what is wrong or
@@ -62,16 +63,6 @@ class Row:
     def engine_failures(self) -> tuple[Note, ...]:
         """Fallbacks other than operators that were refused ahead of lowering."""
         return tuple(note for note in self.notes if note.stage != "unsupported")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for ``json.dumps``."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Row:
-        """Rebuild a row from ``to_dict`` or from its JSON."""
-        notes = tuple(Note(**note) for note in record.get("notes", ()))
-        return cls(**{**record, "notes": notes})
 
 
 def row_key(model: str, backend: str, dtype: str) -> str:

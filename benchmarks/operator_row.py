@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from benchmarks.operator_known import accepted
+from benchmarks.stored_row import StoredRow
 
 Verdict = Literal[
     "right", "partly", "eager", "failed", "uncaptured", "unsampled", "wrong", "crash", "timeout"
@@ -19,7 +19,7 @@ TAKEN: tuple[Verdict, ...] = ("right", "partly")
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(StoredRow):
     """A sample of an operator under an engine, with the first-call check of the engine off.
 
     ``verdict``: ``right`` all operations ran in the engine and gave eager's result; ``partly``
@@ -54,15 +54,6 @@ class Row:
     def key(self) -> str:
         """What tells this row from the others of its engine."""
         return case_key(self.operator, self.dtype, self.sample)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for ``json.dumps``."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Row:
-        """Rebuild a row from ``to_dict`` or from its JSON."""
-        return cls(**record)
 
 
 def case_key(operator: str, dtype: str, sample: int) -> str:

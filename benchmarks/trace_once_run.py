@@ -5,22 +5,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
-import cattrs
 import torch
 
 import dynamo_ext
 from benchmarks import one_process
+from benchmarks.stored_row import StoredRow
 from benchmarks.zoo import MODELS
 
 ONCE, EVERY = "xla", "xla_trivial"
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(StoredRow):
     """One model: the time of tracing at every call over that of tracing once, with its interval.
 
     Seconds are medians of a call. A model that could not be measured has an ``error``.
@@ -33,15 +31,6 @@ class Row:
     once_seconds: float = 0.0
     every_seconds: float = 0.0
     error: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for ``json.dumps``."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Row:
-        """Rebuild a row from ``to_dict`` or from its JSON."""
-        return cattrs.structure(record, cls)
 
 
 def measure(name: str, *, quick: bool, budget: float) -> Row:
