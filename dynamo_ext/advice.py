@@ -213,7 +213,7 @@ def _breaks(report: Report) -> Iterator[Advice]:
         line = origin(each)
         outside = line is not None and line.in_cell and not first <= line.line <= last
         if id(each) not in eager and not outside and not is_torchs_own(each):
-            groups.setdefault((place(origin(each)), cause_of(each).because), []).append(each)
+            groups.setdefault((place(line), cause_of(each).because), []).append(each)
     for (_, because), group in groups.items():
         # Of the ways that lead to the line, the one from the cell says most.
         called = next((each for each in group if each.line and each.line.in_cell), group[0])
@@ -318,6 +318,8 @@ def _frame(report: Report, fallback: Fallback) -> Frame | None:
 
 
 def _name(frame: Frame | None) -> str:
+    if frame is not None and frame.id.startswith("line "):
+        return frame.id.capitalize()
     if frame is None or (frame.in_cell and frame.name == "<module>"):
         return "The cell's own code"
     return f"Function {frame.name}"

@@ -187,7 +187,7 @@ class Block:
         if first:
             before, rest = self._cut([first, len(nodes)])
             if line is None or line >= _first_line(nodes[first]):
-                NotWholeError(rest, line, lambda: rest._at_loops(line)).divide()  # noqa: SLF001
+                rest.parts = tuple(rest._at_loops(line))  # noqa: SLF001 - a block of its own
             return before, rest
         after = self._cut([1, len(nodes)])[1:]
         return (compound(nodes[0], self._origin, turn=self.turn), *after)

@@ -101,20 +101,19 @@ class FrameListener:
         _compiling.stack.append((entry, frame))
         run.told(f"capturing {entry.title}")
         started = time.perf_counter()
-        divided = True
+        divided = False
         try:
             divide_turn(frame, self._compiler)
             with self._surroundings(frame.f_globals):
                 result = self._callback(frame, cache, state)
             if not self._fullgraph:
                 divide(entry, metrics, torch_private.graph_breaks(breaks))
-            divided = False
         except NotWholeError as why:
+            divided = True
             why.divide()
             note_division(why, entry, torch_private.graph_breaks(breaks), run)
             raise
         except Exception as error:
-            divided = False
             if self._fullgraph:
                 raise
             # The user's own error, met while tracing: eager raises it again, from its line.

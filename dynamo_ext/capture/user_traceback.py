@@ -132,8 +132,7 @@ def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
     lead, gap = "\n" * (first - 1), "\n" * (line - first)
     entry = recorder.entry_of_rewritten(code)
     original = torch_private.users_code((entry.code() if entry else None) or code)
-    arguments = _arguments(original) if original is not None else ""
-    text = f"{lead}def shown({arguments}):{gap} return {_LOOK}()"
+    text = f"{lead}def shown{_arguments(original or code)}:{gap} return {_LOOK}()"
     outer = compile(text, code.co_filename, "exec")
     inner = next(c for c in outer.co_consts if isinstance(c, types.CodeType))
     inner = inner.replace(co_name=name, co_qualname=name)
@@ -146,13 +145,9 @@ def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
 
 
 def _arguments(code: types.CodeType) -> str:
-    """The names of a function's arguments, as they stand in its ``def``."""
-    count, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
-    rest = list(code.co_varnames[named:])
-    star = [f"*{rest.pop(0)}"] if code.co_flags & inspect.CO_VARARGS else ["*"] * (named > count)
-    two_stars = [f"**{rest[0]}"] if code.co_flags & inspect.CO_VARKEYWORDS else []
-    names = code.co_varnames
-    return ", ".join([*names[:count], *star, *names[count:named], *two_stars])
+    """A function's arguments in brackets, as they stand in its ``def``, without defaults."""
+    closure = tuple(types.CellType() for _ in code.co_freevars)
+    return str(inspect.signature(types.FunctionType(code, {}, closure=closure)))
 
 
 def _definition(file: str, name: str, line: int) -> int:

@@ -74,7 +74,7 @@ def colours(engines: Iterable[str]) -> Mapping[str, str]:
     return {EAGER: "dx-eager", **{name: hue(index) for index, name in enumerate(others)}}
 
 
-def svg(
+def draw(
     graph: Graph,
     placement: Placement,
     operations: Sequence[Operation],

@@ -18,7 +18,7 @@ from dynamo_ext.widgets import (
     summary,
     timing,
 )
-from dynamo_ext.widgets.drawing import MOST, colours, matches, select, svg
+from dynamo_ext.widgets.drawing import MOST, colours, draw, matches, select
 from dynamo_ext.widgets.markup import EMPTY, Html, element
 from dynamo_ext.wording import clip, count
 
@@ -151,7 +151,7 @@ class GraphPane:
         if self.view.value == "Table":
             return markup.join([said, graph.operations_table(chosen, shown[:MOST])])
         placement = place_graph(self._report, chosen)
-        drawn = svg(chosen, placement, shown, hits)
+        drawn = draw(chosen, placement, shown, hits)
         if not drawn:
             return said
         label = f"Drawing of graph {chosen.id}, scrolls"

@@ -9,6 +9,7 @@ import pytest
 import dynamo_ext
 from dynamo_ext.advice import advise
 from tests.capture.live import Live, live
+from tests.corpus import divided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,18 +17,7 @@ if TYPE_CHECKING:
     from dynamo_ext.records import Report
 
 LOOP = "for r in rows:\n    y = (r * 2).sum()\n    print(float(y))"
-TRAINING = """
-print("start")
-for epoch in range(2):
-    total = 0.0
-    for a, b in loader:
-        opt.zero_grad()
-        loss = ((model(a) - b) ** 2).mean()
-        loss.backward()
-        opt.step()
-        total += loss.item()
-    print(epoch, total)
-"""
+TRAINING = f"print('start')\n{divided.TRAINING}"
 
 
 @pytest.fixture
@@ -124,6 +114,7 @@ def test_a_result_put_into_a_list_at_once_is_told(loops: Live) -> None:
         assert (fallback.stage, fallback.scope) == ("capture", "frame")
         assert "longer at each turn" in fallback.message
         assert "line of its own" in fallback.remedy
+        assert advise(report)[0].problem.startswith("Line 4 runs as plain Python")
         assert fallback.line is not None
         assert fallback.line.line == 4
     assert len(loops.names["found"]) == 6

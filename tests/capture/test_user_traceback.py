@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -93,3 +94,15 @@ def test_a_deep_recursion_is_the_users(cells: Live) -> None:
         sys.setrecursionlimit(former)
     assert isinstance(ran.error, RecursionError)
     assert "_dynamo" not in ran.shown
+
+
+@pytest.mark.parametrize("head", ["", "v", "v, *, k", "v, /, w, *rest, k, **more", "*, k"])
+def test_a_resumed_function_is_shown_with_its_arguments(cells: Live, head: str) -> None:
+    given = {"v": "x", "w": "x", "k": "k=x"}
+    call = ", ".join(given[name] for name in re.findall(r"\b[vwk]\b", head))
+    cells.well(f"def f({head}):\n    y = x * 2\n    print(float(y[0]))\n    return y.nothing")
+    ran, _ = cells.failed(f"z = f({call})")
+    shown = re.search(r"in f(\(.*\))", ran.shown)
+    assert shown is not None
+    # IPython itself puts keyword-only arguments before the star.
+    assert sorted(re.findall(r"\w+", shown[1])) == sorted(re.findall(r"\w+", head))

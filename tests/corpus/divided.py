@@ -6,6 +6,18 @@ from tests.corpus.case import Case, case
 
 SETUP = "# plain\nimport torch\nx = torch.arange(4.)\nrows = list(torch.ones(3, 4))\nlog = []"
 
+TRAINING = """\
+for epoch in range(2):
+    total = 0.0
+    for a, b in loader:
+        opt.zero_grad()
+        loss = ((model(a) - b) ** 2).mean()
+        loss.backward()
+        opt.step()
+        total += loss.item()
+    print(epoch, f"{total:.4f}")
+"""
+
 CASES: list[Case] = [
     case(
         "print in a loop", SETUP, "for r in rows:\n    y = r * 2\n    print(y.sum())\ny", graphs=1
@@ -267,16 +279,6 @@ CASES: list[Case] = [
         "# plain\nimport torch\ntorch.manual_seed(0)\nmodel = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))\n"
         "opt = torch.optim.SGD(model.parameters(), lr=0.1)\nsets = torch.utils.data.TensorDataset(torch.randn(12, 4), torch.randn(12, 1))\n"
         "loader = torch.utils.data.DataLoader(sets, batch_size=4)",
-        """
-        for epoch in range(3):
-            total = 0.0
-            for a, b in loader:
-                opt.zero_grad()
-                loss = ((model(a) - b) ** 2).mean()
-                loss.backward()
-                opt.step()
-                total += loss.item()
-            print(epoch, f"{total:.4f}")
-        """,
+        TRAINING,
     ),
 ]

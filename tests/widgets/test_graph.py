@@ -59,7 +59,7 @@ def test_parameters_fold_and_find_keeps_neighbours(reports):
 def test_drawing_is_one_labelled_svg_with_a_box_a_node(reports, page):
     mixed = reports["mixed"]
     shown = mixed.graphs[1].operations
-    made = drawing.svg(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), shown, {"sort"})
+    made = drawing.draw(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), shown, {"sort"})
     read = page(made)
     assert [tag for tag, _ in read.tags].count("rect") == len(shown)
     (_, (tag, drawn), *_) = read.tags
@@ -67,13 +67,13 @@ def test_drawing_is_one_labelled_svg_with_a_box_a_node(reports, page):
     assert drawn["aria-label"] == "Drawing of graph g1: 5 nodes"
     assert not read.ids
     assert "dx-eager dx-hit" in made
-    assert drawing.svg(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), ()) == ""
+    assert drawing.draw(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), ()) == ""
 
 
 def test_a_button_over_each_node_tells_all_of_it(reports, page, graph_of):
     mixed = reports["mixed"]
     shown = mixed.graphs[1].operations
-    read = page(drawing.svg(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), shown))
+    read = page(drawing.draw(mixed.graphs[1], place_graph(mixed, mixed.graphs[1]), shown))
     buttons = [attributes for tag, attributes in read.tags if tag == "button"]
     assert [each["title"] for each in buttons] == [op.name for op in shown]
     about = {each["title"]: each["aria-label"].split("\n") for each in buttons}
@@ -83,7 +83,7 @@ def test_a_button_over_each_node_tells_all_of_it(reports, page, graph_of):
     assert about["sort"][-1].endswith(sort.line.code.strip())
     assert {each["tabindex"] for each in buttons} == {"0"}
     big = graph_of(61)
-    read = page(drawing.svg(big, place_graph(reports["clean"], big), big.operations))
+    read = page(drawing.draw(big, place_graph(reports["clean"], big), big.operations))
     assert {a["tabindex"] for tag, a in read.tags if tag == "button"} == {"-1"}
 
 
@@ -108,10 +108,10 @@ def test_1500_nodes_are_drawn_soon(graph_of, reports):
     big = graph_of(1500)
     placement = place_graph(reports["clean"], big)
     start = time.perf_counter()
-    made = drawing.svg(big, placement, big.operations)
+    made = drawing.draw(big, placement, big.operations)
     assert time.perf_counter() - start < 3, "a tenth of a second where it was measured"
     assert made.count("<rect") == 1500
-    assert drawing.svg(big, placement, graph_of(1600).operations).count("<rect") == drawing.MOST
+    assert drawing.draw(big, placement, graph_of(1600).operations).count("<rect") == drawing.MOST
 
 
 def test_text_lists_operations_without_parameters(reports):
