@@ -10,7 +10,7 @@ import sys
 
 from benchmarks.auto_row import Row
 from benchmarks.auto_run import available
-from benchmarks.auto_table import document, shown
+from benchmarks.auto_table import document, drawn, shown
 from benchmarks.part import Part
 from benchmarks.zoo import MODELS
 
@@ -24,6 +24,7 @@ PART = Part(
     lambda row: shown(row.auto),
     budget=30.0,
     timeout=900.0,
+    plot=drawn,
 )
 
 

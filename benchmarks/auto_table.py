@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from benchmarks.auto_row import Row, Single
+from benchmarks.plot import Plot, Point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -131,6 +132,19 @@ def _peers(rows: Sequence[Row], names: Sequence[str]) -> str:
     return "\n".join([*lines, "", *reasons])
 
 
+def drawn(rows: Sequence[Row]) -> Plot:
+    """The page's plot: who was measured, on each model."""
+    return Plot(
+        "speedup over eager",
+        [
+            Point(single.name, row.model, single.ratio, single.low, single.high)
+            for row in rows
+            for single in (row.auto, *row.singles)
+            if single is not None and single.ratio
+        ],
+    )
+
+
 _PAGE = """# Speed: auto, each backend alone, and what people run without us
 
 Each model runs in a process of its own: its graphs are raced, and then `auto`, every backend alone
@@ -145,6 +159,8 @@ The posts' figures: Update 3's ensemble of ten backends had a geometric mean of 
 1.29 on a GPU, over other models and machines, with eager of 2021.
 
 {rows}
+
+![auto and each backend alone over eager, by model](images/auto.svg)
 
 ## Geometric means
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.capture_row import Row
 from benchmarks.part import Part
+from benchmarks.plot import Plot, Point
 from benchmarks.zoo import MODELS
 from dynamo_ext.wording import count
 
@@ -109,6 +110,13 @@ def _summary(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def drawn(rows: Sequence[Row]) -> Plot:
+    """The page's plot: what capture costs the models that are long enough to tell."""
+    long = [row for row in rows if row.eager_seconds >= LONG and row.ratio]
+    points = [Point("captured", row.model, row.ratio, row.low, row.high) for row in long]
+    return Plot("plain eager's time over that of captured code", points)
+
+
 _PAGE = """# What is captured, and what capturing costs
 
 `python -m benchmarks.capture` runs each model of the zoo, in a process of its own and under
@@ -122,6 +130,8 @@ over captured* is plain eager's time over that of the `eager` backend, interleav
 ## By model
 
 {rows}
+
+![Eager over captured, on models of 5 ms and more](images/capture.svg)
 
 ## Why the rest was not captured
 
@@ -141,6 +151,7 @@ PART = Part(
     lambda row: f"{row.time_share:.1%} {row.ratio:.3f}",
     budget=8.0,
     timeout=300.0,
+    plot=drawn,
 )
 
 if __name__ == "__main__":

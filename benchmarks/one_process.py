@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.zoo import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 PREFIX = "@row "
 """Starts the line of standard output that is the row; engines print things of their own."""
@@ -49,7 +49,7 @@ def answer(module: str, arguments: Sequence[str], seconds: float) -> dict[str, A
     return f"The process ended with code {done.returncode}: {said[-1]}"
 
 
-def parser(about: str, budget: float) -> argparse.ArgumentParser:
+def parser(about: str, budget: float, models: Iterable[str] = MODELS) -> argparse.ArgumentParser:
     """The arguments that every module has that measures one model.
 
     Parameters
@@ -58,9 +58,11 @@ def parser(about: str, budget: float) -> argparse.ArgumentParser:
         One line for the help.
     budget
         Seconds to time for, unless the command line says else.
+    models
+        What it can measure, by name.
     """
     made = argparse.ArgumentParser(description=about)
-    made.add_argument("--model", choices=list(MODELS), required=True)
+    made.add_argument("--model", choices=list(models), required=True)
     made.add_argument("--quick", action="store_true")
     made.add_argument("--budget", type=float, default=budget)
     return made

@@ -13,6 +13,8 @@ from benchmarks import machine, one_process
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from benchmarks.plot import Plot
+
 
 class Row(Protocol):
     """What a part has of each model; ``error`` says why there is nothing."""
@@ -57,6 +59,8 @@ class Part(Generic[R]):
         A row in a few words, for the terminal.
     budget, timeout
         Seconds to time a model for, and for all of it, unless the command line says else.
+    plot
+        What the page shows in ``images`` beside it, under the name of the stored rows.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Part(Generic[R]):
     said: Callable[[R], str]
     budget: float
     timeout: float
+    plot: Callable[[Sequence[R]], Plot] | None = None
 
     @property
     def results(self) -> Path:
@@ -118,4 +123,7 @@ class Part(Generic[R]):
         ordered = [rows[model] for model in self.models if model in rows]
         if given.write:
             given.write.write_text(self.page(ordered, machine.sentence()), encoding="utf-8")
+            good = [row for row in ordered if not row.error]
+            if self.plot is not None and good:
+                self.plot(good).save(given.write.parent / "images" / f"{self.results.stem}.svg")
         return int(any(row.error for row in ordered))

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from benchmarks.part import Part
+from benchmarks.plot import Plot, Point
 from benchmarks.trace_once_run import Row
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ def document(rows: Sequence[Row], described: str) -> str:
     return _PAGE.format(rows="\n".join(lines), described=described)
 
 
+def drawn(rows: Sequence[Row]) -> Plot:
+    """The page's plot."""
+    points = [Point("once", row.model, row.ratio, row.low, row.high) for row in rows]
+    return Plot("time of tracing at every call over that of tracing once", points)
+
+
 _PAGE = """# XLA: traced once, and traced at every call
 
 `python -m benchmarks.trace_once` compares `xla`, which traces a graph once and reuses what XLA
@@ -45,6 +52,8 @@ Pull request 87741 had a geometric mean of 1.38 over its ten models (1.50 later)
 and with Lazy Tensors as the tracer; here it is JAX on a CPU, and larger inputs hide more of it.
 
 {rows}
+
+![The same ratios by model, with their intervals](images/trace-once.svg)
 
 {described}
 """
@@ -60,6 +69,7 @@ PART = Part(
     lambda row: f"{row.ratio:.2f}",
     budget=15.0,
     timeout=600.0,
+    plot=drawn,
 )
 
 if __name__ == "__main__":

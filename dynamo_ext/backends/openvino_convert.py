@@ -218,15 +218,9 @@ def _mend(graph: GraphModule, node: Node) -> None:
         with graph.graph.inserting_before(node):
             zero = _scalar(graph, 0.0, node.meta["val"].dtype)
         node.target, node.args = aten.maximum.default, (zero, subject)
-    elif node.target is aten.clamp.default and node.meta["val"].is_floating_point():
-        low, high = (*node.args, None, None)[1:3]
-        kind = node.meta["val"].dtype
-        with graph.graph.inserting_before(node):
-            if low is not None and high is not None:
-                subject = add(aten.maximum.default, (_scalar(graph, low, kind), subject))
-            limit = _scalar(graph, low if high is None else high, kind)
-        node.target = aten.maximum.default if high is None else aten.minimum.default
-        node.args, node.kwargs = (limit, subject), {}
+    elif node.target in (aten.clamp.default, aten.hardtanh.default):
+        if node.meta["val"].is_floating_point():
+            _mend_clamp(graph, node)
     elif node.target is aten.exp.default:
         # Its exponential of NaN is infinite.
         with graph.graph.inserting_after(node):
@@ -245,6 +239,31 @@ def _mend(graph: GraphModule, node: Node) -> None:
             _instead(node, add(aten.where.self, (lost, nothing, node)), total)
     elif node.target is aten.max_pool2d_with_indices.default:
         _mend_pool(graph, node)
+
+
+def _mend_clamp(graph: GraphModule, node: Node) -> None:
+    """Clamp by maxima alone: a minimum of a maximum would be made one operation, which loses NaN."""
+    import torch
+
+    aten = torch.ops.aten
+    add = graph.graph.call_function
+    ends = (None, None) if node.target is aten.clamp.default else (-1.0, 1.0)
+    subject, low, high = (*node.args, *ends[len(node.args) - 1 :])
+    kind = node.meta["val"].dtype
+    if low is None:
+        with graph.graph.inserting_before(node):
+            limit = _scalar(graph, high, kind)
+        node.target, node.args, node.kwargs = aten.minimum.default, (limit, subject), {}
+        return
+    with graph.graph.inserting_before(node):
+        least = (_scalar(graph, low, kind), subject)
+        if high is not None:
+            turned = add(aten.neg.default, (add(aten.maximum.default, least),))
+            most = add(aten.maximum.default, (_scalar(graph, -high, kind), turned))
+    if high is None:
+        node.target, node.args, node.kwargs = aten.maximum.default, least, {}
+    else:
+        node.target, node.args, node.kwargs = aten.neg.default, (most,), {}
 
 
 def _instead(node: Node, mended: Node, *helpers: Node) -> None:

@@ -1,4 +1,4 @@
-"""A JupyterLab and a Chromium to look at it with.
+"""A JupyterLab, other servers of notebooks, and a Chromium to look at them with.
 
 The Lab lives as long as the test session, with its settings and data in a temporary folder. The
 page lives as long as one test module: Playwright keeps an event loop on this thread, and other
@@ -7,23 +7,16 @@ tests start their own.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
 from playwright.sync_api import sync_playwright
+
+from tests.browser.servers import CELL_MILLISECONDS, KERNEL_IS_IDLE, served, server_words, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +24,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 ROOT = Path(__file__).parents[2]
-START_SECONDS = 90
-CELL_MILLISECONDS = 120_000
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -49,11 +40,6 @@ OPEN_NOTEBOOK = """async path => {
   const panel = await app.commands.execute('docmanager:open', {path, factory: 'Notebook'});
   await panel.context.ready;
   app.shell.activateById(panel.id);
-}"""
-# The execution indicator says "idle" before there is a kernel; the session itself knows.
-KERNEL_IS_IDLE = """() => {
-  const kernel = window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel;
-  return kernel?.connectionStatus === 'connected' && kernel?.status === 'idle';
 }"""
 RUN_CELL = """async index => {
   const app = window.jupyterapp;
@@ -98,11 +84,7 @@ class LabPage:
 
     def write(self, name: str, *cells: str) -> None:
         """Write a notebook of these code cells into the folder that the Lab serves."""
-        notebook = nbformat.v4.new_notebook(
-            cells=[nbformat.v4.new_code_cell(cell.strip()) for cell in cells],
-            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
-        )
-        nbformat.write(notebook, self.lab.folder / name)
+        write(self.lab.folder / name, *cells)
 
     def open(self, name: str) -> None:
         """Open a notebook with a kernel."""
@@ -161,27 +143,6 @@ class LabPage:
         self.page.evaluate("async () => { await window.jupyterapp.restored; }")
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
-def wait_until_up(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end:
-        if server.poll() is not None:
-            break
-        with (
-            contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError),
-            urllib.request.urlopen(f"{url}/api/status", timeout=5),
-        ):
-            return
-        time.sleep(0.2)
-    pytest.fail(f"JupyterLab did not start:\n{log.read_text(encoding='utf-8')[-4000:]}")
-
-
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory) -> Iterator[Lab]:
     home = tmp_path_factory.mktemp("lab")
@@ -192,54 +153,30 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
     news.mkdir(parents=True)
     quiet = {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}
     (news / "notification.jupyterlab-settings").write_text(json.dumps(quiet), encoding="utf-8")
-    environment = {
-        **os.environ,
-        "HOME": str(home),
-        "JUPYTER_CONFIG_DIR": str(home / "config"),
-        "JUPYTER_DATA_DIR": str(home / "data"),
-        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "IPYTHONDIR": str(home / "ipython"),
-        "JUPYTERLAB_SETTINGS_DIR": str(settings),
-        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
-    }
-    port = free_port()
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1",
-        f"--port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}",
-        "--IdentityProvider.token=", "--ServerApp.password=",
-        "--ServerApp.disable_check_xsrf=True", "--LabApp.expose_app_in_browser=True",
-    ]  # fmt: skip
-    log = home / "lab.log"
-    with log.open("wb") as stream:
-        server = subprocess.Popen(
-            command, env=environment, cwd=home, stdout=stream, stderr=subprocess.STDOUT
-        )
-        try:
-            url = f"http://127.0.0.1:{port}"
-            wait_until_up(url, server, log)
-            yield Lab(url, folder)
-        finally:
-            server.terminate()
-            try:
-                server.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
+    words = [*server_words(folder), "--LabApp.expose_app_in_browser=True"]
+    with served(home, "jupyterlab", *words) as url:
+        yield Lab(url, folder)
 
 
 @pytest.fixture(scope="module")
-def lab_page(lab) -> Iterator[LabPage]:
+def page() -> Iterator[Page]:
+    """An empty page of a Chromium."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome") or "/usr/bin/chromium"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=CHROMIUM_ARGUMENTS, headless=True
         )
-        page = browser.new_page(viewport={"width": 1280, "height": 1400})
-        page.set_default_timeout(30_000)
-        opened = LabPage(page, lab)
-        opened.load()
+        opened = browser.new_page(viewport={"width": 1280, "height": 1400})
+        opened.set_default_timeout(30_000)
         yield opened
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def lab_page(lab, page) -> LabPage:
+    opened = LabPage(page, lab)
+    opened.load()
+    return opened
 
 
 @pytest.fixture(scope="session")

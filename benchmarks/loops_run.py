@@ -1,0 +1,110 @@
+"""One cell with a loop, plain and under ``%%dynamo``; prints a JSON line.
+
+``benchmarks.loops`` starts it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from benchmarks import one_process
+from benchmarks.loop_cells import CELLS
+from benchmarks.stored_row import StoredRow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WIDTH, QUICK_WIDTH = 256, 16
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a backend made of a cell: a speedup over the plain cell with its 95 % interval.
+
+    ``graphs`` were captured and called ``calls`` times in a run of the cell, once warm, with
+    ``operations`` in the engine in all. Zeros and a reason where it was not measured.
+    """
+
+    name: str
+    outcome: str
+    ratio: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    reason: str = ""
+    graphs: int = 0
+    calls: int = 0
+    operations: int = 0
+
+
+@dataclass(frozen=True)
+class Row(StoredRow):
+    """One cell. ``plain_seconds`` is its median without Dynamo."""
+
+    model: str
+    plain_seconds: float = 0.0
+    gains: tuple[Gain, ...] = ()
+    error: str = ""
+
+
+def measure(name: str, backends: Sequence[str], *, quick: bool, budget: float) -> Row:
+    """Run a cell under each backend, and compare them on it.
+
+    Parameters
+    ----------
+    name
+        Of a cell in ``loop_cells``.
+    backends
+        By name.
+    quick
+        With narrow layers.
+    budget
+        Seconds for the comparison.
+    """
+    cell = CELLS[name]
+    shell = InteractiveShell.instance()
+    names = ",".join(backends)
+    _run(shell, "%load_ext dynamo_ext")
+    _run(shell, f"WIDTH = {QUICK_WIDTH if quick else WIDTH}\n{cell.setup}")
+    counts = {}
+    for backend in backends:
+        for _ in range(3):
+            _run(shell, f"%%dynamo --quiet -b {backend} -o report\n{cell.cell}")
+        graphs = [graph for graph in shell.user_ns["report"].graphs if graph.calls]
+        counts[backend] = (
+            len(graphs),
+            sum(graph.calls for graph in graphs),
+            sum(graph.ran_in_engine for graph in graphs),
+        )
+    _run(shell, f"%%dynamo compare --quiet -b {names} --budget {budget} -o result\n{cell.cell}")
+    result = shell.user_ns["result"]
+    eager = result["eager"].timing
+    gains = []
+    for backend in backends:
+        row = result[backend]
+        speed = row.speedup if row.outcome == "measured" else None
+        ratio = (speed.ratio, speed.low, speed.high) if speed else (0.0, 0.0, 0.0)
+        gains.append(Gain(backend, row.outcome, *ratio, row.reason, *counts[backend]))
+    return Row(name, eager.median if eager else 0.0, tuple(gains))
+
+
+def _run(shell: InteractiveShell, text: str) -> None:
+    done = shell.run_cell(text)
+    done.raise_error()
+
+
+def main() -> None:
+    """Print the row of one cell."""
+    parser = one_process.parser("One cell with a loop, in this process.", 15.0, CELLS)
+    parser.add_argument("--backends", default="eager,inductor,onnxrt")
+    given = parser.parse_args()
+    backends = given.backends.split(",")
+    one_process.tell(
+        measure(given.model, backends, quick=given.quick, budget=given.budget).to_dict()
+    )
+
+
+if __name__ == "__main__":
+    main()

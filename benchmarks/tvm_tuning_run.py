@@ -1,0 +1,208 @@
+"""One model through TVM, by rule and tuned; prints a JSON line.
+
+``benchmarks.tvm_tuning`` starts it. With ``--start`` it only times a first call, as another kernel
+would make it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import dynamo_ext
+from benchmarks import one_process
+from benchmarks.stored_row import StoredRow
+from benchmarks.zoo import MODELS
+from dynamo_ext.backends import tvm_tune
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from benchmarks.zoo.model import Built
+    from dynamo_ext.comparing import ComparisonResult
+
+RULE, TUNED = "tvm", "tvm_meta_schedule"
+
+STARTS = 3
+"""First calls of each kind, in turn, each in a process of its own."""
+
+START_SECONDS = 120.0
+"""After which a first call counts as failed."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """A speedup over eager, with its 95 % interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Search:
+    """A model tuned from nothing known.
+
+    Each function may have ``trials`` schedules; ``measured`` were timed for ``functions`` of
+    them, and ``seconds`` is what the first call took with it.
+    """
+
+    trials: int
+    functions: int
+    measured: int
+    seconds: float
+    speed: Speed
+
+
+@dataclass(frozen=True)
+class Row(StoredRow):
+    """One model.
+
+    ``rule_start`` and ``known_start`` are seconds of a new process's first call: by rule, and with
+    the records of the last search. A model that could not be measured has an ``error``.
+    """
+
+    model: str
+    eager_seconds: float = 0.0
+    rule: Speed | None = None
+    searches: tuple[Search, ...] = ()
+    rule_start: float = 0.0
+    known_start: float = 0.0
+    error: str = ""
+
+
+class RowError(Exception):
+    """Why a model has no row."""
+
+
+class Trials:
+    """How many schedules were measured for which function, in the place of the progress shown."""
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+
+    def __call__(self, progress: tvm_tune.Progress) -> None:
+        """Note a function's newest count."""
+        self.counts[progress.position] = progress.trials
+
+
+def measure(name: str, trials: Sequence[int], *, quick: bool, budget: float, search: float) -> Row:
+    """Tune a model with each number of trials, and compare what came of it in one schedule.
+
+    Parameters
+    ----------
+    name
+        Of a model of the zoo.
+    trials
+        Most schedules of a function, for each search.
+    quick
+        The tiny form of the model.
+    budget
+        Seconds for the comparison.
+    search
+        Seconds for each search.
+    """
+    built = MODELS[name].build(quick=quick)
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        try:
+            databases = {f"{most} trials": str(Path(folder, str(most))) for most in trials}
+            searches = {
+                row: _search(built, most, search, databases[row])
+                for row, most in zip(databases, trials, strict=True)
+            }
+            found = dynamo_ext.compare(
+                built.module,
+                built.args,
+                [RULE],
+                kwargs=built.kwargs,
+                budget=budget,
+                beside={row: fast for row, (fast, _) in searches.items()},
+            )
+            starts = _starts(name, [*databases.values()][-1], quick=quick)
+            eager = found["eager"].timing
+            return Row(
+                name,
+                eager.median if eager else 0.0,
+                _speed(found, RULE),
+                tuple(Search(*facts, _speed(found, row)) for row, (_, facts) in searches.items()),
+                *starts,
+            )
+        except RowError as error:
+            return Row(name, error=str(error))
+
+
+def _search(
+    built: Built, most: int, seconds: float, database: str
+) -> tuple[Callable[..., Any], tuple[int, int, int, float]]:
+    """The tuned model, and ``Search``'s facts without its speed."""
+    options = {"trials": most, "budget": seconds, "database": database}
+    fast = dynamo_ext.optimize(TUNED, options=options)(built.module)
+    tvm_tune.on_progress = counted = Trials()
+    started = time.perf_counter()
+    fast(*built.args, **built.kwargs)
+    taken = time.perf_counter() - started
+    failed = [each for each in fast.report().fallbacks if each.stage != "unsupported"]
+    if failed:
+        message = f"{most} trials: {failed[0].message}"
+        raise RowError(message)
+    return fast, (most, len(counted.counts), sum(counted.counts.values()), taken)
+
+
+def _speed(found: ComparisonResult, name: str) -> Speed:
+    row = found[name]
+    if row.outcome != "measured" or row.speedup is None:
+        message = f"{name}: {row.outcome}. {row.reason}"
+        raise RowError(message)
+    return Speed(row.speedup.ratio, row.speedup.low, row.speedup.high)
+
+
+def _starts(name: str, database: str, *, quick: bool) -> tuple[float, float]:
+    """Medians of a first call's seconds in new processes: by rule, and with what is on record."""
+    taken: dict[str, list[float]] = {RULE: [], TUNED: []}
+    for _ in range(STARTS):
+        for backend, times in taken.items():
+            words = ["--model", name, "--start", backend, *(["--quick"] if quick else [])]
+            words += ["--database", database] if backend == TUNED else []
+            answer = one_process.answer("tvm_tuning_run", words, START_SECONDS)
+            if isinstance(answer, str):
+                raise RowError(answer)
+            times.append(answer["seconds"])
+    return statistics.median(taken[RULE]), statistics.median(taken[TUNED])
+
+
+def _first_call(name: str, backend: str, database: str, *, quick: bool) -> float:
+    built = MODELS[name].build(quick=quick)
+    options = {"database": database} if database else None
+    fast = dynamo_ext.optimize(backend, options=options)(built.module)
+    with torch.no_grad():
+        started = time.perf_counter()
+        fast(*built.args, **built.kwargs)
+        return time.perf_counter() - started
+
+
+def main() -> None:
+    """Print the row of one model, or a first call's seconds."""
+    parser = one_process.parser("One model through TVM, by rule and tuned.", 15.0)
+    parser.add_argument("--trials", type=int, nargs="+", default=[64, 512])
+    parser.add_argument("--search", type=float, default=600.0)
+    parser.add_argument("--start", choices=[RULE, TUNED])
+    parser.add_argument("--database", default="")
+    given = parser.parse_args()
+    if given.start:
+        seconds = _first_call(given.model, given.start, given.database, quick=given.quick)
+        one_process.tell({"seconds": seconds})
+        return
+    row = measure(
+        given.model, given.trials, quick=given.quick, budget=given.budget, search=given.search
+    )
+    one_process.tell(row.to_dict())
+
+
+if __name__ == "__main__":
+    main()
