@@ -83,8 +83,8 @@ A loop that reads a number, prints, or fills a list cannot be captured whole. `%
 through it turn by turn, and what stands between the breaks is captured. Such cells are run through
 `%%dynamo compare` (`python -m benchmarks.loops`): the plain cell is eager, interleaved with each
 backend, with 95 % intervals. Graphs, their calls in one run of the cell, and operations are those
-of {counted}, the third time that the cell runs. The backend `eager` runs the captured graphs as
-they are: what it loses or gains is Dynamo's doing.
+of {counted}, the third time that the cell runs. `aot_eager` runs the captured graphs by
+torch's own kernels: what it loses or gains is Dynamo's doing.
 
 {rows}
 

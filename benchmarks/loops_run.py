@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -84,21 +84,23 @@ def measure(name: str, backends: Sequence[str], *, quick: bool, budget: float) -
     gains = []
     for backend in backends:
         row = result[backend]
-        speed = row.speedup if row.outcome == "measured" else None
-        ratio = (speed.ratio, speed.low, speed.high) if speed else (0.0, 0.0, 0.0)
-        gains.append(Gain(backend, row.outcome, *ratio, row.reason, *counts[backend]))
+        gain = Gain(backend, row.outcome, 0.0, 0.0, 0.0, row.reason, *counts[backend])
+        if row.outcome == "measured" and row.speedup is not None:
+            speed = row.speedup
+            gain = replace(gain, ratio=speed.ratio, low=speed.low, high=speed.high)
+        gains.append(gain)
     return Row(name, eager.median if eager else 0.0, tuple(gains))
 
 
 def _run(shell: InteractiveShell, text: str) -> None:
-    done = shell.run_cell(text)
+    done: Any = shell.run_cell(text)  # type: ignore[no-untyped-call]
     done.raise_error()
 
 
 def main() -> None:
     """Print the row of one cell."""
     parser = one_process.parser("One cell with a loop, in this process.", 15.0, CELLS)
-    parser.add_argument("--backends", default="eager,inductor,onnxrt")
+    parser.add_argument("--backends", default="aot_eager,inductor,onnxrt")
     given = parser.parse_args()
     backends = given.backends.split(",")
     one_process.tell(

@@ -23,6 +23,7 @@ _ROW, _FRAME, _WIDTH = 0.27, 1.3, 8.6
 _STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 _FINE = (0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3, 1.4)
 _NARROW = 2
+_LEAST = (0.94, 1.06)
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class Plot:
 def _dress(axes: Axes, rows: Sequence[str], name: str) -> None:
     axes.set_xscale("log")
     low, high = axes.get_xlim()
+    low, high = min(low, _LEAST[0]), max(high, _LEAST[1])
     ticks = _FINE if math.log(high / low) < math.log(_NARROW) else _STEPS
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())

@@ -30,8 +30,10 @@ def document(rows: Sequence[Row], described: str) -> str:
     good = [row for row in rows if not row.error]
     heads = [f"{most} trials | measured | seconds" for most in TRIALS]
     lines = [
-        f"| model | eager, ms | by rule | {' | '.join(heads)} "
-        "| start by rule, s | start known, s |",
+        (
+            f"| model | eager, ms | by rule | {' | '.join(heads)} "
+            "| start by rule, s | start known, s |"
+        ),
         f"|---|--:|--:|{'--:|' * (3 * len(TRIALS) + 2)}",
     ]
     lines += [_line(row) for row in good]

@@ -187,7 +187,8 @@ class Graph:
     ``run_seconds`` belong to this run; ``compile_seconds`` to the run that compiled it
     (``compiled_now``). ``ended_by`` is the index into ``Report.breaks`` of the break that cut
     it short, or ``None`` where the function returned. ``normalised`` counts the call nodes
-    after normalisation, forward and backward together (0 for backends that take the graph whole).
+    after normalisation, forward and backward together (0 for backends that take the graph whole),
+    without the ``folded`` ones: they depend on no input, and were computed when it was compiled.
     """
 
     id: str
@@ -203,6 +204,7 @@ class Graph:
     normalised: int = 0
     ended_by: int | None = None
     contest: Contest | None = None
+    folded: int = 0
 
     @property
     def operation_count(self) -> int:

@@ -34,6 +34,7 @@ class Journal:
         self.graph = graph
         self.loud = loud
         self.normalised = 0
+        self.folded = 0
         self.partitions: dict[str, Partition] = {}
         self.fallbacks: dict[tuple[str, ...], Fallback] = {}
         self.contest: Contest | None = None
@@ -41,6 +42,7 @@ class Journal:
     def adopt(self, other: Journal) -> None:
         """Take over what another journal says of the same graph, and hear what it says later."""
         self.normalised = other.normalised
+        self.folded = other.folded
         for partition in other.partitions.values():
             self.add_partition(partition)
         for fallback in other.fallbacks.values():

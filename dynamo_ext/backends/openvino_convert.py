@@ -242,13 +242,14 @@ def _mend(graph: GraphModule, node: Node) -> None:
 
 
 def _mend_clamp(graph: GraphModule, node: Node) -> None:
-    """Clamp by maxima alone: a minimum of a maximum would be made one operation, which loses NaN."""
+    """Clamp by maxima alone: a minimum of a maximum would become one that loses NaN."""
     import torch
 
     aten = torch.ops.aten
     add = graph.graph.call_function
-    ends = (None, None) if node.target is aten.clamp.default else (-1.0, 1.0)
-    subject, low, high = (*node.args, *ends[len(node.args) - 1 :])
+    ends: Any = (None, None) if node.target is aten.clamp.default else (-1.0, 1.0)
+    given: Any = (*node.args, *ends[len(node.args) - 1 :])
+    subject, low, high = given
     kind = node.meta["val"].dtype
     if low is None:
         with graph.graph.inserting_before(node):

@@ -1,4 +1,4 @@
-"""The road of a graph: normalise ► freeze ► partition ► lower ► verify ► run, or eager.
+"""The road of a graph: normalise ► fold ► freeze ► partition ► lower ► verify ► run, or eager.
 
 Whatever fails on it, the user's result is eager's, and the journal says which stage gave way.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dynamo_ext.backends import torch_private
 from dynamo_ext.backends.base import StayEager, Support
+from dynamo_ext.backends.constants import attribute, fold
 from dynamo_ext.backends.freeze import watchable
 from dynamo_ext.backends.partition import Split, computes, judge, operation_name, split
 from dynamo_ext.backends.runner import Runner, Setting
@@ -112,6 +113,7 @@ class _Road:
     def _stage(self, graph: GraphModule, role: Role) -> Callable[..., Any]:
         setting = self._setting
         weights = self._weights(graph) if role == "inference" else {}
+        setting.journal.folded += fold(graph)
         answers = judge(graph, self._supports)
         total = sum(map(computes, graph.graph.nodes))
         setting.journal.normalised += total
@@ -131,7 +133,8 @@ class _Road:
         smallest = int(setting.options.get("min_partition", SMALLEST_PART))
         parts = split(graph, answers, smallest)
         self._record_eager(parts, role)
-        runners = _install(parts, setting, role, weights)
+        constants = role == "inference" and bool(setting.options.get("freeze", True))
+        runners = _install(parts, setting, role, weights, constants=constants)
         forward = parts.graph.forward
         return self._finish(role, runners, lambda args: forward(*args))
 
@@ -209,7 +212,12 @@ def _returns_only_results(graph: GraphModule) -> bool:
 
 
 def _install(
-    parts: Split, setting: Setting, role: Role, weights: Mapping[str, torch.Tensor | None]
+    parts: Split,
+    setting: Setting,
+    role: Role,
+    weights: Mapping[str, torch.Tensor | None],
+    *,
+    constants: bool,
 ) -> list[Runner]:
     """Put a runner in the place of each part of a cut-up graph."""
     runners = []
@@ -220,8 +228,10 @@ def _install(
         name = str(node.target)
         frozen = {}
         for position, source in enumerate(node.args):
-            given = getattr(source, "op", "") == "placeholder"
-            weight = weights.get(source.name) if given else None
+            kind = getattr(source, "op", "")
+            weight = weights.get(source.name) if kind == "placeholder" else None
+            if kind == "get_attr" and constants:
+                weight = attribute(graph, str(source.target))
             if weight is not None:
                 frozen[position] = weight
         runner = Runner(

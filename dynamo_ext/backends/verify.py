@@ -6,6 +6,7 @@ by a small part of the *largest* element: cancellation leaves errors of that siz
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -41,13 +42,18 @@ def tolerance(dtype: torch.dtype) -> Tolerance:
     return _TOLERANCES.get(str(dtype).removeprefix("torch."), _EXACT)
 
 
-def disagreement(found: Sequence[Any], expected: Sequence[Any]) -> str:
+def disagreement(
+    found: Sequence[Any], expected: Sequence[Any], numbers: torch.dtype | None = None
+) -> str:
     """What is wrong with an engine's outputs, as one sentence; empty where nothing is.
 
     Parameters
     ----------
     found, expected
         The engine's and eager's outputs, in order: tensors of any shape, numbers or ``None``.
+    numbers
+        The dtype of the tensors that floating numbers were read from; without it they must be
+        equal.
 
     Returns
     -------
@@ -57,17 +63,18 @@ def disagreement(found: Sequence[Any], expected: Sequence[Any]) -> str:
     if len(found) != len(expected):
         return f"{len(found)} outputs came where {len(expected)} were expected."
     for position, (got, want) in enumerate(zip(found, expected, strict=True)):
-        wrong = _differs(got, want)
+        wrong = _differs(got, want, numbers)
         if wrong:
             return f"Output {position}: {wrong}"
     return ""
 
 
-def _differs(got: Any, want: Any) -> str:
+def _differs(got: Any, want: Any, numbers: torch.dtype | None) -> str:
     import torch
 
     if not isinstance(want, torch.Tensor):
-        return "" if got == want else f"{got!r} where eager gives {want!r}."
+        same = got == want or (numbers is not None and _near(got, want, tolerance(numbers)))
+        return "" if same else f"{got!r} where eager gives {want!r}."
     if not isinstance(got, torch.Tensor):
         return f"a {type(got).__name__} where eager gives a tensor."
     for fact in ("dtype", "device", "shape"):
@@ -76,6 +83,16 @@ def _differs(got: Any, want: Any) -> str:
             mine, theirs = (tuple(v) if fact == "shape" else v for v in (mine, theirs))
             return f"{fact} {mine} where eager gives {theirs}."
     return _values_differ(got.detach(), want.detach()) if want.numel() else ""
+
+
+def _near(got: Any, want: Any, allowed: Tolerance) -> bool:
+    """Whether two floating numbers are as near as elements of a tensor must be."""
+    if not (isinstance(got, (float, complex)) and isinstance(want, (float, complex))):
+        return False
+    if got != got and want != want:  # noqa: PLR0124 - NaN, complex or not
+        return True
+    away, size = abs(got - want), abs(want)
+    return away <= allowed.floor + (allowed.relative + allowed.scale) * size < math.inf
 
 
 def _values_differ(got: torch.Tensor, want: torch.Tensor) -> str:

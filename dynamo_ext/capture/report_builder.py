@@ -121,6 +121,7 @@ def _graph(
         normalised=entry.journal.normalised,
         ended_by=breaks.index(entry.ended_by),
         contest=entry.journal.contest,
+        folded=entry.journal.folded,
     )
 
 

@@ -69,12 +69,20 @@ def against(found: Results, expected: Results, reference: str = "eager") -> Accu
             detail=detail,
         )
     detail = ""
+    read_from = _coarsest(expected)
     for name, want in expected.items():
-        wrong = verify.disagreement([found[name]], [want])
+        wrong = verify.disagreement([found[name]], [want], read_from)
         if wrong:
             detail = f"{name}: {wrong.removeprefix('Output 0: ')}"
             break
     return _measured(found, expected, reference, detail)
+
+
+def _coarsest(results: Results) -> torch.dtype:
+    """The dtype that floating numbers among results were read from, as far as one can tell."""
+    kinds = {value.dtype for value in results.values() if _is_float(value)}
+    by_size = sorted(kinds, key=lambda kind: torch.finfo(kind).eps)
+    return by_size[-1] if by_size else torch.get_default_dtype()
 
 
 def against_float64(found: Results, eager: Results, exact: Results) -> Accuracy:

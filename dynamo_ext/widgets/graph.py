@@ -104,6 +104,10 @@ def partitions(report: Report, graph: Graph) -> Html:
     if not any(part.reason for part in graph.partitions):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
     table = markup.table(f"Partitions of {graph.id}", headers, rows, numeric={2, 3, 4})
+    if graph.folded:
+        were = "depends" if graph.folded == 1 else "depend"
+        note = f"{count(graph.folded, 'operation')} more {were} on no input: computed once, when "
+        table = markup.join([table, element("p", f"{note}the graph was compiled.")])
     if len(shares) == 1:
         return table
     bar = element("div", markup.join(shares, " "), class_="dx-bar", aria_hidden="true")

@@ -34,11 +34,12 @@ def test_its_models_are_of_the_zoo() -> None:
 
 
 @pytest.mark.alone
-def test_a_small_model_for_real() -> None:
+def test_a_small_model_for_real(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tvm")
-    row = tvm_tuning_run.measure("MLP", (2, 3), quick=True, budget=1.0, search=30.0)
+    monkeypatch.setattr(tvm_tuning_run, "STARTS", 1)
+    row = tvm_tuning_run.measure("MLP", (2,), quick=True, budget=1.0, search=30.0)
     assert not row.error
-    assert [search.trials for search in row.searches] == [2, 3]
+    assert [search.trials for search in row.searches] == [2]
     assert all(search.measured >= search.functions > 0 for search in row.searches)
     assert row.known_start > 0
     assert row.rule_start > 0

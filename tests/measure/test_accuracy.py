@@ -92,3 +92,25 @@ def test_float64_allows_what_eager_itself_is_off_by():
 def test_empty_results_are_right():
     assert accuracy.against({"y": torch.ones(0)}, {"y": torch.ones(0)}).within
     assert accuracy.against({}, {}).within
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "beside", "right"),
+    [
+        (1.1002482175827026, 1.1002483367919922, {}, True),
+        (1.1002, 1.1302, {}, False),
+        (math.nan, math.nan, {}, True),
+        (math.nan, 1.0, {}, False),
+        (math.inf, 1e300, {}, False),
+        (1.1002482175827026, 1.1002483367919922, {"y": torch.ones(2).double()}, True),
+        (1.1002, 1.1003, {"y": torch.ones(2).double()}, False),
+        (1.11, 1.12, {"y": torch.ones(2).bfloat16()}, True),
+        (3, 4, {}, False),
+        (True, False, {}, False),
+        (0.1 + 1e-9j, 0.1j + 0.1, {}, False),
+    ],
+)
+def test_a_number_is_as_exact_as_the_tensors_that_it_was_read_from(got, want, beside, right):
+    found = accuracy.against({"loss": got, **beside}, {"loss": want, **beside})
+    assert found.within is right
+    assert bool(found.detail) is not right
