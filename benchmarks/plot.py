@@ -39,7 +39,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Plot:
-    """Points, and what their axis is called; the first series is drawn large, with intervals."""
+    """Points, and what their axis is called.
+
+    The first series is drawn large, with intervals, and rows are in its order.
+    """
 
     axis: str
     points: Sequence[Point]
@@ -62,13 +65,14 @@ class Plot:
 
     def _figure(self) -> Figure:
         series = list(dict.fromkeys(point.series for point in self.points))
-        leading = [point for point in self.points if point.series == series[0]]
-        rows = [point.row for point in sorted(leading, key=lambda point: -point.ratio)]
+        leading = {each.row: each.ratio for each in self.points if each.series == series[0]}
+        rows = list(dict.fromkeys(point.row for point in self.points))
+        rows.sort(key=lambda row: -leading.get(row, 0.0))
         figure = Figure(figsize=(_WIDTH, _FRAME + _ROW * len(rows)), layout="constrained")
         axes = figure.subplots()
         places = {row: place for place, row in enumerate(rows)}
         for number, name in reversed(list(enumerate(series))):
-            own = [each for each in self.points if each.series == name and each.row in places]
+            own = [each for each in self.points if each.series == name]
             across = [each.ratio for each in own]
             down = [places[each.row] for each in own]
             axes.plot(

@@ -32,6 +32,7 @@ class Database:
         name = f"{tvm_target.version()}-{tvm_target.cpu()}-{tvm_target.threads()}.jsonl"
         self.path = base / name
         self._best: dict[str, tuple[float, Any]] = {}
+        self._settled: set[str] = set()
         self._read()
 
     def __len__(self) -> int:
@@ -43,13 +44,21 @@ class Database:
         for line in self.path.read_text(encoding="utf-8").splitlines():
             try:
                 record = json.loads(line)
-                self._keep(str(record["key"]), float(record["seconds"]), record["trace"])
+                self._keep(
+                    str(record["key"]),
+                    float(record["seconds"]),
+                    record["trace"],
+                    settled=bool(record.get("settled")),
+                )
             except (ValueError, KeyError, TypeError):
                 continue
 
-    def _keep(self, key: str, seconds: float, trace: Any) -> None:
-        if key not in self._best or seconds < self._best[key][0]:
+    def _keep(self, key: str, seconds: float, trace: Any, *, settled: bool) -> None:
+        faster = key not in self._best or seconds < self._best[key][0]
+        if settled or (faster and key not in self._settled):
             self._best[key] = (seconds, trace)
+        if settled:
+            self._settled.add(key)
 
     def has(self, function: Any) -> bool:
         """Whether any schedule of a PrimFunc was ever measured."""
@@ -69,14 +78,27 @@ class Database:
             return None
         return made
 
-    def add(self, function: Any, schedule: Any, seconds: float) -> None:
-        """Record how long a schedule of a PrimFunc takes."""
+    def add(self, function: Any, schedule: Any, seconds: float, *, settled: bool = False) -> None:
+        """Record how long a schedule of a PrimFunc takes.
+
+        Parameters
+        ----------
+        function
+            Without a schedule.
+        schedule
+            Of it.
+        seconds
+            Of a call.
+        settled
+            Whether it stays the one, whatever single measurements say of others.
+        """
         key, trace = key_of(function), trace_of(schedule)
         record = {"key": key, "seconds": seconds, "trace": trace}
+        record |= {"settled": True} if settled else {}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
-        self._keep(key, seconds, trace)
+        self._keep(key, seconds, trace, settled=settled)
 
 
 def key_of(function: Any) -> str:

@@ -54,7 +54,7 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def seconds(self, function: Any, schedule: Any) -> float:
+    def seconds(self, function: Any, schedule: Any, *, again: bool = False) -> float:
         """How long a PrimFunc takes as it is scheduled: the median of a few repetitions.
 
         Parameters
@@ -63,6 +63,8 @@ class Worker:
             A PrimFunc without a schedule.
         schedule
             A ``Schedule`` of it.
+        again
+            Whether it was timed before, and is not to be counted.
 
         Raises
         ------
@@ -71,7 +73,7 @@ class Worker:
         TrackerError
             Where the tracker cannot be reached, or lends nothing.
         """
-        self.measured += 1
+        self.measured += not again
         process = self._running()
         parameters = tvm_schedule.parameters(function)
         request = {

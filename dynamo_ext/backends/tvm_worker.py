@@ -21,6 +21,9 @@ SECONDS = 0.02
 
 REPETITIONS = 3
 
+KEPT = 8
+"""Schedules that stay built, for those that are timed again."""
+
 
 REACH_SECONDS = 10
 LENT_SECONDS = 600
@@ -85,18 +88,42 @@ def _arguments(request: dict[str, Any], device: Any) -> list[Any]:
     return made
 
 
-def measured(request: dict[str, Any], target: Any, place: Here | Lent) -> list[float]:
-    """Seconds of a call of a scheduled function, by repetition."""
-    import tvm.script
-    from tvm.s_tir.schedule import Schedule, Trace
+class Timer:
+    """Builds and times schedules on a machine.
 
-    schedule = Schedule(tvm.script.from_source(request["script"]))
-    Trace.apply_json_to_schedule(request["trace"], schedule)
-    run = place.load(tvm.compile(schedule.mod, target=target))
-    timer = run.time_evaluator(
-        "main", place.device, number=1, repeat=REPETITIONS, min_repeat_ms=int(SECONDS * 1000)
-    )
-    return [float(seconds) for seconds in timer(*_arguments(request, place.device)).results]
+    Parameters
+    ----------
+    target
+        TVM's target.
+    place
+        Where they run.
+    """
+
+    def __init__(self, target: Any, place: Here | Lent) -> None:
+        self._target = target
+        self._place = place
+        self._built: dict[str, Any] = {}
+
+    def seconds(self, request: dict[str, Any]) -> list[float]:
+        """Seconds of a call of a scheduled function, by repetition."""
+        key = json.dumps([request["script"], request["trace"]])
+        run = self._built.pop(key, None) or self._build(request)
+        self._built[key] = run
+        if len(self._built) > KEPT:
+            del self._built[next(iter(self._built))]
+        device = self._place.device
+        timer = run.time_evaluator(
+            "main", device, number=1, repeat=REPETITIONS, min_repeat_ms=int(SECONDS * 1000)
+        )
+        return [float(seconds) for seconds in timer(*_arguments(request, device)).results]
+
+    def _build(self, request: dict[str, Any]) -> Any:
+        import tvm.script
+        from tvm.s_tir.schedule import Schedule, Trace
+
+        schedule = Schedule(tvm.script.from_source(request["script"]))
+        Trace.apply_json_to_schedule(request["trace"], schedule)
+        return self._place.load(tvm.compile(schedule.mod, target=self._target))
 
 
 def serve(cpu: str, cores: int, tracker: str = "") -> None:
@@ -110,9 +137,10 @@ def serve(cpu: str, cores: int, tracker: str = "") -> None:
         _say({"error": f"{type(error).__name__}: {error}"[-500:]})
         return
     _say({})
+    timer = Timer(target, place)
     for line in sys.stdin:
         try:
-            answer: dict[str, Any] = {"seconds": measured(json.loads(line), target, place)}
+            answer: dict[str, Any] = {"seconds": timer.seconds(json.loads(line))}
         except Exception as error:  # noqa: BLE001 - a schedule that does not work is an answer
             answer = {"error": f"{type(error).__name__}: {error}"[-500:]}
         _say(answer)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,8 @@ def test_what_is_new_is_tuned_once(
     module = model()
     agrees(harness, harness.compile(module, tuned(tmp_path)), module)
     assert measured == [6]
-    assert len(lines(tmp_path)) == 6
+    settled = [bool(line.get("settled")) for line in lines(tmp_path)]
+    assert (settled.count(False), settled.count(True)) == (6, 2)
     assert [(p.position, p.trials) for p in told] == [
         (1, 1),
         (1, 2),
@@ -265,6 +267,16 @@ def test_records_are_lines_and_damaged_ones_are_passed_over(tmp_path: Path) -> N
     assert again.schedule(function).mod.script() == made.mod.script()
 
 
+def test_what_was_settled_stays_whatever_was_faster_once(tmp_path: Path) -> None:
+    function, made = one_function()
+    database = tvm_database.Database(str(tmp_path))
+    database.add(function, made, 1.0)
+    database.add(function, tvm_schedule_plain(function), 2.0, settled=True)
+    database.add(function, made, 0.5)
+    for each in (database, tvm_database.Database(str(tmp_path))):
+        assert each.schedule(function).mod.script() == tvm_schedule_plain(function).mod.script()
+
+
 def tvm_schedule_plain(function: Any) -> Any:
     from dynamo_ext.backends import tvm_schedule
 
@@ -304,3 +316,58 @@ def test_progress_is_one_line_where_somebody_reads(monkeypatch: pytest.MonkeyPat
         tvm_tune.show(progress)
         assert ("1 of 2 (product), 3/64 trials" in stream.getvalue()) is expected
         assert "\n" not in stream.getvalue()
+
+
+class Stopwatch:
+    """Says a time for each schedule, by its name, in the place of the worker."""
+
+    def __init__(self, times: dict[str, list[float]]) -> None:
+        self.times = times
+
+    def seconds(self, function: str, schedule: str, *, again: bool) -> float:
+        assert function == "f"
+        assert again
+        return self.times[schedule].pop(0)
+
+
+class Records:
+    """What was settled, in the place of the database."""
+
+    def __init__(self) -> None:
+        self.settled: list[tuple[Any, ...]] = []
+
+    def add(self, *facts: Any, settled: bool) -> None:
+        assert settled
+        self.settled.append(facts)
+
+
+def final(times: dict[str, list[float]], measured: list[tuple[float, str]], patience: float) -> Any:
+    """A search whose measurements are given, settled."""
+    search = tvm_tune.Search.__new__(tvm_tune.Search)
+    records = Records()
+    search.__dict__ |= {
+        "_task": tvm_tune.Task("f", "f", "rule"),
+        "_measured": measured,
+        "_worker": Stopwatch(times),
+        "_database": records,
+    }
+    search.settle(time.monotonic() + patience)
+    return records.settled
+
+
+def test_a_schedule_that_was_only_lucky_gives_way_to_the_rule() -> None:
+    times = {"rule": [2.0] * 5, "lucky": [3.0] * 5, "other": [2.5] * 5}
+    assert final(times, [(1.0, "lucky"), (1.5, "other")], 60) == [("f", "rule", 2.0)]
+
+
+def test_a_schedule_that_is_faster_each_time_stays() -> None:
+    times = {"rule": [2.0] * 5, "fast": [1.1, 1.0, 9.0, 1.2, 1.1]}
+    assert final(times, [(1.0, "fast")], 60) == [("f", "fast", 1.1)]
+
+
+def test_one_round_settles_nothing() -> None:
+    assert final({"rule": [2.0], "fast": [1.0]}, [(1.0, "fast")], -1) == []
+
+
+def test_nothing_measured_settles_nothing() -> None:
+    assert final({}, [], 60) == []
