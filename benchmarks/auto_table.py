@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.auto_row import Row, Single
 from benchmarks.plot import Plot, Point
+from dynamo_ext.comparison import Speedup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -89,8 +90,11 @@ def shown(single: Single | None) -> str:
         return ""
     if not single.ratio:
         return single.outcome
-    same = ", same" if single.p_value >= ALPHA and single.low <= 1 <= single.high else ""
-    return f"{single.ratio:.2f} ({single.low:.2f}–{single.high:.2f}){same}"
+    told = f"{single.ratio:.2f} ({single.low:.2f}–{single.high:.2f})"
+    if single.p_value < ALPHA or not single.low <= 1 <= single.high:
+        return told
+    speedup = Speedup(single.ratio, single.low, single.high, single.p_value, 0)
+    return f"{told}, {'unclear' if speedup.unclear else 'same'}"
 
 
 def _cost(single: Single | None) -> str:
@@ -153,7 +157,7 @@ and the peers are compared in one interleaved schedule (`dynamo_ext.compare`).
 Speedups are medians of ratios within a round, with their 95 % intervals. *Known start* is a first
 call in which the race is remembered; beside it the first call of the winner by itself (medians of
 three, in turn, in one process). *Best alone* is the fastest single backend, eager among them.
-*Same* is a p-value of 0.05 or more.
+*Same* is a p-value of 0.05 or more, *unclear* one with an interval beyond 10 %.
 
 The posts' figures: Update 3's ensemble of ten backends had a geometric mean of 1.71 on a CPU and
 1.29 on a GPU, over other models and machines, with eager of 2021.

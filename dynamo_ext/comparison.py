@@ -22,8 +22,13 @@ SMALLEST_DIFFERENCE = 0.02
 SIGNIFICANCE = 0.05
 """The p-value at which a difference counts."""
 
+UNCLEAR_BEYOND = 0.1
+"""Where an interval goes on beyond this, no difference was found because none could be."""
+
 Outcome = Literal["measured", "eager", "wrong", "failed", "unavailable", "unmeasured"]
-Verdict = Literal["baseline", "faster", "slower", "same", "eager", "wrong", "failed", "none"]
+Verdict = Literal[
+    "baseline", "faster", "slower", "same", "unclear", "eager", "wrong", "failed", "none"
+]
 
 _WORDS: dict[Outcome, Verdict] = {
     "measured": "none",
@@ -79,6 +84,12 @@ class Speedup:
         """Whether there is no difference to speak of: under 2 %, or not significant."""
         small = abs(math.log(self.ratio)) < math.log1p(SMALLEST_DIFFERENCE)
         return small or not self.p_value < SIGNIFICANCE
+
+    @property
+    def unclear(self) -> bool:
+        """Whether there may be a difference of 10 % and more that the rounds do not show."""
+        farthest = max(math.log(self.high), -math.log(self.low))
+        return self.same and farthest > math.log1p(UNCLEAR_BEYOND)
 
 
 @dataclass(frozen=True)
@@ -215,7 +226,7 @@ class Comparison:
         if candidate.outcome != "measured" or candidate.speedup is None:
             return _WORDS[candidate.outcome]
         if candidate.speedup.same:
-            return "same"
+            return "unclear" if candidate.speedup.unclear else "same"
         return "faster" if candidate.speedup.ratio > 1 else "slower"
 
     @property

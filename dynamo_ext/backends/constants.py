@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LARGEST = 1 << 24
 """Bytes of a constant; what is larger is computed anew rather than kept."""
 
+ALTOGETHER = 1 << 27
+"""Bytes that a graph's constants may take, those included that only lead to others."""
+
 _ALIASES = ("aten::_unsafe_view",)
 """Operators whose result is a view although their schema does not say so."""
 
@@ -70,14 +73,18 @@ def _values(graph: GraphModule) -> dict[Node, torch.Tensor]:
     """What is constant in a graph, in its order."""
     returned = _returned(graph)
     values: dict[Node, torch.Tensor] = {}
+    taken = 0
     for node in graph.graph.nodes:
         found: Any = None
         if node in returned:
             continue
+        if taken > ALTOGETHER:
+            break
         if node.op == "get_attr":
             found = attribute(graph, str(node.target))
         elif _computable(node) and all(each in values for each in node.all_input_nodes):
             found = _computed(node, values)
+            taken += found.nbytes if found is not None else 0
         if torch_private.is_plain_tensor(found):
             values[node] = found
     return values

@@ -34,6 +34,7 @@ _LOOKS = {
     "faster": ("#2e9e5b", ">"),
     "slower": ("#c4602a", "<"),
     "same": ("#80868b", "s"),
+    "unclear": ("#80868b", "|"),
     "baseline": ("#4285f4", "D"),
     "eager": ("#80868b", "o"),
     "wrong": ("#d93025", "x"),

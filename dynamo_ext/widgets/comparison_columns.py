@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _KIB = 1024
 _CLOSE = 1e-4
-_ORDER = ("baseline", "faster", "same", "slower", "eager", "wrong", "failed", "none")
+_ORDER = ("baseline", "faster", "same", "unclear", "slower", "eager", "wrong", "failed", "none")
 
 NONE = "–"
 """A cell that has nothing to say."""
@@ -140,7 +140,7 @@ COLUMNS = (
         "Verdict",
         verdict,
         lambda r, c: float(_ORDER.index(r.verdict(c))),
-        "SAME: under 2 % apart, or not significant",
+        "SAME: under 2 % apart, or not significant; UNCLEAR: the same may hide 10 % and more",
     ),
     Column("Speedup", _speedup, _speedup_value, "Against the baseline, with its interval", True),  # noqa: FBT003
     Column(
@@ -240,7 +240,8 @@ def falls(title: str) -> bool:
 
 def _rank(record: Comparison, each: CandidateResult) -> tuple[int, float]:
     word = record.verdict(each)
-    place = {"baseline": 0, "faster": 1, "same": 1, "slower": 1}.get(word, _ORDER.index(word))
+    timed = {"faster": 1, "same": 1, "unclear": 1, "slower": 1}
+    place = timed.get(word, _ORDER.index(word))
     return place, -each.speedup.ratio if each.speedup else 0.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
-from dynamo_ext.widgets.comparison_summary import interval, probability, ratio
+from dynamo_ext.widgets.comparison_summary import compared, interval, probability, ratio
 from dynamo_ext.widgets.markup import EMPTY, Html, element, prose
 from dynamo_ext.wording import clip, count, printable, seconds, sentence
 
@@ -201,7 +201,7 @@ def _row(each: GraphComparison, time: GraphTime) -> list[object]:
     speedup = time.speedup if counts else None
     word = "★ fastest" if time.backend == each.fastest else _WORDS[time.outcome]
     if not word and speedup is not None:
-        word = "≈ SAME" if speedup.same else "▲ faster" if speedup.ratio > 1 else "▼ slower"
+        word = compared(speedup)
     return [
         printable(time.backend),
         seconds(time.timing.median) if time.timing else "–",

@@ -19,6 +19,7 @@ _WORDS = {
     "faster": "▲ faster",
     "slower": "▼ slower",
     "same": "≈ SAME",
+    "unclear": "? UNCLEAR",
     "eager": "○ ran eagerly",
     "wrong": "✗ wrong",
     "failed": "✗ failed",
@@ -33,6 +34,13 @@ def verdict(record: Comparison, candidate: CandidateResult) -> str:
     if candidate.outcome == "unavailable":
         return _WORDS["unavailable"]
     return _WORDS[record.verdict(candidate)]
+
+
+def compared(speedup: Speedup) -> str:
+    """What a speedup alone comes to, as a sign and a word."""
+    if speedup.same:
+        return _WORDS["unclear" if speedup.unclear else "same"]
+    return _WORDS["faster" if speedup.ratio > 1 else "slower"]
 
 
 def grade(record: Comparison, candidate: CandidateResult) -> str:
@@ -81,6 +89,8 @@ def status(record: Comparison) -> tuple[str, str]:
         return "good", "▲ faster"
     if not any(counted(record, each) for each in record.candidates):
         return "bad", "✗ nothing to compare"
+    if any(record.verdict(each) == "unclear" for each in record.candidates):
+        return "part", "? unclear"
     return "part", "● stay with the baseline"
 
 
@@ -145,12 +155,17 @@ def _none_faster(record: Comparison) -> str:
     if len(others) > _NAMED:
         said.append(f"{len(others) - _NAMED} more in the table")
     measured = any(counted(record, each) for each in others)
+    if any(record.verdict(each) == "unclear" for each in others):
+        found = f"No backend was found to be faster than {base}: {listing(said)}."
+        return f"{found} Measure longer, or with less else running."
     lead = f"No backend is faster than {base}" if measured else "No backend could be compared"
     return f"{lead}: {listing(said)}."
 
 
 def _came_to(record: Comparison, each: CandidateResult) -> str:
     word = record.verdict(each)
+    if word == "unclear" and each.speedup is not None:
+        return f"may be anything ({interval(each.speedup)}×)"
     if word in {"same", "slower"} and each.speedup is not None:
         said = "is the same" if word == "same" else "is slower"
         return f"{said} ({ratio(each.speedup.ratio)})"

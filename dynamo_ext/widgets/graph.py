@@ -69,7 +69,8 @@ def describe(report: Report, graph: Graph) -> str:
     ended = ""
     if graph.ended_by is not None and 0 <= graph.ended_by < len(report.breaks):
         ended = f", ended by a break: {clip(sentence(report.breaks[graph.ended_by].reason), 120)}"
-    return f"{size} in {placement.label}{ended}"
+    once = f", {graph.folded:,} normalised ones computed at compile time" if graph.folded else ""
+    return f"{size} in {placement.label}{once}{ended}"
 
 
 def partitions(report: Report, graph: Graph) -> Html:
@@ -104,10 +105,6 @@ def partitions(report: Report, graph: Graph) -> Html:
     if not any(part.reason for part in graph.partitions):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
     table = markup.table(f"Partitions of {graph.id}", headers, rows, numeric={2, 3, 4})
-    if graph.folded:
-        were = "depends" if graph.folded == 1 else "depend"
-        note = f"{count(graph.folded, 'operation')} more {were} on no input: computed once, when "
-        table = markup.join([table, element("p", f"{note}the graph was compiled.")])
     if len(shares) == 1:
         return table
     bar = element("div", markup.join(shares, " "), class_="dx-bar", aria_hidden="true")

@@ -63,6 +63,13 @@ def test_what_is_large_is_left_and_what_it_comes_to_as_well() -> None:
     assert fold(graph) == 0
 
 
+def test_constants_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamo_ext.backends.constants.ALTOGETHER", 40)
+    graph = traced(masked, X)
+    assert fold(graph) == 2
+    assert torch.equal(graph(X), masked(X))
+
+
 def returned(x: torch.Tensor) -> Any:
     table = torch.arange(4) * 2
     return x + table, table.view(2, 2)

@@ -52,6 +52,14 @@ def test_the_page() -> None:
     assert Row.from_dict(ROWS[0].to_dict()) == ROWS[0]
 
 
+def test_what_the_rounds_do_not_show_is_not_called_the_same() -> None:
+    assert auto_table.shown(Single("auto", "measured", 1.0, 0.98, 1.03, p_value=0.5)).endswith(
+        ", same"
+    )
+    wide = auto_table.shown(Single("auto", "measured", 1.62, 0.95, 2.09, p_value=0.5))
+    assert wide == "1.62 (0.95–2.09), unclear"
+
+
 def test_a_small_model_for_real(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(BACKEND, "_store", Store(tmp_path / "races.sqlite"))
     monkeypatch.setattr(auto_run, "SETTLING", 3)

@@ -40,6 +40,20 @@ def test_a_difference_without_significance_is_none():
     assert found.same
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "p_value", "unclear"),
+    [
+        (0.97, 1.03, 0.6, False),
+        (0.95, 1.2, 0.6, True),
+        (0.85, 1.02, 0.6, True),
+        (1.02, 1.9, 0.001, False),
+    ],
+)
+def test_an_interval_that_could_hide_anything_is_not_the_same(low, high, p_value, unclear):
+    middle = (low * high) ** 0.5
+    assert Speedup(middle, low, high, p_value, 20).unclear is unclear
+
+
 def test_too_few_rounds_tell_nothing():
     assert speedup([2.0] * 5, [1.0] * 5).p_value == 1.0
 

@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 from dynamo_ext.comparing import ComparisonResult
-from dynamo_ext.comparison import Comparison
+from dynamo_ext.comparison import Comparison, Speedup
 from dynamo_ext.widgets import comparison, comparison_columns, comparison_table, plain
 from dynamo_ext.widgets.comparison_chart import KINDS, Chart
 from dynamo_ext.widgets.comparison_summary import closing, headline, ratio, status
@@ -45,6 +45,22 @@ def test_no_backend_faster_is_said_with_what_each_came_to(compared):
     assert "slower (0.35×)" in said
     assert "lazy ran eagerly" in said
     assert status(compared["none"])[1] == "● stay with the baseline"
+
+
+def test_what_the_rounds_do_not_show_is_not_called_the_same(compared, page):
+    record = compared["none"]
+    wide = Speedup(1.36, 0.32, 9.06, 0.6, 6)
+    open_ = dataclasses.replace(record.candidates[1], speedup=wide)
+    record = dataclasses.replace(record, candidates=(record.candidates[0], open_))
+    said = headline(record)
+    assert said == (
+        "No backend was found to be faster than eager: onnxrt may be anything (0.32–9.06×). "
+        "Measure longer, or with less else running."
+    )
+    assert status(record) == ("part", "? unclear")
+    assert (
+        "? UNCLEAR 1.36× (0.32–9.06)" in page(comparison_table.html(record, record.candidates)).text
+    )
 
 
 @pytest.mark.parametrize(

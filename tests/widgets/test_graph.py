@@ -18,6 +18,13 @@ def test_overview_and_table_show_what_ran_where(reports, page):
     assert "ended by a break: Failed to trace builtin operator." in read
 
 
+def test_what_was_computed_when_the_graph_was_compiled_is_counted_apart(reports):
+    clean = reports["clean"]
+    folded = dataclasses.replace(clean.graphs[0], folded=4)
+    told = graph.describe(dataclasses.replace(clean, graphs=(folded,)), folded)
+    assert "4 normalised ones computed at compile time" in told
+
+
 def test_a_reused_graph_is_not_said_to_have_compiled(reports):
     clean = reports["clean"]
     reused = dataclasses.replace(clean.graphs[0], compiled_now=False)
