@@ -209,7 +209,8 @@ def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -
             search = Search(task, database, worker, str(options.get("cost_model", "xgboost")))
             now = time.monotonic()
             search.run(most, now + share * (1 - FINAL_SHARE), tell)
-            search.settle(now + share)
+            each = (time.monotonic() - now) / max(task.trials - 1, 1)
+            search.settle(now + share, each)
         return worker.measured
 
 
@@ -312,9 +313,18 @@ class Search:
         finally:
             self._context.post_tuning()
 
-    def settle(self, deadline: float) -> None:
-        """Time the best few and the schedule by rule again, in turn; the fastest stays."""
-        best = sorted(self._measured, key=operator.itemgetter(0))[:FINALISTS]
+    def settle(self, deadline: float, each: float) -> None:
+        """Time the best few and the schedule by rule again, in turn; the fastest stays.
+
+        Parameters
+        ----------
+        deadline
+            By the monotonic clock; where it leaves no room for a final, single times decide.
+        each
+            Seconds that building and timing a schedule takes.
+        """
+        room = int((deadline - time.monotonic()) / max(each, 1e-3)) - 1
+        best = sorted(self._measured, key=operator.itemgetter(0))[: min(FINALISTS, max(room, 0))]
         if not best:
             return
         finalists = [self._task.schedule, *(schedule for _, schedule in best)]
