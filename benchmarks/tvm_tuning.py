@@ -91,8 +91,10 @@ _PAGE = """# TVM: by rule, and tuned
 most 64 or 512 schedules measured for each function of a graph (and at most the seconds that
 `--search` gives), each time from nothing known. All speedups are over eager, with 95 % intervals,
 from one interleaved schedule a model. *Measured* is how many schedules were timed, for how many
-functions; functions that take under 2 % of a graph's time are not searched for. *Seconds* is the
-first call, search and compiling included. A *start* is the first call in a new process, medians of
+functions; functions that take under 2 % of a graph's time are not searched for. Where that is far
+below the trials, the seconds ended the search. *Seconds* is the first call, search and compiling
+included. Schedules are timed by themselves, over and over: what is fastest so need not be so
+between a graph's other functions. A *start* is the first call in a new process, medians of
 three: by rule, and with the records of the longer search.
 
 torch's own `tvm` backend searches up to 20,000 schedules for a graph where `scheduler` is
