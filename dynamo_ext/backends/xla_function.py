@@ -7,6 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import xla_indexing, xla_lowerings
+from dynamo_ext.backends.constants import attribute
 from dynamo_ext.backends.single_operation import operator_name
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def as_function(
         and other outputs, and, last, one boolean where something is required of the data.
     """
     nodes = list(graph.graph.nodes)
-    held = {n: _attribute(graph, str(n.target)) for n in nodes if n.op == "get_attr"}
+    held = {n: attribute(graph, str(n.target)) for n in nodes if n.op == "get_attr"}
     folded = {n: lender(t)(t) for n, t in held.items() if fold and t.ndim != _MATRIX}
     constants = [node for node in held if node not in folded]
     inputs = [node for node in nodes if node.op == "placeholder"]
@@ -112,10 +113,6 @@ def as_function(
         return tuple(results)
 
     return function, [held[node] for node in constants]
-
-
-def _attribute(graph: GraphModule, name: str) -> Any:
-    return functools.reduce(getattr, name.split("."), graph)
 
 
 def _evaluated(node: Any, env: dict[Any, Any]) -> Any:
