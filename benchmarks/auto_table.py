@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from benchmarks.auto_row import Row, Single
+from benchmarks.interval import told
 from benchmarks.plot import Plot, Point
 from dynamo_ext.comparison import Speedup
 
@@ -90,11 +91,11 @@ def shown(single: Single | None) -> str:
         return ""
     if not single.ratio:
         return single.outcome
-    told = f"{single.ratio:.2f} ({single.low:.2f}–{single.high:.2f})"
+    text = told(single.ratio, single.low, single.high)
     if single.p_value < ALPHA or not single.low <= 1 <= single.high:
-        return told
+        return text
     speedup = Speedup(single.ratio, single.low, single.high, single.p_value, 0)
-    return f"{told}, {'unclear' if speedup.unclear else 'same'}"
+    return f"{text}, {'unclear' if speedup.unclear else 'same'}"
 
 
 def _cost(single: Single | None) -> str:

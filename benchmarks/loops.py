@@ -9,6 +9,7 @@ import statistics
 import sys
 from typing import TYPE_CHECKING
 
+from benchmarks.interval import told
 from benchmarks.loop_cells import CELLS
 from benchmarks.loops_run import Row
 from benchmarks.part import Part
@@ -56,7 +57,7 @@ def document(rows: Sequence[Row], described: str) -> str:
 
 
 def _shown(gain: Gain) -> str:
-    return f"{gain.ratio:.2f} ({gain.low:.2f}–{gain.high:.2f})" if gain.ratio else gain.outcome
+    return told(gain.ratio, gain.low, gain.high) if gain.ratio else gain.outcome
 
 
 def _mean(rows: Sequence[Row], name: str) -> str:

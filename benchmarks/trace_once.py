@@ -10,6 +10,7 @@ import statistics
 import sys
 from typing import TYPE_CHECKING
 
+from benchmarks.interval import told
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
 from benchmarks.trace_once_run import Row
@@ -29,7 +30,7 @@ def document(rows: Sequence[Row], described: str) -> str:
     lines = ["| model | every call, ms | once, ms | speedup |", "|---|--:|--:|--:|"]
     for row in good:
         every, once = row.every_seconds * 1e3, row.once_seconds * 1e3
-        gain = f"{row.ratio:.2f} ({row.low:.2f}–{row.high:.2f})"
+        gain = told(row.ratio, row.low, row.high)
         lines.append(f"| {row.model} | {every:.1f} | {once:.1f} | {gain} |")
     if good:
         mean = statistics.geometric_mean(row.ratio for row in good)

@@ -10,6 +10,7 @@ import statistics
 import sys
 from typing import TYPE_CHECKING
 
+from benchmarks.interval import told
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
 from benchmarks.tvm_tuning_run import Row
@@ -68,7 +69,7 @@ def _mean(speeds: Sequence[Speed | None]) -> str:
 
 
 def _shown(speed: Speed | None) -> str:
-    return "" if speed is None else f"{speed.ratio:.2f} ({speed.low:.2f}–{speed.high:.2f})"
+    return "" if speed is None else told(speed.ratio, speed.low, speed.high)
 
 
 def drawn(rows: Sequence[Row]) -> Plot:

@@ -91,6 +91,13 @@ class Speedup:
         farthest = max(math.log(self.high), -math.log(self.low))
         return self.same and farthest > math.log1p(UNCLEAR_BEYOND)
 
+    @property
+    def verdict(self) -> Verdict:
+        """What it comes to, in one word."""
+        if self.same:
+            return "unclear" if self.unclear else "same"
+        return "faster" if self.ratio > 1 else "slower"
+
 
 @dataclass(frozen=True)
 class Accuracy:
@@ -225,9 +232,7 @@ class Comparison:
             return "baseline"
         if candidate.outcome != "measured" or candidate.speedup is None:
             return _WORDS[candidate.outcome]
-        if candidate.speedup.same:
-            return "unclear" if candidate.speedup.unclear else "same"
-        return "faster" if candidate.speedup.ratio > 1 else "slower"
+        return candidate.speedup.verdict
 
     @property
     def best(self) -> CandidateResult | None:

@@ -262,7 +262,7 @@ class Search:
         self._database = database
         self._worker = worker
         self._schedules = ms
-        self._measured: list[tuple[float, Any]] = []
+        self._fastest: list[tuple[float, Any]] = []
         # The search draws its population from here; what stays is in the other one.
         self._records = ms.database.MemoryDatabase()
         module = tvm_schedule.fresh(task.function).mod
@@ -324,7 +324,7 @@ class Search:
             Seconds that building and timing a schedule takes.
         """
         room = int((deadline - time.monotonic()) / max(each, 1e-3)) - 1
-        best = sorted(self._measured, key=operator.itemgetter(0))[: min(FINALISTS, max(room, 0))]
+        best = self._fastest[: max(room, 0)]
         if not best:
             return
         finalists = [self._task.schedule, *(schedule for _, schedule in best)]
@@ -351,7 +351,8 @@ class Search:
         if not task.best or seconds < task.best:
             task.best = seconds
         self._database.add(task.function, schedule, seconds)
-        self._measured.append((seconds, schedule))
+        measured = [*self._fastest, (seconds, schedule)]
+        self._fastest = sorted(measured, key=operator.itemgetter(0))[:FINALISTS]
         record = ms.database.TuningRecord(
             schedule.trace, self._workload, [seconds], tvm_target.target(), []
         )

@@ -38,9 +38,7 @@ def verdict(record: Comparison, candidate: CandidateResult) -> str:
 
 def compared(speedup: Speedup) -> str:
     """What a speedup alone comes to, as a sign and a word."""
-    if speedup.same:
-        return _WORDS["unclear" if speedup.unclear else "same"]
-    return _WORDS["faster" if speedup.ratio > 1 else "slower"]
+    return _WORDS[speedup.verdict]
 
 
 def grade(record: Comparison, candidate: CandidateResult) -> str:

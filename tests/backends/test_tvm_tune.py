@@ -351,7 +351,7 @@ def final(times: dict[str, list[float]], measured: list[tuple[float, str]], pati
     records = Records()
     search.__dict__ |= {
         "_task": tvm_tune.Task("f", "f", "rule"),
-        "_measured": measured,
+        "_fastest": measured,
         "_worker": Stopwatch(times),
         "_database": records,
     }
