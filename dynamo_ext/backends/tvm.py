@@ -148,7 +148,7 @@ class TvmMetaScheduleBackend(TvmBackend):
         *_SHARED,
         OptionSpec("tune", default=True, help="search schedules for functions without a record"),
         OptionSpec("trials", 64, "schedules measured for each function without a record"),
-        OptionSpec("budget", 120.0, "most seconds of searching for one graph"),
+        OptionSpec("budget", tvm_tune.BUDGET, "most seconds of searching for one graph"),
         OptionSpec("database", "", "folder of records; empty means one in the user's cache"),
         OptionSpec(
             "cost_model", "xgboost", "what chooses schedules to measure", ("xgboost", "random")

@@ -57,11 +57,12 @@ def unscheduled(module: Any) -> list[tuple[Any, Any]]:
 
 
 def scheduled(module: Any, schedule: Callable[[Any], Any]) -> Any:
-    """A module with each of its functions scheduled."""
+    """A copy of a module, with each of its functions scheduled."""
+    copy = module.clone()
     for name, function in unscheduled(module):
         made = schedule(function).mod["main"].without_attr("global_symbol")
-        module.update_func(name, made.with_attr("tirx.is_scheduled", True))  # noqa: FBT003
-    return module
+        copy.update_func(name, made.with_attr("tirx.is_scheduled", True))  # noqa: FBT003
+    return copy
 
 
 def built(module: Any) -> Any:
@@ -78,6 +79,53 @@ def built(module: Any) -> Any:
     return relax.VirtualMachine(executable, tvm.cpu())
 
 
+class Program:
+    """A partition as a fused module: it can be built again and again, scheduled in other ways.
+
+    Parameters
+    ----------
+    graph
+        A partition of fixed shapes; constants are ``get_attr`` nodes.
+
+    Attributes
+    ----------
+    functions
+        All PrimFuncs that want a schedule.
+    faults
+        What is said of each flag that follows the results.
+    """
+
+    def __init__(self, graph: GraphModule) -> None:
+        walk = tvm_convert.Walk(graph)
+        self._module = fused(walk)
+        self._graph = graph
+        self.functions = [function for _, function in unscheduled(self._module)]
+        self.faults = walk.faults
+
+    def built(self, schedule: Callable[[Any], Any]) -> Any:
+        """A virtual machine on the CPU; ``schedule`` makes a PrimFunc's schedule."""
+        return built(scheduled(self._module, schedule))
+
+    def inputs(self) -> list[torch.Tensor]:
+        """Tensors to time it with: normally distributed, or zero where they may be indices."""
+        import torch
+
+        generator = torch.Generator().manual_seed(0)
+        made = []
+        for node in self._graph.graph.find_nodes(op="placeholder"):
+            fact = tvm_convert.facts(node)
+            shape = [int(size) for size in fact.shape]
+            value = torch.zeros(shape, dtype=fact.dtype, device="cpu")
+            if fact.dtype.is_floating_point:
+                value.normal_(generator=generator)
+            made.append(value)
+        return made
+
+
+def _by_rule(program: Program) -> Any:
+    return program.built(tvm_schedule.schedule)
+
+
 class Session:
     """A partition in TVM: ``run(*inputs)`` gives a list of tensors.
 
@@ -88,25 +136,21 @@ class Session:
     ----------
     graph
         A partition of fixed shapes; constants are ``get_attr`` nodes.
-    prepare
-        Gets all PrimFuncs that want a schedule, and gives what makes one for each; by default
-        schedules are made by rule.
+    build
+        Gives a ``Program``'s virtual machine; by default schedules are made by rule.
     """
 
     def __init__(
         self,
         graph: GraphModule,
-        prepare: Callable[[list[Any]], Callable[[Any], Any]] | None = None,
+        build: Callable[[Program], Any] = _by_rule,
     ) -> None:
         tvm_convert.all_converters()
         with _LOCK:
-            walk = tvm_convert.Walk(graph)
-            module = fused(walk)
-            wanting = [function for _, function in unscheduled(module)]
-            make = prepare(wanting) if prepare else tvm_schedule.schedule
-            self._vm = built(scheduled(module, make))
+            program = Program(graph)
+            self._vm = build(program)
         self._call = self._vm["main"]
-        self._faults = walk.faults
+        self._faults = program.faults
         nodes = graph.graph.output_node().args[0]
         facts = [tvm_convert.facts(node) for node in nodes]  # type: ignore[union-attr]
         self._count = len(facts)

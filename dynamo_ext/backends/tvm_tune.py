@@ -3,7 +3,7 @@
 The space of a function is what the rules for LLVM span over its loops; an evolutionary search
 asks a cost model which of them to build and time next (arXiv:2205.13603). The fastest of many that
 were timed once is in part the luckiest, so the best few and the schedule by rule are timed again in
-turn, and the fastest of these stays.
+turn, and the fastest of these stays, if it makes the whole partition faster, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import tvm_measure, tvm_schedule, tvm_session, tvm_target
+from dynamo_ext.backends import (
+    tvm_measure,
+    tvm_schedule,
+    tvm_session,
+    tvm_target,
+    tvm_together,
+)
 from dynamo_ext.backends.tvm_database import Database, key_of
 
 if TYPE_CHECKING:
@@ -39,6 +45,12 @@ FINAL_ROUNDS = 5
 
 FINAL_SHARE = 0.15
 """Of a function's time, what is kept for that."""
+
+TOGETHER_SHARE = 0.1
+"""Of a graph's time, what is kept for trying its functions' schedules together."""
+
+BUDGET = 120.0
+"""Seconds of searching for a graph, where nothing else is said."""
 
 NEGLIGIBLE = 0.02
 """Share of a graph's time below which a function is left as the rules have it."""
@@ -129,21 +141,29 @@ def session(graph: GraphModule, options: Mapping[str, Any]) -> tvm_session.Sessi
         goes on from there.
     """
 
-    def prepare(functions: list[Any]) -> Callable[[Any], Any]:
+    def build(program: tvm_session.Program) -> Any:
         database = Database(str(options.get("database", "")))
-        if options.get("tune", True):
-            tune(functions, database, options)
 
         def best(function: Any) -> Any:
             found = database.schedule(function)
             return tvm_schedule.schedule(function) if found is None else found
 
-        return best
+        if not options.get("tune", True):
+            return program.built(best)
+        end = time.monotonic() + float(options.get("budget", BUDGET))
+        tasks = tune(program.functions, database, options)
+        choices = [
+            tvm_together.Choice(
+                task.function, task.schedule, best(task.function), task.seconds, task.best
+            )
+            for task in tasks
+        ]
+        return tvm_together.best_build(program, choices, best, database, end)
 
-    return tvm_session.Session(graph, prepare=prepare)
+    return tvm_session.Session(graph, build)
 
 
-def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -> int:
+def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -> list[Task]:
     """Search schedules for the functions that have no record.
 
     Parameters
@@ -157,19 +177,21 @@ def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -
 
     Returns
     -------
-    int
-        How many schedules were measured.
+    list
+        The functions that were searched for, the longest first.
     """
     start = time.monotonic()
-    budget = float(options.get("budget", 120.0))
+    # The end of the time is for trying out together what was found.
+    budget = float(options.get("budget", BUDGET)) * (1 - TOGETHER_SHARE)
     most = int(options.get("trials", 64))
     tasks = _tasks(functions, database)
     if not tasks or most < 1:
-        return 0
+        return []
     if tvm_target.proof()["serialise"]:
         # The search would end this process.
         raise SearchError(tvm_target.proof()["serialise"])
     _quiet_scheduler()
+    searched: list[Task] = []
     with tvm_measure.Worker(str(options.get("tracker", ""))) as worker:
         for task in tasks:
             if time.monotonic() - start < budget:
@@ -211,7 +233,8 @@ def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -
             search.run(most, now + share * (1 - FINAL_SHARE), tell)
             each = (time.monotonic() - now) / max(task.trials - 1, 1)
             search.settle(now + share, each)
-        return worker.measured
+            searched.append(task)
+        return searched
 
 
 def _tasks(functions: list[Any], database: Database) -> list[Task]:
