@@ -54,6 +54,8 @@ ROOMS_OF = {
 FRONT_END = {"IPython", "ipywidgets", "ipykernel", "traitlets", "matplotlib"}
 FRONT_END_ROOMS = {"magics", "widgets"}
 # An engine's package, and the beginnings of the names of the files of backends/ that are its own.
+# Where torch's private names may be used: calls of them, and what changes a trace.
+PRIVATE_FILES = {"torch_private", "torch_trace", "torch_loops", "torch_numbers"}
 ONNX_FILES = {"onnx", "onnxrt", "onnx2tf", "tf"}
 TF_FILES = {"onnx2tf", "tf"}
 ENGINES = {
@@ -210,7 +212,7 @@ def _private(stem: str, item: Import) -> str:
     private = any(
         part.startswith("_") and not part.startswith("__") for part in item.module.split(".")[:2]
     )
-    if item.top != "torch" or not private or stem == "torch_private":
+    if item.top != "torch" or not private or stem in PRIVATE_FILES:
         return ""
     return f"{item.module} is private to torch: it goes through torch_private.py"
 

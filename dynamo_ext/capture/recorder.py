@@ -10,7 +10,7 @@ import weakref
 from traceback import FrameSummary
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.capture import torch_private
+from dynamo_ext.capture import torch_numbers, torch_private, torch_trace
 from dynamo_ext.capture.block import NotWholeError, is_plain
 from dynamo_ext.capture.division import divide, divide_turn, note_division
 from dynamo_ext.capture.given_up import graph_breaks, note_failure
@@ -104,6 +104,7 @@ class FrameListener:
         divided = False
         try:
             divide_turn(frame, self._compiler)
+            torch_numbers.note_varying(frame, self._compiler)
             with self._surroundings(frame.f_globals):
                 result = self._callback(frame, cache, state)
             if not self._fullgraph:
@@ -123,7 +124,7 @@ class FrameListener:
             _compiling.stack.pop()
             run.told("")
             entry.seconds = time.perf_counter() - started
-            entry.traced = torch_private.take_traced()
+            entry.traced = torch_trace.take_traced()
             torch_private.unmark_static(entry.marked)
             newest = torch_private.latest_metrics()
             if (divided or newest is not metrics) and not _compiling.stack:
@@ -142,7 +143,7 @@ class FrameListener:
         try:
             with (
                 torch_private.failures_become_eager(fullgraph=self._fullgraph),
-                torch_private.namespace_as_locals(),
+                torch_trace.traced_our_way(),
                 torch_private.quiet_logs(),
                 self._names.watching(namespace) if self._names else contextlib.nullcontext(),
             ):

@@ -14,8 +14,9 @@ import time
 import types
 import warnings
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch._dynamo as dynamo
@@ -30,7 +31,6 @@ from torch._dynamo import (
 from torch._dynamo import utils as dynamo_utils
 from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.resume_execution import ContinueExecutionCache
-from torch._dynamo.source import GlobalSource
 from torch._dynamo.symbolic_convert import (
     InliningInstructionTranslator,
     InstructionTranslatorBase,
@@ -42,7 +42,7 @@ from torch._dynamo.variables.lazy import LazyConstantVariable
 from dynamo_ext.errors import UnsupportedTorchError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
 
     from dynamo_ext.backends.base import CompilerFn
@@ -75,8 +75,12 @@ def check() -> None:
         (dynamo_utils, "graph_break_reasons"),
         (guards, "get_and_maybe_log_recompilation_reasons"),
         (InstructionTranslatorBase, "_load_global"),
+        (InstructionTranslatorBase, "maybe_has_backedge"),
         (InliningInstructionTranslator, "_load_global"),
         (builder, "is_int_specialization_case"),
+        (builder.VariableBuilder, "_wrap"),
+        (LazyConstantVariable, "create"),
+        (builder.VariableBuilder, "wrap_module"),
         (OutputGraph, "_get_stack_values_to_restore"),
     )
     missing = [name for owner, name in needed if not hasattr(owner, name)]
@@ -286,97 +290,6 @@ def move_cleanup(names: AbstractSet[str], source: dict[str, Any], target: dict[s
         for hook in hooks:
             if hook.scope is source and hook.name in names:
                 hook.scope = target
-
-
-_OPEN_ROOT: Any = InstructionTranslatorBase
-_OPEN_INLINE: Any = InliningInstructionTranslator
-_OPEN_OUTPUT: Any = OutputGraph
-
-
-class _Namespace:
-    """Patches that make a cell's globals behave in a trace as a function's locals do."""
-
-    depth = 0
-    traced: ClassVar[set[tuple[str, str]]] = set()
-    run = InstructionTranslatorBase.run
-    load_global = InstructionTranslatorBase._load_global
-    load_global_inline = InliningInstructionTranslator._load_global
-    specialize_int = staticmethod(builder.is_int_specialization_case)
-    stack_values = OutputGraph._get_stack_values_to_restore
-
-
-def _stack_values(self: Any, tx: Any, stack_pops: int) -> Any:
-    # Upstream guards on the value of a Python number that waits on the stack while a graph break
-    # passes, as in `total += loss.item()`, which then compiles anew each time.
-    below = tx.stack[: len(tx.stack) - stack_pops]
-    if all(type.__instancecheck__(LazyConstantVariable, value) for value in below):
-        stack_pops = len(tx.stack)
-    return _Namespace.stack_values(self, tx, stack_pops)
-
-
-def _load_stored_global(self: Any, inst: Any) -> None:
-    # Upstream asks f_globals first, so a name that the frame itself has just stored and that did
-    # not exist before is "not found in builtins", and every statement that reads it breaks.
-    if inst.argval in self.symbolic_globals:
-        stored = self.output.side_effects[self.symbolic_globals[inst.argval]]
-        self.push(self.output.side_effects.load_global(stored, inst.argval))
-        return
-    _Namespace.load_global(self, inst)
-
-
-def _load_stored_global_inline(self: Any, inst: Any) -> None:
-    if self.output.global_scope is self.f_globals:
-        _load_stored_global(self, inst)
-    else:
-        _Namespace.load_global_inline(self, inst)
-
-
-def _run_noted(self: Any) -> Any:
-    _Namespace.traced.add((self.f_code.co_filename, self.f_code.co_qualname))
-    return _Namespace.run(self)
-
-
-def take_traced() -> frozenset[tuple[str, str]]:
-    """File and qualified name of every function traced since the last call of this function.
-
-    Inlined functions count, and those whose tracing was given up.
-    """
-    found = frozenset(_Namespace.traced)
-    _Namespace.traced.clear()
-    return found
-
-
-def _specialize_int(value: Any, source: Any) -> bool:
-    # Upstream takes global integers for constants; in a notebook they are the user's variables,
-    # and `step = step + 1` would compile anew at each run of the cell.
-    return type(source) is not GlobalSource and bool(_Namespace.specialize_int(value, source))
-
-
-@contextlib.contextmanager
-def namespace_as_locals() -> Iterator[None]:
-    """Trace names of the namespace as variables: stored ones readable, integers not constants.
-
-    Patches ``InstructionTranslatorBase._load_global`` and ``.run`` (which notes what is traced),
-    ``OutputGraph._get_stack_values_to_restore`` and ``builder.is_int_specialization_case``
-    for the length of the block, so that a user's own ``torch.compile`` elsewhere is untouched.
-    """
-    _Namespace.depth += 1
-    if _Namespace.depth == 1:
-        _OPEN_ROOT._load_global = _load_stored_global
-        _OPEN_INLINE._load_global = _load_stored_global_inline
-        builder.is_int_specialization_case = _specialize_int
-        _OPEN_OUTPUT._get_stack_values_to_restore = _stack_values
-        _OPEN_ROOT.run = _run_noted
-    try:
-        yield
-    finally:
-        _Namespace.depth -= 1
-        if _Namespace.depth == 0:
-            _OPEN_ROOT._load_global = _Namespace.load_global
-            _OPEN_INLINE._load_global = _Namespace.load_global_inline
-            builder.is_int_specialization_case = _Namespace.specialize_int
-            _OPEN_OUTPUT._get_stack_values_to_restore = _Namespace.stack_values
-            _OPEN_ROOT.run = _Namespace.run
 
 
 @contextlib.contextmanager

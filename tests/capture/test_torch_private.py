@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from typing import Any
 
 import pytest
 import torch
-from torch._dynamo.symbolic_convert import InliningInstructionTranslator, InstructionTranslatorBase
-from torch._dynamo.variables import builder
 
 from dynamo_ext.capture import torch_private
 from dynamo_ext.errors import UnsupportedTorchError
@@ -24,36 +21,6 @@ def test_a_missing_name_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delattr(torch._dynamo.convert_frame, "register_bytecode_hook")
     with pytest.raises(UnsupportedTorchError, match="register_bytecode_hook"):
         torch_private.check()
-
-
-def test_patches_hold_for_the_block_only() -> None:
-    def now() -> tuple[Any, ...]:
-        return (
-            InstructionTranslatorBase._load_global,
-            InliningInstructionTranslator._load_global,
-            builder.is_int_specialization_case,
-        )
-
-    before = now()
-    with torch_private.namespace_as_locals():
-        inside = now()
-        with torch_private.namespace_as_locals():
-            pass
-        assert now() == inside != before
-    assert now() == before
-    with pytest.raises(KeyError), torch_private.namespace_as_locals():
-        raise KeyError
-    assert now() == before
-
-
-def test_a_users_own_compile_is_untouched() -> None:
-    """Under torch.compile a global integer is a constant still."""
-    namespace: dict[str, Any] = {"n": 3, "torch": torch}
-    exec("def f(x): return x + n", namespace)
-    fast = torch.compile(namespace["f"], backend="eager")
-    assert fast(torch.ones(1)).item() == 4
-    namespace["n"] = 4
-    assert fast(torch.ones(1)).item() == 5
 
 
 def test_quiet_logs_hold_for_the_block_only(caplog: pytest.LogCaptureFixture) -> None:

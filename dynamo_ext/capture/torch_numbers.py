@@ -1,0 +1,150 @@
+"""Python numbers that a compiled function carries along without relying on their values.
+
+Where a function goes on after ``value = loss.item()``, torch takes the value for a constant: the
+function compiles anew at each call, and is left to eager for good after eight versions. From the
+second version on, floats in it are carried: sums, products and comparisons of them are done by
+Python where the result is wanted, an ``if`` on one breaks the graph as one on a tensor does, and
+anything else ends the graph. Checked, as all private interfaces, on the versions of
+``torch_private``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from torch._dynamo.bytecode_transformation import create_call_function
+from torch._dynamo.exc import unimplemented
+from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.constant import ConstantVariable
+
+from dynamo_ext.capture.torch_private import recompile_reasons, users_code
+
+if TYPE_CHECKING:
+    import types
+
+_varying: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+_FLOAT_GUARD = re.compile(r"== -?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)\b")
+
+_JUMP = InstructionTranslatorBase.POP_JUMP_IF_TRUE.__code__
+"""What traces an ``if`` or ``while``."""
+
+
+def note_varying(frame: types.FrameType, compiler: Any) -> None:
+    """Before a frame compiles: see whether it does so again for the value of some float."""
+    code = frame.f_code
+    if users_code(code) is code or code in _varying:
+        return
+    _, reasons = recompile_reasons(frame, compiler)
+    if any(_FLOAT_GUARD.search(reason) for reason in reasons):
+        _varying.add(code)
+
+
+def are_carried(code: types.CodeType) -> bool:
+    """Whether floats that a frame of this code is given are carried."""
+    return code in _varying
+
+
+class CarriedNumber(VariableTracker):
+    """A float, or a comparison of floats, of which compiled code knows the type alone.
+
+    Parameters
+    ----------
+    kind
+        ``float`` or ``bool``.
+    operation
+        The name of a function of ``operator`` that makes it from ``left`` and ``right``; empty
+        where it has a source.
+    left, right
+        Other numbers.
+    """
+
+    _nonvar_fields = {"kind", "operation", *VariableTracker._nonvar_fields}  # noqa: RUF012
+
+    def __init__(
+        self,
+        kind: type,
+        operation: str = "",
+        left: VariableTracker | None = None,
+        right: VariableTracker | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.kind = kind
+        self.operation = operation
+        self.left = left
+        self.right = right
+
+    def python_type(self) -> type:
+        """Its type, on which there is a guard."""
+        return self.kind
+
+    def is_tensor(self) -> bool:
+        """Whether torch is to break the graph at an ``if`` on it, as it does at a tensor's."""
+        return sys._getframe(1).f_code is _JUMP
+
+    def reconstruct(self, codegen: Any) -> None:
+        """Have Python compute it."""
+        codegen.add_push_null(lambda: codegen.load_import_from("operator", self.operation))
+        codegen(self.left)
+        codegen(self.right)
+        codegen.extend_output(create_call_function(2, False))  # noqa: FBT003
+
+    def nb_add_impl(self, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
+        """A sum."""
+        return self._with("add", other, reverse=reverse)
+
+    def nb_subtract_impl(self, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
+        """A difference."""
+        return self._with("sub", other, reverse=reverse)
+
+    def nb_multiply_impl(self, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
+        """A product."""
+        return self._with("mul", other, reverse=reverse)
+
+    def richcompare_impl(self, _tx: Any, other: Any, op: str) -> Any:
+        """A comparison; Python asks the right side with the operator turned around."""
+        if not _is_number(other):
+            return ConstantVariable.create(NotImplemented)
+        return CarriedNumber(bool, op.strip("_"), self, other)
+
+    def as_proxy(self) -> NoReturn:
+        """Refuse to be an argument of a tensor's operation."""
+        _refuse(self)
+
+    def _with(self, operation: str, other: Any, *, reverse: bool) -> Any:
+        # None of these raises for floats, so nobody sees when they are computed.
+        if not _is_number(other) or self.kind is bool:
+            return _refuse(self, operation)
+        left, right = (other, self) if reverse else (self, other)
+        return CarriedNumber(float, operation, left, right)
+
+
+def _is_number(value: VariableTracker) -> bool:
+    value = value.realize()
+    if isinstance(value, CarriedNumber):
+        return value.kind is float
+    # Of an integer beyond a float's range a sum would raise.
+    return isinstance(value, ConstantVariable) and (
+        type(value.value) is float
+        or (type(value.value) is int and abs(value.value) <= sys.float_info.max)
+    )
+
+
+def _refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
+    unimplemented(
+        gb_type="A number that changes from call to call",
+        context=f"{self.kind.__name__} {self.operation}",
+        explanation="Compiled code cannot compute with a Python number that it does not know.",
+        hints=["Keep it in a tensor: use .detach() instead of .item()."],
+    )
+
+
+# Torch would take what is not defined for what Python refuses, and trace a TypeError.
+for _name in dir(VariableTracker):
+    _is_slot = _name.endswith("_impl") or _name.startswith(("mp_", "sq_", "nb_", "tp_"))
+    if _is_slot and _name not in vars(CarriedNumber):
+        setattr(CarriedNumber, _name, _refuse)

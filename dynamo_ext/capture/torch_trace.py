@@ -1,0 +1,221 @@
+"""What Dynamo's tracing does differently while a frame of ours compiles.
+
+Every patch of torch is here, and holds only for as long as ``traced_our_way`` does, so that a
+user's own ``torch.compile`` elsewhere is untouched. Checked, as all private interfaces, on the
+versions of ``torch_private``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections import deque
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+import torch._dynamo as dynamo
+from torch._dynamo.guards import GuardBuilder, install_guard
+from torch._dynamo.output_graph import OutputGraph
+from torch._dynamo.source import AttrSource, GlobalSource, LocalSource, is_from_local_source
+from torch._dynamo.symbolic_convert import (
+    InliningInstructionTranslator,
+    InstructionTranslator,
+    InstructionTranslatorBase,
+)
+from torch._dynamo.variables import builder
+from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.functions import BoundBuiltinMethodVariable
+from torch._dynamo.variables.iter import DictViewIterator, ZipVariable
+from torch._dynamo.variables.lazy import LazyConstantVariable
+
+from dynamo_ext.capture import torch_loops, torch_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class _Upstream:
+    """Torch's own."""
+
+    run = InstructionTranslatorBase.run
+    load_global = InstructionTranslatorBase._load_global
+    load_global_inline = InliningInstructionTranslator._load_global
+    has_backedge = InstructionTranslatorBase.maybe_has_backedge
+    specialize_int = staticmethod(builder.is_int_specialization_case)
+    stack_values = OutputGraph._get_stack_values_to_restore
+    wrap = builder.VariableBuilder._wrap
+    lazy_constant = staticmethod(LazyConstantVariable.create)
+    wrap_module = builder.VariableBuilder.wrap_module
+    reconstruct_view = DictViewIterator.reconstruct
+    reconstruct_zip = ZipVariable.reconstruct
+
+
+class _Tracing:
+    """How many blocks hold the patches, and what was traced in them."""
+
+    depth = 0
+    traced: ClassVar[set[tuple[str, str]]] = set()
+
+
+def take_traced() -> frozenset[tuple[str, str]]:
+    """File and qualified name of every function traced since the last call of this function.
+
+    Inlined functions count, and those whose tracing was given up.
+    """
+    found = frozenset(_Tracing.traced)
+    _Tracing.traced.clear()
+    return found
+
+
+def _run(self: Any) -> Any:
+    _Tracing.traced.add((self.f_code.co_filename, self.f_code.co_qualname))
+    if torch_loops.is_a_turn(self):
+        # Upstream has nothing to compile in the last turn, and skips all turns from then on.
+        self.mark_inconsistent_side_effects()
+    return _Upstream.run(self)
+
+
+# A cell's namespace is traced as a function's locals are.
+
+
+def _load_global(self: Any, inst: Any) -> None:
+    # Upstream asks f_globals first, so a name that the frame itself has just stored and that did
+    # not exist before is "not found in builtins", and every statement that reads it breaks.
+    if inst.argval in self.symbolic_globals:
+        stored = self.output.side_effects[self.symbolic_globals[inst.argval]]
+        self.push(self.output.side_effects.load_global(stored, inst.argval))
+        return
+    _Upstream.load_global(self, inst)
+
+
+def _load_global_inline(self: Any, inst: Any) -> None:
+    if self.output.global_scope is self.f_globals:
+        _load_global(self, inst)
+    else:
+        _Upstream.load_global_inline(self, inst)
+
+
+def _specialize_int(value: Any, source: Any) -> bool:
+    # Upstream takes global integers for constants; in a notebook they are the user's variables,
+    # and `step = step + 1` would compile anew at each run of the cell.
+    return type(source) is not GlobalSource and bool(_Upstream.specialize_int(value, source))
+
+
+# Numbers and methods that come from before a graph break.
+
+
+def _stack_values(self: Any, tx: Any, stack_pops: int) -> Any:
+    # Upstream guards on the value of a Python number that waits on the stack while a graph break
+    # passes, as in `total += loss.item()`, which then compiles anew each time.
+    below = tx.stack[: len(tx.stack) - stack_pops]
+    if all(type.__instancecheck__(LazyConstantVariable, value) for value in below):
+        stack_pops = len(tx.stack)
+    return _Upstream.stack_values(self, tx, stack_pops)
+
+
+def _lazy_constant(value: Any, source: Any, **options: Any) -> Any:
+    if type(value) is float and is_from_local_source(source):
+        root = InstructionTranslator.current_tx().output.root_tx
+        if torch_numbers.are_carried(root.f_code):
+            install_guard(source.make_guard(GuardBuilder.TYPE_MATCH))
+            return torch_numbers.CarriedNumber(float, source=source)
+    return _Upstream.lazy_constant(value, source, **options)
+
+
+_CONTAINERS = (list, dict, set, deque)
+
+
+def _wrap(self: Any, value: Any) -> Any:
+    # Of `losses.append(loss.item())` a bound method waits while the graph breaks. Upstream guards
+    # on that very object, which is another one at each call; what it is bound to will do.
+    if (
+        type(value) is types.BuiltinMethodType
+        and type(value.__self__) in _CONTAINERS
+        and isinstance(self.source, LocalSource)
+        and self.source.local_name.startswith("___stack")
+    ):
+        self.install_guards(GuardBuilder.TYPE_MATCH)
+        bound = VariableTracker.build(self.tx, value.__self__, AttrSource(self.source, "__self__"))
+        descriptor = getattr(type(value.__self__), value.__name__)
+        return BoundBuiltinMethodVariable(descriptor, bound, source=self.source)
+    return _Upstream.wrap(self, value)
+
+
+# What torch leaves to eager by default.
+
+
+def _has_backedge(self: Any) -> bool:
+    return _Upstream.has_backedge(self) and not torch_loops.goes_over_few_modules(self)
+
+
+def _reconstruct_view(self: Any, codegen: Any) -> None:
+    torch_loops.reconstruct(self, codegen, _Upstream.reconstruct_view)
+
+
+def _reconstruct_zip(self: Any, codegen: Any) -> None:
+    torch_loops.reconstruct(self, codegen, _Upstream.reconstruct_zip)
+
+
+def _wrap_module(self: Any, value: Any) -> Any:
+    if not isinstance(value, torch.nn.LSTM) or not _stays_whole(value):
+        return _Upstream.wrap_module(self, value)
+    with dynamo.config.patch(allow_rnn=True):
+        return _Upstream.wrap_module(self, value)
+
+
+def _stays_whole(lstm: torch.nn.LSTM) -> bool:
+    """Whether AOTAutograd has one operation for each of its layers, and not some for each step.
+
+    ``torch._decomp.decompositions.select_one_layer_lstm_function``.
+    """
+    return (
+        not torch.is_grad_enabled()
+        and not lstm.proj_size
+        and torch._C._get_mkldnn_enabled()
+        and all(
+            weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.bfloat16)
+            for weight in lstm.parameters()
+        )
+    )
+
+
+_PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
+    (InstructionTranslatorBase, "run", _Upstream.run, _run),
+    (InstructionTranslatorBase, "_load_global", _Upstream.load_global, _load_global),
+    (
+        InliningInstructionTranslator,
+        "_load_global",
+        _Upstream.load_global_inline,
+        _load_global_inline,
+    ),
+    (builder, "is_int_specialization_case", _Upstream.specialize_int, _specialize_int),
+    (OutputGraph, "_get_stack_values_to_restore", _Upstream.stack_values, _stack_values),
+    (builder.VariableBuilder, "_wrap", _Upstream.wrap, _wrap),
+    (
+        LazyConstantVariable,
+        "create",
+        staticmethod(_Upstream.lazy_constant),
+        staticmethod(_lazy_constant),
+    ),
+    (builder.VariableBuilder, "wrap_module", _Upstream.wrap_module, _wrap_module),
+    # Torch says of its compiled code that it is valid whatever this answers.
+    (InstructionTranslatorBase, "maybe_has_backedge", _Upstream.has_backedge, _has_backedge),
+    (DictViewIterator, "reconstruct", _Upstream.reconstruct_view, _reconstruct_view),
+    (ZipVariable, "reconstruct", _Upstream.reconstruct_zip, _reconstruct_zip),
+)
+
+
+@contextlib.contextmanager
+def traced_our_way() -> Iterator[None]:
+    """Trace with the patches of this file, for the length of the block."""
+    _Tracing.depth += 1
+    if _Tracing.depth == 1:
+        for owner, name, _, ours in _PATCHES:
+            setattr(owner, name, ours)
+    try:
+        yield
+    finally:
+        _Tracing.depth -= 1
+        if _Tracing.depth == 0:
+            for owner, name, theirs, _ in _PATCHES:
+                setattr(owner, name, theirs)

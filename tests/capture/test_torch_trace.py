@@ -1,0 +1,128 @@
+"""What tracing does differently: it ends with the block, and LSTMs are captured in it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import nn
+
+import dynamo_ext
+from dynamo_ext.capture import torch_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamo_ext.records import Report
+
+
+def test_patches_hold_for_the_block_only() -> None:
+    def now() -> list[Any]:
+        return [getattr(owner, name) for owner, name, *_ in torch_trace._PATCHES]
+
+    before = now()
+    with torch_trace.traced_our_way():
+        inside = now()
+        assert not set(map(id, inside)) & set(map(id, before))
+        with torch_trace.traced_our_way():
+            pass
+        assert now() == inside
+    assert now() == before
+    with pytest.raises(KeyError), torch_trace.traced_our_way():
+        raise KeyError
+    assert now() == before
+    assert not torch._dynamo.config.allow_rnn
+
+
+def test_a_users_own_compile_is_untouched() -> None:
+    """Under torch.compile a global integer is a constant still."""
+    namespace: dict[str, Any] = {"n": 3, "torch": torch}
+    exec("def f(x): return x + n", namespace)
+    fast = torch.compile(namespace["f"], backend="eager")
+    assert fast(torch.ones(1)).item() == 4
+    namespace["n"] = 4
+    assert fast(torch.ones(1)).item() == 5
+
+
+def run(function: Callable[..., Any], *args: Any, backend: str = "eager") -> Report:
+    """Call three times as eager does, and say what was captured."""
+    fast = dynamo_ext.optimize(backend)(function)
+    with torch.no_grad():
+        expected = function(*args)
+        for _ in range(3):
+            torch.testing.assert_close(fast(*args), expected)
+    return fast.report()
+
+
+class Tagger(nn.Module):
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.words = nn.Embedding(20, 4)
+        self.lstm = nn.LSTM(4, 5, batch_first=True, **options)
+
+    def forward(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        out, (hidden, _) = self.lstm(self.words(words))
+        return out * 2, hidden
+
+
+WORDS = torch.randint(20, (2, 7))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"num_layers": 2, "bidirectional": True}, {"bias": False}], ids=str
+)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor", "ts", "onnxrt", "openvino"])
+def test_an_lstm_is_captured_in_inference(backend: str, options: dict[str, Any]) -> None:
+    if backend in {"onnxrt", "openvino"}:
+        pytest.importorskip("onnxruntime" if backend == "onnxrt" else "openvino")
+    torch.manual_seed(0)
+    report = run(Tagger(**options).eval(), WORDS, backend=backend)
+    assert len(report.graphs) == 1
+    assert not [f for f in report.fallbacks if f.stage != "unsupported"]
+    # One operation a layer and direction, however many steps there are.
+    calls = [o for o in report.graphs[0].operations if o.opcode.startswith("call")]
+    assert len(calls) < 40
+
+
+def test_an_lstm_with_as_many_steps_as_come_is_one_graph() -> None:
+    model = Tagger().eval()
+    fast = dynamo_ext.optimize("aot_eager", dynamic=True)(model)
+    with torch.no_grad():
+        for steps in (3, 7, 11):
+            words = torch.randint(20, (2, steps))
+            torch.testing.assert_close(fast(words), model(words))
+    assert len(fast.report().graphs) == 1
+
+
+def test_an_lstm_that_would_be_unrolled_is_left_to_eager() -> None:
+    model = Tagger().eval()
+    fast = dynamo_ext.optimize("aot_eager")(model)
+    torch.testing.assert_close(fast(WORDS), model(WORDS))
+    assert "LSTM" in fast.report().breaks[0].reason
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "LSTM with projections")  # eager says so, too
+        for module in (Tagger(proj_size=2).eval(), Tagger().eval().double()):
+            report = run(module, WORDS)
+            assert "LSTM" in " ".join(b.reason for b in report.breaks)
+
+
+def test_packed_sequences_are_right() -> None:
+    lstm = nn.LSTM(4, 5, batch_first=True).eval()
+
+    def packed(x: torch.Tensor) -> torch.Tensor:
+        lengths = torch.tensor([7, 4])
+        some = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        out, _ = lstm(some)
+        padded, _ = nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
+        return padded * 2
+
+    run(packed, torch.randn(2, 7, 4))
+    run(packed, torch.randn(2, 7, 4), backend="aot_eager")
+
+
+def test_a_gru_is_left_to_eager() -> None:
+    report = run(nn.GRU(4, 5).eval(), torch.randn(7, 2, 4))
+    assert not report.graphs
+    assert "GRU" in report.breaks[0].reason
