@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private
 from dynamo_ext.backends.base import Support
+from dynamo_ext.backends.returned_views import is_returned_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,11 +31,12 @@ class Split:
 
 
 def computes(node: Node) -> bool:
-    """Whether a node is an operation: a call, but no indexing and no arithmetic on sizes."""
+    """Whether a node is an operation: no indexing, no arithmetic on sizes, no view returned."""
     return (
         node.op.startswith("call_")
         and node.target is not operator.getitem
         and not _is_number(node.meta.get("val"))
+        and not is_returned_view(node)
     )
 
 
@@ -104,7 +106,9 @@ def judge(graph: GraphModule, supports: Callable[[Node], Support]) -> dict[Node,
     for node in graph.graph.nodes:
         if not node.op.startswith("call_"):
             continue
-        if node.target is operator.getitem:
+        if is_returned_view(node):
+            answers[node] = Support(supported=False, reason="It is a view that the graph returns.")
+        elif node.target is operator.getitem:
             source = node.args[0]
             answers[node] = answers.get(
                 source, Support(supported=False, reason="It indexes an input.")

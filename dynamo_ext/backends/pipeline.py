@@ -12,6 +12,7 @@ from dynamo_ext.backends.base import StayEager, Support
 from dynamo_ext.backends.constants import attribute, fold
 from dynamo_ext.backends.freeze import watchable
 from dynamo_ext.backends.partition import Split, computes, judge, operation_name, split
+from dynamo_ext.backends.returned_views import set_apart
 from dynamo_ext.backends.runner import Runner, Setting
 from dynamo_ext.records import Partition
 
@@ -114,6 +115,7 @@ class _Road:
         setting = self._setting
         weights = self._weights(graph) if role == "inference" else {}
         setting.journal.folded += fold(graph)
+        views = set_apart(graph)
         answers = judge(graph, self._supports)
         total = sum(map(computes, graph.graph.nodes))
         setting.journal.normalised += total
@@ -136,6 +138,8 @@ class _Road:
         constants = role == "inference" and bool(setting.options.get("freeze", True))
         runners = _install(parts, setting, role, weights, constants=constants)
         forward = parts.graph.forward
+        if views:
+            forward = torch_private.without_view_tracking(forward)
         return self._finish(role, runners, lambda args: forward(*args))
 
     def _finish(

@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 Decompositions = dict[Any, "Callable[..., Any]"]
 
 
+def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call`` with views that autograd knows nothing of, so that AOTAutograd makes its own.
+
+    It replays a known view by ``_view_func``, which forgets a change of dtype (2.13.0).
+    """
+    import torch
+
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
+    guard: Any = torch._C._ExcludeDispatchKeyGuard
+
+    def quietly(*args: Any) -> Any:
+        with guard(keys):
+            return call(*args)
+
+    return quietly
+
+
 @contextlib.contextmanager
 def outside_modes() -> Iterator[None]:
     """Switch off fake and functional modes, so that real tensors are real for a while.

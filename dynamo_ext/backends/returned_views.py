@@ -1,0 +1,95 @@
+"""Views that a graph returns of what else is the caller's: made by eager, never by an engine.
+
+AOTAutograd gives such a result back as a view of the input, or of the other result, and reads size,
+strides and offset off what the graph returned. An engine's result has memory, and an offset, of
+its own: ``x[i : i + 16]`` would come back as ``x[0:16]`` for every ``i``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import torch_private
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule, Node
+
+_MARK = "dynamo_ext_returned_view"
+
+
+def set_apart(graph: GraphModule) -> int:
+    """Give each returned view operations of its own, which ``is_returned_view`` tells.
+
+    Parameters
+    ----------
+    graph
+        A functional ATen graph; it is changed. What it computes from a view stays as it is.
+
+    Returns
+    -------
+    int
+        How many results are such views.
+    """
+    output = graph.graph.output_node()
+    returned = dict.fromkeys(output.all_input_nodes)
+    copies: dict[Node, Node] = {}
+    chains = {node: chain for node in returned if (chain := _chain(node))}
+    roots = Counter(chain[-1].args[0] for chain in chains.values())
+    views = {}
+    for node, chain in chains.items():
+        root = chain[-1].args[0]
+        given = getattr(root, "op", "") == "placeholder"
+        if given or root in returned or roots[root] > 1:
+            views[node] = chain
+    for chain in views.values():
+        for node in reversed(chain):
+            if node not in copies:
+                with graph.graph.inserting_before(output):
+                    copies[node] = graph.graph.node_copy(node, lambda n: copies.get(n, n))
+                copies[node].meta[_MARK] = True
+    output.args = _replaced(output.args, {node: copies[node] for node in views})
+    for chain in views.values():
+        for node in chain:
+            if not node.users and not node.meta.get(_MARK) and node in graph.graph.nodes:
+                graph.graph.erase_node(node)
+    if views:
+        graph.recompile()
+    return len(views)
+
+
+def is_returned_view(node: Node) -> bool:
+    """Whether a node makes a view for the caller, and nothing else."""
+    return bool(node.meta.get(_MARK))
+
+
+def _chain(node: Node) -> list[Node]:
+    """A node and what it is a view of, as long as that is a view, too."""
+    chain = []
+    while _is_view(node):
+        chain.append(node)
+        source = node.args[0]
+        if not hasattr(source, "op"):
+            break
+        node = source  # type: ignore[assignment]
+    return chain
+
+
+def _is_view(node: Node) -> bool:
+    if node.op != "call_function" or not node.args:
+        return False
+    if node.target is operator.getitem:
+        source: Any = node.args[0]
+        return _is_view(source)
+    if not torch_private.is_overload(node.target):
+        return False
+    schema: Any = node.target._schema  # type: ignore[union-attr]  # noqa: SLF001 - FX itself reads it so
+    first = schema.arguments[0].alias_info if schema.arguments else None
+    return bool(first and not first.is_write and any(r.alias_info for r in schema.returns))
+
+
+def _replaced(value: Any, by: dict[Node, Node]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_replaced(each, by) for each in value)
+    return by.get(value, value) if hasattr(value, "op") else value
