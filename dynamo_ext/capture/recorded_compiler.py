@@ -64,6 +64,7 @@ class RecordedCompiler:
             ended_by,
             journal.Journal(f"graph-{id(graph):x}"),
             replay.mutates_inputs(graph),
+            replay.draws_numbers(graph),
         )
         if (block := block_of(torch_private.users_code(frame.code()))) is not None:
             block.has_graphs = True
@@ -83,9 +84,10 @@ class RecordedCompiler:
 def _recorded(
     compiled: Callable[..., Any], graph: GraphModule, entry: GraphEntry
 ) -> Callable[..., Any]:
-    clock = time.perf_counter
+    clock, draws = time.perf_counter, entry.draws
 
     def call(*args: Any) -> Any:
+        drawn = replay.RandomState() if draws else None
         run = run_log._active  # noqa: SLF001 - a function call saved on every graph call
         if run is not None:
             counted = run.calls_of(entry)
@@ -97,6 +99,8 @@ def _recorded(
         else:
             failure = None
         if failure is not None:
+            if drawn is not None:
+                drawn.restore()
             result = _recover(graph, entry, compiled, args, failure)
         if run is not None:
             counted.count += 1
@@ -119,11 +123,14 @@ def _recover(
     genuine: Exception | None = None
     plain = compiled is graph or getattr(compiled, "__self__", None) is graph
     if not plain:
+        drawn = replay.RandomState() if entry.draws else None
         try:
             # Not graph(...), which prints its generated code on an error.
             result = graph.forward(*args)
         except Exception as error:  # noqa: BLE001
             genuine = error
+            if drawn is not None:
+                drawn.restore()
         else:
             entry.journal.add_fallback(
                 "run", "graph", error=failure, remedy="This call ran eagerly; try another backend."

@@ -9,6 +9,7 @@ the same exception, line, and everything assigned before it.
 from __future__ import annotations
 
 import dis
+import re
 import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,44 @@ def mutates_inputs(graph: GraphModule) -> bool:
         ):
             return True
     return False
+
+
+_DRAWS = re.compile(
+    r"rand|dropout|bernoulli|multinomial|normal|uniform|exponential|geometric|poisson|cauchy"
+    r"|gumbel|rrelu|attention"
+)
+
+
+def draws_numbers(graph: GraphModule) -> bool:
+    """Whether a captured graph may draw random numbers, which a second run would draw anew."""
+    return any(
+        node.op == "call_module"
+        or _DRAWS.search(
+            node.target
+            if isinstance(node.target, str)
+            else getattr(node.target, "__name__", str(node.target))
+        )
+        for node in graph.graph.nodes
+        if node.op.startswith("call")
+    )
+
+
+class RandomState:
+    """Torch's generators as they are now."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._cpu = torch.default_generator.get_state()
+        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
+
+    def restore(self) -> None:
+        """Have them give the same numbers again."""
+        import torch
+
+        torch.default_generator.set_state(self._cpu)
+        if self._cuda:
+            torch.cuda.set_rng_state_all(self._cuda)
 
 
 def run_original(

@@ -67,6 +67,7 @@ class GraphEntry:
     ended_by: GraphBreak | None
     journal: Journal
     mutates: bool
+    draws: bool = False
     compile_seconds: float = 0.0
 
 

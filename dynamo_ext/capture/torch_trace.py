@@ -8,12 +8,14 @@ versions of ``torch_private``.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import types
 from collections import deque
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch._dynamo as dynamo
+from torch._dynamo.exc import unimplemented
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.source import AttrSource, GlobalSource, LocalSource, is_from_local_source
@@ -40,6 +42,7 @@ class _Upstream:
     run = InstructionTranslatorBase.run
     load_global = InstructionTranslatorBase._load_global
     load_global_inline = InliningInstructionTranslator._load_global
+    check_inlineable = staticmethod(InliningInstructionTranslator.check_inlineable)
     has_backedge = InstructionTranslatorBase.maybe_has_backedge
     specialize_int = staticmethod(builder.is_int_specialization_case)
     stack_values = OutputGraph._get_stack_values_to_restore
@@ -179,6 +182,19 @@ def _stays_whole(lstm: torch.nn.LSTM) -> bool:
     )
 
 
+def _check_inlineable(function: Any) -> Any:
+    # Upstream runs the body of an `async def` where it is called, and gives its result.
+    code = function.get_code() if hasattr(function, "get_code") else None
+    if code is not None and code.co_flags & inspect.CO_COROUTINE:
+        unimplemented(
+            gb_type="Call of an async function",
+            context=code.co_qualname,
+            explanation="Calling an async function makes a coroutine, which is not compiled.",
+            hints=["Await it outside of the compiled code."],
+        )
+    return _Upstream.check_inlineable(function)
+
+
 _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
     (InstructionTranslatorBase, "run", _Upstream.run, _run),
     (InstructionTranslatorBase, "_load_global", _Upstream.load_global, _load_global),
@@ -187,6 +203,12 @@ _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
         "_load_global",
         _Upstream.load_global_inline,
         _load_global_inline,
+    ),
+    (
+        InliningInstructionTranslator,
+        "check_inlineable",
+        staticmethod(_Upstream.check_inlineable),
+        staticmethod(_check_inlineable),
     ),
     (builder, "is_int_specialization_case", _Upstream.specialize_int, _specialize_int),
     (OutputGraph, "_get_stack_values_to_restore", _Upstream.stack_values, _stack_values),

@@ -9,7 +9,12 @@ import pytest
 import torch
 from torch import fx
 
-from dynamo_ext.capture.replay import mutates_inputs, run_original
+from dynamo_ext.capture.replay import (
+    RandomState,
+    draws_numbers,
+    mutates_inputs,
+    run_original,
+)
 
 
 def graph_of(*calls: tuple[str, Any, dict[str, Any]]) -> fx.GraphModule:
@@ -73,3 +78,27 @@ def test_original_code_sees_the_namespace() -> None:
     namespace: dict[str, Any] = {"x": 1}
     run_original(code, {}, namespace)
     assert namespace["y"] == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "draws"),
+    [
+        (("call_function", torch.add, {}), False),
+        (("call_function", torch.rand_like, {}), True),
+        (("call_function", torch.nn.functional.dropout, {}), True),
+        (("call_method", "normal_", {}), True),
+        (("call_function", torch.nn.functional.scaled_dot_product_attention, {}), True),
+        (("call_function", torch.nn.functional.embedding, {}), False),
+    ],
+)
+def test_graphs_that_may_draw_numbers_are_known(
+    call: tuple[str, Any, dict[str, Any]], draws: bool
+) -> None:
+    assert draws_numbers(graph_of(call)) is draws
+
+
+def test_random_state_comes_back() -> None:
+    state = RandomState()
+    first = torch.rand(3)
+    state.restore()
+    assert torch.equal(torch.rand(3), first)

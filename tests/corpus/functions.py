@@ -54,6 +54,14 @@ CASES: list[Case] = [
         "import contextlib\nwith contextlib.suppress(NameError):\n"
         "    def f(): return missing\n    f()\nf.__qualname__",
     ),
+    case(
+        "async function called, and awaited elsewhere",
+        "# plain\nimport asyncio, torch\nx = torch.ones(2)\nasync def f(k): return x * k",
+        "c = f(3)\ny = x + 1\nprint(type(c).__name__)\ny",
+        "asyncio.new_event_loop().run_until_complete(c)",
+        "def g():\n    return [f(k) for k in range(2)]\nmade = g()\n"
+        "[(type(m).__name__, m.close()) for m in made]",
+    ),
     case("default argument", "d = 5\ndef f(x=d): return x", "d = 6\nf(), f(1)"),
     case("mutable default", "def f(x, acc=[]):\n    acc.append(x)\n    return acc", "f(1)\nf(2)"),
     case(

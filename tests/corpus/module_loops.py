@@ -153,7 +153,7 @@ return x.shape
         "f(x)",
         "f(x)",
         raises="RuntimeError RuntimeError",
-        graphs=0,
+        graphs=3,
     ),
     case(
         "training through layers that print",

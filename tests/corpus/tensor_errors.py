@@ -16,6 +16,15 @@ CASES: list[Case] = [
     case(
         "matrix multiply mismatch", X, "a = x * 2\na = a + 1\nb = a @ a", "a", raises="RuntimeError"
     ),
+    case(
+        "random numbers before an error",
+        TORCH,
+        "torch.manual_seed(0)\ny = F.embedding(torch.tensor([11]), torch.randn(10, 3))",
+        "torch.rand(2)",
+        "w = torch.rand(3, 4)\nv = F.dropout(w, 0.5) @ torch.rand(3)",
+        "torch.rand(2)",
+        raises="IndexError RuntimeError",
+    ),
     case("index out of range", X, "y = x + 1\nz = y[5]", "y", raises="IndexError"),
     case(
         "embedding out of range",
