@@ -198,6 +198,13 @@ def _context(each: GraphBreak) -> Cause:
     )
 
 
+def _missing_name(each: GraphBreak) -> Cause:
+    found = _QUOTED_NAME.search(each.reason)
+    name = f"`{found['name']}`" if found else "a name there"
+    step = each.hints[0] if each.hints else "Define it before this code first runs."
+    return Cause(f"{name} was not defined when Dynamo came by", step)
+
+
 def _fixed(because: str, step: str, *, harmless: bool = False) -> Callable[[GraphBreak], Cause]:
     return lambda _: Cause(because, step, harmless)
 
@@ -228,6 +235,7 @@ _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
         "torch._dynamo.config.ignore_logging_functions.",
     ),
     "gb0293": _numpy,
+    "gb0354": _missing_name,
     "gb4198": _fixed("it deep-copies a tensor", "Use .clone()."),
     "gb8985": _fixed(
         "requires_grad_() is called on a tensor that leaves the graph",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +149,20 @@ def _row(record: Comparison, each: CandidateResult) -> dict[str, Any]:
     }
 
 
+def _check_rounds(rounds: object) -> None:
+    counts = isinstance(rounds, numbers.Integral) and not isinstance(rounds, bool)
+    if rounds is not None and not (counts and int(rounds) >= 1):  # type: ignore[call-overload]
+        message = f"rounds={rounds!r} is no number of rounds."
+        remedy = "Give 6 or more, or leave it out: they go on until the intervals are tight."
+        raise OptionError(message, remedy)
+
+
+def _check_seconds(name: str, given: object) -> None:
+    if not (isinstance(given, numbers.Real) and float(given) >= 0):
+        message = f"{name}={given!r} is no time to measure for."
+        raise OptionError(message, f"Give seconds, as in {name}=30.")
+
+
 def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     target: Callable[..., Any],
     args: Sequence[Any] = (),
@@ -225,6 +240,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     Exception
         Whatever the target raises by itself.
     """
+    from dynamo_ext.backends.options import mapping_of
     from dynamo_ext.measure.candidates import beside as with_functions
     from dynamo_ext.measure.candidates import candidates_of
     from dynamo_ext.measure.compare import Settings, compare_workload
@@ -236,6 +252,10 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     if dtype is not None and dtype not in DTYPES:
         message = f"dtype={dtype!r} is none that can be compared in."
         raise OptionError(message, f"Use {' or '.join(DTYPES)}.")
+    _check_rounds(rounds)
+    _check_seconds("budget", budget)
+    _check_seconds("compile_budget", compile_budget)
+    options = mapping_of("compare", options)
     settings = Settings(
         rounds=rounds,
         budget=budget,

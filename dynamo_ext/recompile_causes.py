@@ -32,7 +32,10 @@ _NOTHING = "Nothing needs to be done"
 
 
 _SUBJECTS = (
-    re.compile(r"^tensor '(?P<subject>.+?)' (?:size|rank|dtype|device|stride|requires_grad|d)"),
+    re.compile(
+        r"^(?:tensor|parameter) '(?P<subject>.+?)' "
+        r"(?:size|rank|dtype|device|stride|requires_grad|d)"
+    ),
     re.compile(r"^len\((?P<subject>.+?)\) [!=]="),
     re.compile(r"^(?P<subject>[^\W\d].*?) (?:==|is the same object)"),
 )
@@ -77,6 +80,9 @@ def changes(recompiles: Sequence[Recompile]) -> tuple[Changes, ...]:
 
 
 _KINDS = (
+    # Before any other tensor's: a layer was replaced, no batch came.
+    ("parameter", re.compile(r"^parameter '.+' size mismatch")),
+    ("parameter rank", re.compile(r"^parameter '.+' rank mismatch")),
     ("size", _SIZE),
     # A graph with symbolic sizes still relies on facts about them.
     ("bound", re.compile(r"\.size\(\)\[\d+\].*<=|<=.*\.size\(\)\[\d+\]")),
@@ -144,6 +150,14 @@ def _words(kind: str, name: str, variable: str, dim: str, *, many: bool) -> tupl
         of = "the batch size of" if dim == "0" else f"dimension {dim} of"
         mark = f"torch._dynamo.mark_dynamic({variable}, {dim})"
         return f"{of} {name}", f"Mark it dynamic: %%dynamo --dynamic, or {mark}."
+    if kind in {"parameter", "parameter rank"}:
+        what = f"the size of dimension {dim}" if dim else "the number of dimensions"
+        step = f"{_NOTHING} if the layer was meant to be replaced: each shape is compiled once."
+        if many:
+            step = (
+                "Each shape of a weight has its own compiled code; keep the number of them small."
+            )
+        return f"{what} of the parameter {name}", step
     if kind in {"integer", "float"}:
         kept = "torch.tensor(…)"
         if kind == "float":

@@ -40,12 +40,17 @@ class Availability:
 
 @dataclass(frozen=True)
 class OptionSpec:
-    """One ``--opt`` of a backend: its default gives the type that text is converted to."""
+    """One ``--opt`` of a backend: its default gives the type that text is converted to.
+
+    ``choices`` are the texts, ``least`` and ``most`` the bounds of a number that may be given.
+    """
 
     name: str
     default: bool | int | float | str
     help: str
     choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ def entry(name: str) -> Callable[..., Any]:
         options: Mapping[str, Any] | None = None,
     ) -> Callable[..., Any]:
         from dynamo_ext.backends import registry
+        from dynamo_ext.backends.options import mapping_of
 
-        given = dict(options or {})
+        given = dict(mapping_of(name, options))
         if mode is not None:
             specs = registry.get(name).options
             if not any(spec.name == "mode" for spec in specs):

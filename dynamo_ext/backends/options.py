@@ -3,17 +3,47 @@
 from __future__ import annotations
 
 import difflib
+import math
+import reprlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dynamo_ext.records import OptionSpec
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
+_AMOUNTS = frozenset({"min_partition", "min_block_size", "trials", "budget", "workspace_size"})
+"""Options of several backends that count something, or are a time: none is negative."""
+
+
+def mapping_of(owner: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """What was given as ``options``, if it is a mapping from names.
+
+    Parameters
+    ----------
+    owner
+        Whose options they are, for messages.
+    given
+        What the user passed.
+
+    Raises
+    ------
+    OptionError
+        Where it is anything else.
+    """
+    if not isinstance(given or {}, Mapping):
+        message = f"{owner}'s options cannot be {reprlib.repr(given)}."
+        raise OptionError(message, "Give a mapping from names to values.")
+    odd = [name for name in given or {} if not isinstance(name, str)]
+    if odd:
+        message = f"{owner} has no option {reprlib.repr(odd[0])}."
+        raise OptionError(message, "Give its name as text.")
+    return given or {}
 
 
 def resolve(
@@ -42,7 +72,7 @@ def resolve(
     """
     known = {spec.name: spec for spec in specs}
     values: dict[str, Any] = {spec.name: spec.default for spec in specs}
-    for name, value in (given or {}).items():
+    for name, value in mapping_of(backend, given).items():
         if name not in known:
             raise OptionError(*_unknown(backend, name, list(known)))
         values[name] = _convert(backend, known[name], value)
@@ -61,14 +91,30 @@ def _convert(backend: str, spec: OptionSpec, value: Any) -> Any:
     kind = type(spec.default)
     try:
         converted = _parse(kind, value)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         message = f"{backend}'s option {spec.name!r} cannot be {value!r}."
         wanted = "true or false" if kind is bool else f"a value of type {kind.__name__}"
         raise OptionError(message, f"Give it {wanted}, such as {spec.default!r}.") from error
     if spec.choices and str(converted) not in spec.choices:
         message = f"{backend}'s option {spec.name!r} cannot be {value!r}."
         raise OptionError(message, f"Choose from: {', '.join(spec.choices)}.")
+    least, most = _bounds(spec)
+    if kind in {int, float} and not least <= converted <= most:  # nan is between no bounds
+        message = f"{backend}'s option {spec.name!r} cannot be {reprlib.repr(value)}."
+        raise OptionError(message, f"Give it {_range(least, most)}.")
     return converted
+
+
+def _bounds(spec: OptionSpec) -> tuple[float, float]:
+    usual = 0 if spec.name in _AMOUNTS else -math.inf
+    least = usual if spec.least is None else spec.least
+    return least, math.inf if spec.most is None else spec.most
+
+
+def _range(least: float, most: float) -> str:
+    if math.isinf(most):
+        return "a number" if math.isinf(least) else f"{least} or more"
+    return f"{most} or less" if math.isinf(least) else f"a number from {least} to {most}"
 
 
 def _parse(kind: type, value: Any) -> Any:

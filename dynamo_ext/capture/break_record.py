@@ -20,6 +20,18 @@ _BRANCH = re.compile(
     re.DOTALL,
 )
 _NOISE = ("Please report an issue to PyTorch", "Set TORCHDYNAMO_VERBOSE", "from user code")
+_BUG = "likely to be a Dynamo bug"
+"""Torch says so of names that do not exist too; what it could not trace may be the user's error."""
+
+_ASK_FOR_RULES = "It may be possible to write Dynamo tracing rules"
+EXCEPTION = "gb0088"
+"""Torch's page on an exception that goes through the traced code: most often the user's own."""
+
+MISSING_NAME = "gb0354"
+"""Torch's page on a global name that is neither defined nor a builtin."""
+
+DEFINE_IT = "Define it before this code first runs; %dynamo reset has the code captured anew."
+_MISSING = re.compile(r"Failed to find name `(?P<name>[^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -55,15 +67,34 @@ def parse_message(text: str) -> BreakMessage:
             current.append(line.strip())
         else:
             current[-1] = f"{current[-1]} {line.strip()}".strip()
-    hints = tuple(h for h in fields["Hint"] if h and not h.startswith(_NOISE))
+    page = link["id"] if link else ""
+    explanation, context = (
+        " ".join(fields[name]) for name in ("Explanation", "Developer debug context")
+    )
+    missing = _MISSING.match(explanation) if page == MISSING_NAME else None
+    if missing:
+        said = missing_name(missing["name"])
+        return BreakMessage(said, "", (DEFINE_IT,), context, page, "")
+    hints = tuple(h for h in fields["Hint"] if _is_about_the_code(h, page))
     return BreakMessage(
         " ".join(reason) or "unknown reason",
-        " ".join(fields["Explanation"]),
+        explanation,
         hints,
-        " ".join(fields["Developer debug context"]),
-        link["id"] if link else "",
+        context,
+        page,
         link["link"] if link else "",
     )
+
+
+def missing_name(name: str) -> str:
+    """The reason of a break at a name that does not exist, which may by now."""
+    return f"The name `{name}` was not defined when Dynamo came by"
+
+
+def _is_about_the_code(hint: str, page: str) -> bool:
+    if not hint or hint.startswith(_NOISE) or _BUG in hint:
+        return False
+    return not (page == EXCEPTION and hint.startswith(_ASK_FOR_RULES))
 
 
 def in_users_words(text: str, cell_file: str | None) -> str:

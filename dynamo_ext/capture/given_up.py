@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import linecache
+import traceback
 from traceback import FrameSummary
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.capture.break_record import graph_break, in_users_words, parse_message
+from dynamo_ext.capture import torch_private
+from dynamo_ext.capture.break_record import (
+    graph_break,
+    in_users_words,
+    missing_name,
+    parse_message,
+)
 from dynamo_ext.capture.source_lines import from_summaries, users_line
 from dynamo_ext.records import Fallback, GraphBreak, SourceLine
 
@@ -16,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dynamo_ext.capture.run_log import FrameEntry, Run
+    from dynamo_ext.records import Report
 
 
 LIMIT = "gb0039"
@@ -70,6 +79,43 @@ def note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
     entry.fallbacks.append(
         Fallback("capture", "frame", entry.id, "", kind, detail, remedy, line=line)
     )
+
+
+def without_missing_name(report: Report, error: BaseException | None) -> Report:
+    """The report without what Dynamo said of a name whose absence ended the run.
+
+    Eager stops at that name as well: Dynamo split nothing there and left nothing to eager. Where
+    the code catches the ``NameError`` and goes on, the report keeps both.
+    """
+    name = error.name if isinstance(error, NameError) else None
+    if not name:
+        return report
+    reason = missing_name(name)
+    said = {*(f.reason for f in report.frames), *(b.reason for b in report.breaks)}
+    if reason not in said:
+        return report
+    kept = [b for b in report.breaks if b.reason != reason]
+    places = {id(b): index for index, b in enumerate(kept)}
+
+    def moved(ended_by: int | None) -> int | None:
+        return None if ended_by is None else places.get(id(report.breaks[ended_by]))
+
+    return dataclasses.replace(
+        report,
+        breaks=tuple(kept),
+        fallbacks=tuple(f for f in report.fallbacks if f.message != reason),
+        graphs=tuple(dataclasses.replace(g, ended_by=moved(g.ended_by)) for g in report.graphs),
+        # The error says it already.
+        frames=tuple(
+            dataclasses.replace(f, reason="") if f.reason == reason else f for f in report.frames
+        ),
+    )
+
+
+def forget_on_the_way_to(error: BaseException | None) -> None:
+    """Have Dynamo look again at the functions that an error went through: it skips them else."""
+    for frame, _ in traceback.walk_tb(error.__traceback__ if error else None):
+        torch_private.forget_code(frame.f_code)
 
 
 def _is_in_loop(entry: FrameEntry, metrics: Any) -> bool:

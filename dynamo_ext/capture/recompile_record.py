@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _PREFIX = re.compile(r"^\s*-?\s*\[?\d+/\d+\]?:\s*")
 _EXPECTED = re.compile(r"expected (?P<expected>.+?),? actual (?P<actual>.+?)(?=$|\s{2,}|\.$)")
+_PARAMETER_HINT = re.compile(r"\.?\s*Guard failed on a parameter, consider using .*$", re.DOTALL)
+"""Torch's advice to make weights dynamic, in the line that says what failed."""
+
+_PARAMETER = re.compile(r"^tensor '.*\._parameters\['[^']+'\]' ")
 _GRAD = re.compile(r"expected requires_grad=(?P<expected>[01])")
 _QUOTED = re.compile(r"tensor '(?P<source>.+?)'(?= |$)")
 # A dict's length is told by what failed, a list's by what held.
@@ -69,11 +73,15 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
         The user's names of what the frame knows as ``args``.
     """
     text = TORCH_COMMENT.sub("", _PREFIX.sub("", reason.strip().splitlines()[0])).strip()
+    hinted = _PARAMETER_HINT.search(text) is not None
+    text = _PARAMETER_HINT.sub("", text)
     source, expected, actual = _facts(text, scopes)
     named = _NAMED.search(text)
     source = source or (named.group() if named else "")
     # An object's number says nothing to a reader, and is another one in every process.
     text = _OBJECT.sub(lambda m: f"{m['source']} is the same object", text)
+    if hinted or _PARAMETER.match(text):
+        text = text.replace("tensor '", "parameter '", 1)
     guard = _NAMED.sub(lambda m: readable_source(m.group(), arguments), text)
     where = users_line(from_trace_text(reason, cell_file)) or line
     variable = root_variable(source, arguments)

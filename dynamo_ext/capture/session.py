@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dynamo_ext.backends.base import Backend
+    from dynamo_ext.backends.compilers import Compiler
     from dynamo_ext.capture.recorded_compiler import RecordedCompiler
     from dynamo_ext.records import Mode, Report
 
@@ -85,7 +88,8 @@ class Session:
         model.report()
 
     The report covers everything since the session, function or module was made. Observing costs
-    two clock readings per graph call.
+    two clock readings per graph call. Copied or pickled, a session has the same settings and
+    nothing recorded; so has that of a copied module.
     """
 
     def __init__(self, make_tracer: Callable[[], Tracer], mode: Mode, title: str = "") -> None:
@@ -98,9 +102,18 @@ class Session:
         self._open: list[tuple[Any, ...]] = []
         self._interrupted = False
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Session:
+        return Session(self._make_tracer, self._mode, self._title)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Session, (self._make_tracer, self._mode, self._title)
+
     @property
     def report(self) -> Report:
         """The record of every call so far."""
+        return self._report()
+
+    def _report(self) -> Report:
         tracer = self._tracer
         facts = RunFacts(
             mode=self._mode,
@@ -149,10 +162,7 @@ class Session:
         """Wrap a function or a module; the wrapper has a ``report()`` of its own."""
         if torch_private.is_module(target):
             session = Session(self._make_tracer, self._mode, type(target).__name__)
-            module = torch_private.optimized_module(target, session._wrap)
-            # Past OptimizedModule.__setattr__, which would write to the user's module.
-            module.__dict__["report"] = lambda: session.report
-            return module
+            return torch_private.optimized_module(target, session._wrap, session._report)
         if not callable(target):
             msg = f"A {type(target).__name__} cannot be wrapped: it cannot be called."
             raise OptionError(
@@ -182,6 +192,57 @@ class Session:
                     self._seconds += clock() - started
 
         return wrapper
+
+
+@dataclass(frozen=True)
+class _Optimizing:
+    """What ``optimize`` was asked for; called, the tracer that does it.
+
+    Pickled, it is the request alone, which is settled anew where it is loaded: another process
+    has compilers of its own, and may have other engines.
+    """
+
+    compiler: Compiler
+    backend: str | Backend | Callable[..., Any]
+    dynamic: bool | None
+    fullgraph: bool
+    options: Mapping[str, Any]
+    strict: bool
+
+    def __call__(self) -> Tracer:
+        name = getattr(self.compiler, "name", str(self.backend))
+        return optimizing(self.compiler, name, dynamic=self.dynamic, fullgraph=self.fullgraph)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not isinstance(self.backend, str):
+            _must_pickle(self.backend, self.compiler.name)
+        asked = (self.backend, self.dynamic, self.fullgraph, self.options, self.strict)
+        return _optimizing, asked
+
+
+def _must_pickle(backend: Backend | Callable[..., Any], name: str) -> None:
+    try:
+        pickle.dumps(backend)
+    except Exception as error:
+        msg = f"The backend {name} cannot be pickled, nor can a module that was optimized with it."
+        remedy = "Define it at the top of a module of yours, or give a backend by its name."
+        raise OptionError(msg, remedy) from error
+
+
+def _optimizing(
+    backend: str | Backend | Callable[..., Any],
+    dynamic: bool | None,  # noqa: FBT001 - pickle passes them by position
+    fullgraph: bool,  # noqa: FBT001
+    options: Mapping[str, Any] | None,
+    strict: bool,  # noqa: FBT001
+) -> _Optimizing:
+    compiler = registry.compiler(backend, options, strict=strict)
+    # A copy: the caller may change theirs, and not every mapping can be pickled.
+    return _Optimizing(compiler, backend, dynamic, fullgraph, dict(options or {}), strict)
+
+
+def _reusing() -> Tracer:
+    return reusing(_last_compiler)
 
 
 def optimize(
@@ -224,11 +285,7 @@ def optimize(
             "(GraphModule, example_inputs) -> callable."
         )
         raise OptionError(msg, remedy)
-    compiler = registry.compiler(backend, options, strict=strict)
-    name = getattr(compiler, "name", str(backend))
-    return Session(
-        lambda: optimizing(compiler, name, dynamic=dynamic, fullgraph=fullgraph), "optimize"
-    )
+    return Session(_optimizing(backend, dynamic, fullgraph, options, strict), "optimize")
 
 
 def run() -> Session:
@@ -236,4 +293,4 @@ def run() -> Session:
 
     A frame with a new shape (or any guard that fails) runs eagerly and is counted in the report.
     """
-    return Session(lambda: reusing(_last_compiler), "run")
+    return Session(_reusing, "run")

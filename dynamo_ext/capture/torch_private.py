@@ -7,6 +7,7 @@ shows up as ``UnsupportedTorchError`` from ``check`` instead of as an odd failur
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import logging
 import math
@@ -77,6 +78,7 @@ def check() -> None:
         (InstructionTranslatorBase, "_load_global"),
         (InstructionTranslatorBase, "maybe_has_backedge"),
         (InliningInstructionTranslator, "_load_global"),
+        (InliningInstructionTranslator, "check_inlineable"),
         (builder, "is_int_specialization_case"),
         (builder.VariableBuilder, "_wrap"),
         (LazyConstantVariable, "create"),
@@ -353,12 +355,26 @@ def is_module(target: object) -> bool:
     return isinstance(target, torch.nn.Module)
 
 
-def optimized_module(module: torch.nn.Module, wrap: Callable[[Any], Any]) -> Any:
+def optimized_module(
+    module: torch.nn.Module, wrap: Callable[[Any], Any], report: Callable[[], Any]
+) -> Any:
     """The module with its call wrapped, attributes and ``state_dict`` as torch.compile's.
 
-    ``torch._dynamo.eval_frame.OptimizedModule`` asks its context only to wrap a callable.
+    ``torch._dynamo.eval_frame.OptimizedModule`` asks its context only to wrap a callable. Copied
+    or pickled, it is made again from copies of the three arguments.
     """
-    return eval_frame.OptimizedModule(module, wrap)  # type: ignore[arg-type]
+    made = eval_frame.OptimizedModule(module, wrap)  # type: ignore[arg-type]
+    parts = (module, wrap, report)
+    # On the object, since Dynamo sees through no class derived from torch's, and past its
+    # __setattr__, which would write to the user's module. None of them holds `made` itself, which
+    # so goes with its last reference.
+    made.__dict__.update(
+        report=report,
+        # A module with a way of its own (a GraphModule) would be copied without its wrapping.
+        __deepcopy__=lambda memo: optimized_module(*copy.deepcopy(parts, memo)),
+        __reduce_ex__=lambda _protocol: (optimized_module, parts),
+    )
+    return made
 
 
 def traceable(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -31,7 +31,7 @@ FLAGS = {
     "--backend": "backend: a name, or a compiler function of yours",
     "--dynamic": "symbolic sizes from the start",
     "--static": "no symbolic sizes",
-    "--fullgraph": "raise on a graph break",
+    "--fullgraph": "raise on a graph break (not with run)",
     "-o": "keep the report under this name",
     "--output": "keep the report under this name",
     "--quiet": "run without showing the report",
@@ -62,12 +62,15 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
     Raises
     ------
     OptionError
-        For ``--dynamic`` with ``--static``, an ``--opt`` that is no ``KEY=VALUE``, and an ``-o``
-        that is no name.
+        For ``--dynamic`` with ``--static``, ``--fullgraph`` with ``run``, an ``--opt`` that is no
+        ``KEY=VALUE``, and an ``-o`` that is no name.
     """
     if parsed.dynamic and parsed.static:
         msg = "--dynamic and --static contradict each other."
         raise OptionError(msg, "Give one of them, or none for torch's own choice.")
+    if parsed.fullgraph and parsed.mode == "run":
+        msg = "--fullgraph does not go with run, which never compiles: it cannot promise one graph."
+        raise OptionError(msg, "Leave one of them out.")
     dynamic = True if parsed.dynamic else False if parsed.static else None
     return CellArguments(
         parsed.mode or "optimize",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tokenize
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,8 +42,10 @@ class CellText:
             names[filename] = self.number
 
 
-def read_cell(shell: InteractiveShell, line: str, body: str) -> CellText:
+def read_cell(shell: InteractiveShell, line: str, body: str, *, silent: bool = False) -> CellText:
     """Translate a cell's body (``!cmd``, ``%magic``, ``;``) to Python.
+
+    ``silent`` keeps its last value from being shown, as a closing ``;`` does.
 
     Raises
     ------
@@ -61,10 +64,8 @@ def read_cell(shell: InteractiveShell, line: str, body: str) -> CellText:
     else:
         source = shell.transform_cell(header + body)
     # The display hook looks for a closing `;` in the history, where this cell is one magic call.
-    try:
-        silent = shell.displayhook.semicolon_at_end_of_expression(source)
-    except tokenize.TokenError:
-        silent = False
+    with contextlib.suppress(tokenize.TokenError):
+        silent = silent or shell.displayhook.semicolon_at_end_of_expression(source)
     interactivity = "none" if silent else shell.ast_node_interactivity
     flags = getattr(shell.compile, "flags", 0)
     key = (body, len(above), flags, interactivity)

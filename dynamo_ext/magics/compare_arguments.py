@@ -11,6 +11,7 @@ from IPython.core.magic_arguments import MagicArgumentParser
 from dynamo_ext.comparing import DTYPES
 from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.arguments import check_name, key_and_value, unquoted
+from dynamo_ext.magics.misspelt import explain_misspelt_option
 
 if TYPE_CHECKING:
     import argparse
@@ -84,8 +85,12 @@ def compare_arguments(line: str) -> CompareArguments | None:
     OptionError
         For no backends, numbers that make no sense, or an ``-o`` that is no name.
     """
+    made = parser()
     try:
-        parsed = parser().parse_argstring(line)  # type: ignore[attr-defined]
+        parsed = made.parse_argstring(line)  # type: ignore[attr-defined]
+    except UsageError:
+        explain_misspelt_option(line, made)
+        raise
     except ValueError as error:
         msg = f"%%dynamo compare {line.strip()} cannot be read: {error}."
         raise UsageError(msg) from None

@@ -13,6 +13,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from dynamo_ext.errors import DynamoExtError
 from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES, PARTS, cell_arguments
 from dynamo_ext.magics.completion import add_completion, remove_completion
+from dynamo_ext.magics.misspelt import closest, explain_misspelt
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -51,7 +52,8 @@ class DynamoMagics(Magics):
               "callable")  # fmt: skip
     @argument("--dynamic", action="store_true", help="symbolic sizes from the start")
     @argument("--static", action="store_true", help="no symbolic sizes: compile for each shape")
-    @argument("--fullgraph", action="store_true", help="raise on a graph break")
+    @argument("--fullgraph", action="store_true", help="raise on a graph break; not with run, "
+              "which never compiles")  # fmt: skip
     @argument("-o", "--output", metavar="NAME", help="keep the report under NAME")
     @argument("--quiet", action="store_true", help="run without showing the report")
     @argument("--strict", action="store_true", help="raise where the backend is not available")
@@ -108,6 +110,9 @@ class DynamoMagics(Magics):
             return
         try:
             parsed = parse_argstring(self.dynamo, line)
+        except UsageError:
+            explain_misspelt(line, self.dynamo.parser)
+            raise
         except ValueError as error:
             # The shell's splitter: "No closing quotation".
             msg = f"%%dynamo {line.strip()} cannot be read: {error}."
@@ -137,6 +142,8 @@ class DynamoMagics(Magics):
             raise UsageError(msg)
         if name not in COMMANDS:
             lack = f"%dynamo {name} is not known." if name else "%dynamo needs a command."
+            near = closest(name, COMMANDS)
+            lack += f" Did you mean {near}?" if near else ""
             msg = f"{lack} There are: {', '.join(COMMANDS)}; and %%dynamo on a cell."
             raise UsageError(msg)
         fewest, most, usage = _USAGE.get(name, (0, 0, f"%dynamo {name}"))

@@ -11,6 +11,7 @@ from dynamo_ext.backends import registry
 from dynamo_ext.capture import session, torch_private, tracing
 from dynamo_ext.capture.cell import build_program
 from dynamo_ext.capture.cell_run import CellState, run_cell
+from dynamo_ext.capture.given_up import forget_on_the_way_to, without_missing_name
 from dynamo_ext.capture.hidden_names import HiddenNames
 from dynamo_ext.capture.programs import ProgramCache
 from dynamo_ext.capture.recorded_compiler import recorded
@@ -47,13 +48,18 @@ class Workbench:
         self._past = PastRuns()
         self.default = DEFAULT_BACKEND
 
-    def run_cell(self, line: str, body: str, arguments: CellArguments) -> None:
-        """Run one cell; raise what it raises, and show the report."""
+    def run_cell(
+        self, line: str, body: str, arguments: CellArguments, *, silent: bool = False
+    ) -> None:
+        """Run one cell; raise what it raises, and show the report.
+
+        ``silent`` keeps its last value from being shown.
+        """
         if not body.strip():
             msg = "There is no code in this cell."
             raise CellError(msg, "Put the code to run under the %%dynamo line.")
         try:
-            text = read_cell(self._shell, line, body)
+            text = read_cell(self._shell, line, body, silent=silent)
             state = self._find(text)
         except SyntaxError as error:
             self._show_syntax_error(error)
@@ -73,12 +79,17 @@ class Workbench:
                 versions=session.versions(),
                 told=None if arguments.quiet else compiling.tell,
             )
-        session.remember_report(result.report)
-        self._past.keep(text.number, text.cell_id, result.report)
+        report = without_missing_name(result.report, result.error)
+        session.remember_report(report)
+        self._past.keep(text.number, text.cell_id, report)
         if arguments.output is not None:
-            self._shell.user_ns[arguments.output] = result.report
+            self._shell.user_ns[arguments.output] = report
         if not arguments.quiet:
-            display_report(result.report)
+            display_report(report)
+        if report is not result.report:
+            # Dynamo would skip this code for good, also once the name is defined.
+            state.release()
+            forget_on_the_way_to(result.error)
         if result.error is not None and not self._show_error(result.error, state.program.filename):
             raise result.error
 
@@ -247,8 +258,8 @@ class Workbench:
     def explain_command(self, expression: str) -> None:
         """``%dynamo explain EXPR``: capture it, run it eagerly, report."""
         arguments = CellArguments(backend="eager")
-        # A closing semicolon keeps the value from being shown: the report is what was asked for.
-        self.run_cell("explain", f"{expression.rstrip('; ')};", arguments)
+        # The report is what was asked for, not the value.
+        self.run_cell("explain", expression, arguments, silent=True)
 
     def report(self) -> Report:
         """The last report."""

@@ -145,6 +145,42 @@ def test_values_that_do_not_fit(default: Any, given: Any) -> None:
         resolve("b", [OptionSpec("o", default, "")], {"o": given})
 
 
+@pytest.mark.parametrize(
+    ("backend", "given", "words"),
+    [
+        ("onnxrt", {"threads": -1}, "'threads' cannot be -1. Give it a number from 0 to 1024"),
+        ("openvino", {"threads": 10**9}, "'threads' cannot be 1000000000. .*from 0 to 1024"),
+        ("onnxrt", {"threads": "-2"}, "cannot be '-2'"),
+        ("onnxrt", {"min_partition": -3}, "'min_partition' cannot be -3. Give it 0 or more"),
+        ("tvm_meta_schedule", {"trials": -1}, "'trials' cannot be -1. Give it 0 or more"),
+        ("tvm_meta_schedule", {"budget": -0.5}, "'budget' cannot be -0.5. Give it 0 or more"),
+        ("auto", {"budget": "nan"}, "'budget' cannot be 'nan'"),
+        ("auto", {"budget": 10**400}, "'budget' cannot be "),
+        ("tensorrt", {"workspace_size": -1}, "Give it 0 or more"),
+        ("onnxrt", "verify", "onnxrt's options cannot be 'verify'. Give a mapping"),
+        ("onnxrt", ["verify"], "cannot be "),
+        ("onnxrt", {1: 2}, "onnxrt has no option 1. Give its name as text"),
+        (print, {None: 2}, "no option None"),
+    ],
+)
+def test_absurd_options_are_refused(backend: Any, given: Any, words: str) -> None:
+    with pytest.raises(OptionError, match=words) as raised:
+        registry.compiler(backend, given)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_option_of_ones_own_has_the_bounds_it_states() -> None:
+    shift = OptionSpec("shift", 0, "")
+    level = OptionSpec("level", 1.0, "", least=-1, most=2.5)
+    high = OptionSpec("high", 1, "", most=3)
+    assert resolve("b", [shift], {"shift": -5}) == {"shift": -5}
+    assert resolve("b", [level], {"level": -1}) == {"level": -1.0}
+    with pytest.raises(OptionError, match=r"a number from -1 to 2\.5"):
+        resolve("b", [level], {"level": 3})
+    with pytest.raises(OptionError, match="3 or less"):
+        resolve("b", [high], {"high": 4})
+
+
 def test_an_unavailable_backend(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = Availability(available=False, reason="no chip.", remedy="Buy one.")
     monkeypatch.setattr(registry.get("onnxrt"), "probe", lambda: answer, raising=False)

@@ -62,3 +62,27 @@ def test_the_cell_is_called_the_cell() -> None:
         in_users_words("in <ipython-input-1-ab>: no", "<ipython-input-1-ab>") == "in the cell: no"
     )
     assert in_users_words("in a.py", None) == "in a.py"
+
+
+@pytest.mark.parametrize(
+    ("page", "hint"),
+    [
+        ("gb0001", "This is likely to be a Dynamo bug. Please report an issue to PyTorch."),
+        ("gb0088", "It may be possible to write Dynamo tracing rules for this code. Please …"),
+    ],
+)
+def test_nobody_is_sent_to_pytorch_for_what_may_be_their_own_error(page: str, hint: str) -> None:
+    text = MESSAGE.replace("gb0059", page).replace("Please report an issue to PyTorch.", hint)
+    assert parse_message(text).hints == ("Avoid calling builtin `print`.", "Another way is this.")
+
+
+def test_a_missing_name_is_named() -> None:
+    found = parse_message(
+        "failed to find name in frame builtins\n"
+        "  Explanation: Failed to find name `nett` in frame's builtins.\n"
+        "  Hint: This is likely to be a Dynamo bug. Please report an issue to PyTorch.\n\n"
+        "  Developer debug context: \n\n"
+        " For more details about this graph break, please visit: https://x.io/gb/gb0354.html"
+    )
+    assert found.reason == "The name `nett` was not defined when Dynamo came by"
+    assert (found.explanation, found.link, len(found.hints)) == ("", "", 1)

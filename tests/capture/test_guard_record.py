@@ -98,6 +98,18 @@ def test_failures_say_what_was_expected_and_what_came(
     assert "#" not in found.guard
 
 
+def test_a_parameter_is_told_from_a_tensor_and_torchs_hint_left_out() -> None:
+    reason = (
+        "0/0: tensor 'L['net']._modules['3']._parameters['bias']' size mismatch at index 0. "
+        "expected 3, actual 2. Guard failed on a parameter, consider using "
+        "torch._dynamo.config.force_parameter_static_shapes = False to allow dynamism on "
+        "parameters."
+    )
+    found = recompile_record("0/1", "f", reason, {"L": {}, "G": {}}, None)
+    assert found.guard == ("parameter 'net.3.bias' size mismatch at index 0. expected 3, actual 2")
+    assert (found.variable, found.expected, found.actual) == ("net", "3", "2")
+
+
 def test_a_huge_value_is_cut() -> None:
     found = recompile_record("0/1", "f", "L['s'] == 'a'", {"L": {"s": "b" * 500}, "G": {}}, None)
     assert len(found.actual) <= 80

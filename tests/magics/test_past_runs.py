@@ -112,3 +112,11 @@ def test_the_same_cell_is_compared_with_itself() -> None:
     past.keep(7, "c", 7)  # type: ignore[arg-type]
     assert past.pair([]) == (2, 7)
     assert past.pair(["In[1]", "7"]) == (1, 7)
+
+
+def test_explain_shows_the_users_text(cells: Live) -> None:
+    assert "nope(;" not in cells.run("%dynamo explain nope(").shown
+    assert "nope(" in cells.run("%dynamo explain nope(").shown
+    ran = cells.well("%dynamo explain f(x) # the sum")
+    assert not any(out[0] == "result" for out in ran.outputs), "the value is not shown"
+    assert "# the sum;" not in ran.out

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 import dynamo_ext
+from dynamo_ext.advice import advise
 from dynamo_ext.capture import recorder
 from tests.capture.live import Live, counting_compiles, live
 
@@ -257,3 +258,53 @@ def test_reset_forgets_everything(cells: Live) -> None:
     report = cells.report("y = x + 1", "run")
     assert report.frames[0].outcome == "eager"
     assert cells.report("y = x + 1").frames[0].outcome == "compiled"
+
+
+def test_a_name_that_does_not_exist_is_no_break() -> None:
+    with live("x = torch.arange(3.)", "def f(v):\n    return v + later") as cells:
+        for text in ("y = lacking(x)", "z = x + 1\ny = f(z)"):
+            ran, report = cells.failed(text)
+            assert isinstance(ran.error, NameError)
+            assert report.error == str(f"NameError: {ran.error}")
+            assert (report.breaks, report.fallbacks, advise(report)) == ((), (), ())
+            assert all(graph.ended_by is None for graph in report.graphs)
+            assert not any(frame.reason for frame in report.frames)
+            shown = str(cells.run(f"%%dynamo -b eager\n{text}"))
+            assert "is not defined" in shown
+            assert "Dynamo bug" not in shown
+            assert "frame builtins" not in shown
+
+
+def test_a_name_that_is_defined_later_has_its_code_captured() -> None:
+    with live("x = torch.arange(3.)", "def f(v):\n    return v + later") as cells:
+        for text, given in (("y = lacking(x)", "lacking = torch.sin"), ("y = f(x)", "later = 1")):
+            cells.failed(text)
+            cells.well(given)
+            report = cells.report(text)
+            assert report.graphs
+            assert (report.breaks, report.fallbacks) == ((), ())
+
+
+def test_a_missing_name_that_the_code_catches_is_told() -> None:
+    text = "try:\n    lacking\nexcept NameError:\n    lacking = x + 1\ny = lacking * 2"
+    with live("x = torch.arange(3.)") as cells:
+        first = advise(cells.report(text))[0]
+    assert first.topic == "uncaptured"
+    assert "`lacking` was not defined when Dynamo came by" in first.problem
+    assert "Define it before" in first.step
+
+
+def test_a_replaced_layer_is_no_batch() -> None:
+    setup = "net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 3))"
+    swap = "net[1] = torch.nn.Linear(4, 2)\nnet[0].weight = torch.nn.Parameter(torch.ones(4, 4))"
+    with live("x = torch.ones(8, 4)", setup) as cells:
+        cells.report("y = net(x)")
+        cells.well(swap)
+        report = cells.report("y = net(x)")
+    (recompile,) = report.recompiles
+    assert (recompile.expected, recompile.actual) == ("3", "2")
+    assert "consider" not in recompile.guard
+    (found,) = [each for each in advise(report) if each.topic == "recompile"]
+    assert "of the parameter `net.1.bias` (3, 2)" in found.problem
+    assert found.step.startswith("Nothing needs to be done if the layer was meant to be replaced")
+    assert "mark_dynamic" not in found.step

@@ -291,6 +291,17 @@ def test_an_interrupt_keeps_what_was_measured():
         ({"backends": "aot_eager", "options": {"nonsense": 1}}, "nonsense"),
         ({"backends": "aot_eager", "dtype": "int8"}, "int8"),
         ({"backends": "aot_eager", "baseline": "tvm"}, "baseline"),
+        ({"rounds": 0}, "rounds=0 is .*6 or more"),
+        ({"rounds": -3}, "rounds=-3 is "),
+        ({"rounds": 2.5}, r"rounds=2\.5 is "),
+        ({"rounds": True}, "rounds=True is "),
+        ({"budget": -1}, "budget=-1 is .*seconds"),
+        ({"budget": float("nan")}, "budget=nan is "),
+        ({"budget": "long"}, "budget='long' is "),
+        ({"compile_budget": -1.0}, r"compile_budget=-1\.0 is "),
+        ({"backends": "onnxrt", "options": {"threads": -1}}, "threads.*-1.*from 0 to 1024"),
+        ({"options": "verify"}, "'verify'.*mapping"),
+        ({"options": {1: 2}}, "no option 1"),
     ],
 )
 def test_bad_input_is_refused_before_anything_runs(kwargs, words):
@@ -298,7 +309,7 @@ def test_bad_input_is_refused_before_anything_runs(kwargs, words):
         raise AssertionError
 
     with pytest.raises(OptionError, match=words):
-        dynamo_ext.compare(never, (torch.ones(1),), **kwargs)
+        dynamo_ext.compare(never, (torch.ones(1),), **{"backends": "aot_eager", **kwargs})
 
 
 def test_an_unknown_backend_is_refused():

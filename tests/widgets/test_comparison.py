@@ -11,6 +11,7 @@ import pytest
 
 from dynamo_ext.comparing import ComparisonResult
 from dynamo_ext.comparison import Comparison, Speedup
+from dynamo_ext.measure import race, statistics
 from dynamo_ext.widgets import comparison, comparison_columns, comparison_table, plain
 from dynamo_ext.widgets.comparison_chart import KINDS, Chart
 from dynamo_ext.widgets.comparison_summary import closing, headline, ratio, status
@@ -61,6 +62,25 @@ def test_what_the_rounds_do_not_show_is_not_called_the_same(compared, page):
     assert (
         "? UNCLEAR 1.36× (0.32–9.06)" in page(comparison_table.html(record, record.candidates)).text
     )
+
+
+@pytest.mark.parametrize(
+    ("rounds", "speedup", "words"),
+    [
+        (3, Speedup(0.29, 0.28, 0.31, 1.0, 3), "onnxrt came to 0.28–0.31×. 3 rounds are too few"),
+        (1, Speedup(1.0, 1.0, 1.0, 1.0, 1), "onnxrt came to 1.00–1.00×. 1 round is too few"),
+    ],
+)
+def test_too_few_rounds_are_said_to_be_too_few(compared, page, rounds, speedup, words):
+    record = compared["none"]
+    short = dataclasses.replace(record.candidates[1], speedup=speedup)
+    record = dataclasses.replace(record, candidates=(record.candidates[0], short), rounds=rounds)
+    said = headline(record)
+    assert said.startswith("No backend was found to be faster than eager: ")
+    assert said.endswith(f"{words} to tell: ask for 6 or more, better 20.")
+    assert status(record) == ("part", "? unclear")
+    assert "? UNCLEAR" in page(comparison_table.html(record, record.candidates)).text
+    assert f"ask for {statistics.FEWEST} or more, better {race.FEWEST_ROUNDS}" in said
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,110 @@
+"""What argparse cannot say of a line that it refuses: which word is wrong, and what was meant."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from IPython.core.error import UsageError
+from IPython.utils.process import arg_split  # type: ignore[attr-defined,unused-ignore]
+
+from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Collection, Iterator
+
+_EXPRESSIONS = ("-b", "--backend", "--executor")
+
+
+def closest(word: str, known: Collection[str]) -> str:
+    """The known word that is most like this one; empty where none is alike."""
+    near = difflib.get_close_matches(word, known, n=1)
+    return near[0] if near else ""
+
+
+def explain_misspelt(line: str, parser: argparse.ArgumentParser) -> None:
+    """Say what is wrong with a ``%%dynamo`` line that ``parser`` refused, where it can be told.
+
+    Raises
+    ------
+    UsageError
+        For an expression without quotes, an unknown option or an unknown mode.
+    """
+    words = arg_split(line)
+    options = _options(parser)
+    _explain_unquoted(words, options)
+    explain_misspelt_option(line, parser)
+    stray = next((w for w in _positional(words, options) if w not in MODES), None)
+    if stray is None:
+        return
+    near = closest(stray, (*MODES, COMPARE))
+    if stray == COMPARE:
+        msg = f"{COMPARE} comes first on the line: %%dynamo {COMPARE} -b …"
+    elif stray in COMMANDS:
+        msg = f"{stray} needs no cell: write %dynamo {stray} on a line of its own."
+    elif near:
+        msg = f"{stray} is no mode; did you mean {near}?"
+    else:
+        msg = f"{stray} is no mode; there are: {', '.join((*MODES, COMPARE))}."
+    raise UsageError(msg)
+
+
+def explain_misspelt_option(line: str, parser: argparse.ArgumentParser) -> None:
+    """Name the first option that ``parser`` does not have.
+
+    Raises
+    ------
+    UsageError
+        Where there is one.
+    """
+    options = _options(parser)
+    for word in arg_split(line):
+        name = word.partition("=")[0]
+        # argparse takes the beginning of a long option, and a short one's value without a space.
+        begins = any(known.startswith(name) for known in options)
+        attached = not name.startswith("--") and name[:2] in options
+        if not name.startswith("-") or not name.strip("-")[:1].isalpha() or begins or attached:
+            continue
+        near = closest(name, options)
+        shown = ", ".join(known for known in options if known.startswith("--"))
+        meant = f"did you mean {near}?" if near else f"there are: {shown}."
+        msg = f"{name} is no option; {meant}"
+        raise UsageError(msg)
+
+
+def _options(parser: argparse.ArgumentParser) -> dict[str, bool]:
+    """The parser's options, and whether each takes a value."""
+    actions = parser._option_string_actions  # noqa: SLF001 - argparse offers no public list
+    return {name: action.nargs != 0 for name, action in actions.items()}
+
+
+def _explain_unquoted(words: list[str], options: Collection[str]) -> None:
+    for index, flag in enumerate(words):
+        if flag not in _EXPRESSIONS:
+            continue
+        rest = words[index + 1 :]
+        ends = (i for i, word in enumerate(rest) if word in options or word.startswith("--"))
+        end = next(ends, len(rest))
+        said = " ".join(rest[:end])
+        if end > 1 and (said.startswith("lambda") or _is_expression(said)):
+            quote = "'" if '"' in said else '"'
+            msg = f"Quote an expression that has spaces: {flag} {quote}{said}{quote}"
+            raise UsageError(msg)
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        compile(text, "<option>", "eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _positional(words: list[str], options: dict[str, bool]) -> Iterator[str]:
+    """The words that are neither options nor their values."""
+    value = False
+    for word in words:
+        if not value and not word.startswith("-"):
+            yield word
+        value = not value and options.get(word, False)
