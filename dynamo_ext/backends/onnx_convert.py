@@ -21,6 +21,9 @@ _CUT_UP = (
     # It makes up the total weight, by which the backward graph divides.
     "nll_loss_forward.default",
     "nll_loss2d_forward.default",
+    # It takes the logarithm of a sum of exponentials, which overflow.
+    "logaddexp.default",
+    "logaddexp2.default",
     # Operators, most of them of backward graphs, that torch.onnx does not know.
     "native_batch_norm_backward.default",
     "nll_loss2d_backward.default",

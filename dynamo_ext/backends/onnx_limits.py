@@ -87,6 +87,10 @@ def _reductions(node: Node, name: str) -> str:
         return "ONNX Runtime passes over NaN where torch keeps it."
     if packet in _SUMS and dtype == "int64":
         return "ONNX Runtime sums 64-bit integers as floating-point numbers."
+    if packet == "aten::logsumexp":
+        return "ONNX Runtime's log-sum-exp stays at -inf where it begins with it."
+    if packet == "aten::logcumsumexp":
+        return "torch.onnx's logcumsumexp loses what comes before a larger number."
     if packet == "aten::scatter_reduce" and "mean" in node.args:
         return "torch.onnx converts scatter_reduce with mean to something else."
     return ""

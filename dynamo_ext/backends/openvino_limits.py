@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.single_operation import operator_name, results
 
@@ -41,5 +41,13 @@ def objection(node: Node) -> str:
             return f"OpenVINO does not compute {dtype} as torch does."
         if dtype not in _DTYPES:
             return f"OpenVINO does not compute {dtype} on the CPU."
+    return _objection_to_operator(node)
+
+
+def _objection_to_operator(node: Node) -> str:
     name = operator_name(node.target).removeprefix("aten::").partition(".")[0]
+    into: Any = node.args[0] if name == "copy" else None
+    if into is not None and not into.meta["val"].ndim:
+        # Its result is then the source itself, and a trial of it would end the process.
+        return "OpenVINO crashes where a tensor without dimensions is copied into."
     return _REFUSED.get(name, "")

@@ -231,12 +231,32 @@ def _sort(
     return jnp.take_along_axis(x, order, axis=dim), order
 
 
-def _fmod(x: Any, y: Any) -> Any:
+def _alike(x: Any, y: Any) -> list[Any]:
+    """Both as arrays of one dtype and shape, as ``jax.lax`` wants them."""
     import jax.numpy as jnp
-    from jax import lax
 
     kind = jnp.result_type(x, y)
-    return lax.rem(*jnp.broadcast_arrays(jnp.asarray(x, kind), jnp.asarray(y, kind)))
+    return jnp.broadcast_arrays(jnp.asarray(x, kind), jnp.asarray(y, kind))
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    from jax import lax
+
+    return lax.rem(*_alike(x, y))
+
+
+def _truncating(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Integers divided towards zero as integers: torchax's floats have not all of them."""
+
+    def divided(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
+        import jax.numpy as jnp
+        from jax import lax
+
+        if rounding_mode == "trunc" and jnp.issubdtype(jnp.result_type(x, y), jnp.integer):
+            return lax.div(*_alike(x, y))
+        return function(x, y, rounding_mode=rounding_mode)
+
+    return divided
 
 
 def _divisor_checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -267,10 +287,13 @@ OWN: dict[str, Callable[..., Any]] = {
     "aten::max_pool2d_with_indices_backward": _max_pool2d_backward,
 }
 
+
+def _rounded(function: Callable[..., Any]) -> Callable[..., Any]:
+    return _divisor_checked(_truncating(function))
+
+
 GUARDS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = dict.fromkeys(
     (
-        "aten::div.Tensor_mode",
-        "aten::div.Scalar_mode",
         "aten::floor_divide",
         "aten::floor_divide.Scalar",
         "aten::remainder.Tensor",
@@ -278,4 +301,4 @@ GUARDS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = dict.fro
         "aten::remainder.Scalar_Tensor",
     ),
     _divisor_checked,
-)
+) | dict.fromkeys(("aten::div.Tensor_mode", "aten::div.Scalar_mode"), _rounded)

@@ -298,6 +298,23 @@ assert tf.config.threading.get_intra_op_parallelism_threads() == 2
 """)
 
 
+def test_the_users_random_numbers_go_on_as_they_would() -> None:
+    in_a_process("""
+import random
+import numpy as np
+import torch
+from dynamo_ext.backends import registry
+np.random.seed(1)
+random.seed(1)
+expected = np.random.rand(), random.random()
+np.random.seed(1)
+random.seed(1)
+with torch.no_grad():
+    torch.compile(lambda x: x.sin() + 1, backend=registry.compiler("onnx2tf"))(torch.ones(3))
+assert (np.random.rand(), random.random()) == expected
+""")
+
+
 REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
     "complex64": (torch.ops.aten.sin.default, torch.randn(3) * 1j, (), "No complex64"),
     "sign of NaN": (torch.ops.aten.sign.default, torch.randn(3), (), "NaN values"),

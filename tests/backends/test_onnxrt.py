@@ -353,6 +353,8 @@ def test_binding_outputs_to_a_device() -> None:
 
 
 HUGE = torch.tensor([[2**53 + 1, -7, 7, 3037000500], [2**24 + 1, -1, 0, 5]])
+EXTREMES = (100.0, 0.0, -500.0, -600.0, torch.inf, -torch.inf, torch.nan, 88.0, 2000.0, -1e30)
+PAIRS = torch.cartesian_prod(*[torch.tensor(EXTREMES)] * 2).t().contiguous()
 NAN = torch.tensor([[float("nan"), 1.0, -0.0], [float("inf"), -float("inf"), -2.5]])
 
 
@@ -369,6 +371,12 @@ NAN = torch.tensor([[float("nan"), 1.0, -0.0], [float("inf"), -float("inf"), -2.
         (lambda x: x.argmax(1), NAN),
         (lambda x: torch.max(x, 1)[1], NAN),
         (lambda x: x**0.5, NAN),
+        (lambda x: torch.logaddexp(x[0], x[1]), PAIRS),
+        (lambda x: torch.logaddexp(x[0], x[1]), PAIRS.double()),
+        (lambda x: torch.logaddexp2(x[0], x[1]), PAIRS),
+        (lambda x: torch.logaddexp2(x[0], x[1]), PAIRS.double()),
+        (lambda x: x.logsumexp(0), PAIRS),
+        (lambda x: x.logcumsumexp(0), PAIRS),
         (lambda x: torch.atan2(x * 0, x), torch.tensor([-1.0, 1.0, -2.0])),
         (lambda x: torch.remainder(x, -1.5), torch.tensor([1e10, -2.5])),
         (lambda x: torch.as_strided(x[1:] * 1, (2,), (1,), 0), torch.arange(4.0)),

@@ -134,6 +134,30 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
 }
 
 
+def test_copying_into_a_tensor_without_dimensions_does_not_end_the_process() -> None:
+    script = """
+import torch
+from dynamo_ext.backends import registry
+def fn(x):
+    y, n = torch.zeros(2), torch.zeros(())
+    y[0] = x.sum()
+    n.copy_(x.mean())
+    return y * 2, n + 1
+x = torch.randn(3)
+run = torch.compile(fn, backend=registry.compiler("openvino", {"min_partition": 1}))
+with torch.no_grad():
+    torch.testing.assert_close(run(x), fn(x))
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_it_refuses_and_why(name: str) -> None:
     op, value, rest, reason = REFUSED[name]

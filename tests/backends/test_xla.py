@@ -157,6 +157,16 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "overflow": (lambda x: (x * x + x, x - 1, x.abs(), -x), (INTS,)),
     "signs": (lambda x: (x // 3, x % 3, x // -3, x % -3, x.fmod(3), x / 3), (INTS,)),
     "truncated": (lambda x: torch.div(x, -3, rounding_mode="trunc"), (INTS,)),
+    "truncated exactly": (
+        lambda x, y: (
+            torch.div(x, y, rounding_mode="trunc"),
+            torch.div(x, 7, rounding_mode="trunc"),
+        ),
+        (
+            torch.tensor([2**53 + 1, -(2**53) - 1, 2**62 + 1, -7, 7, -(2**63)]),
+            torch.tensor([1, 1, -1, 2, -2, 3]),
+        ),
+    ),
     "float signs": (lambda x: (x // 3, x % 3, x % -3, torch.fmod(x, -3)), (torch.randn(9) * 9,)),
     "shifts": (lambda x: (x << 3, x >> 2, x & 12, x ^ -1), (INTS,)),
     "uint8": (lambda x: (x.float() / 255, x * 3), (torch.arange(250, 256, dtype=torch.uint8),)),
@@ -412,6 +422,23 @@ with torch.no_grad():
     found = torch.compile(lambda x: x.sin() + 1, backend="inductor")(x)
 torch.testing.assert_close(found, x.sin() + 1)
 torch.utils.rename_privateuse1_backend("mine")
+""")
+
+
+def test_the_users_random_numbers_go_on_as_they_would() -> None:
+    silent("""
+import random
+import numpy as np
+import torch
+from dynamo_ext.backends import registry
+np.random.seed(1)
+random.seed(1)
+expected = np.random.rand(), random.random()
+np.random.seed(1)
+random.seed(1)
+with torch.no_grad():
+    torch.compile(lambda x: x.sin() + 1, backend=registry.compiler("xla"))(torch.ones(3))
+assert (np.random.rand(), random.random()) == expected
 """)
 
 
