@@ -26,7 +26,10 @@ from torch._dynamo.symbolic_convert import (
 )
 from torch._dynamo.variables import builder
 from torch._dynamo.variables.base import VariableTracker
-from torch._dynamo.variables.functions import BoundBuiltinMethodVariable
+from torch._dynamo.variables.functions import (
+    BoundBuiltinMethodVariable,
+    LocalGeneratorObjectVariable,
+)
 from torch._dynamo.variables.iter import DictViewIterator, ZipVariable
 from torch._dynamo.variables.lazy import LazyConstantVariable
 
@@ -195,6 +198,10 @@ def _check_inlineable(function: Any) -> Any:
     return _Upstream.check_inlineable(function)
 
 
+_GENERATOR_FIELDS = LocalGeneratorObjectVariable._nonvar_fields
+"""Upstream looks for variables in the globals of a generator's module, and in all that these hold,
+where a graph breaks in a loop over `enumerate`: a dictionary that holds itself is one too many."""
+
 _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
     (InstructionTranslatorBase, "run", _Upstream.run, _run),
     (InstructionTranslatorBase, "_load_global", _Upstream.load_global, _load_global),
@@ -223,6 +230,12 @@ _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
     # Torch says of its compiled code that it is valid whatever this answers.
     (InstructionTranslatorBase, "maybe_has_backedge", _Upstream.has_backedge, _has_backedge),
     (DictViewIterator, "reconstruct", _Upstream.reconstruct_view, _reconstruct_view),
+    (
+        LocalGeneratorObjectVariable,
+        "_nonvar_fields",
+        _GENERATOR_FIELDS,
+        {*_GENERATOR_FIELDS, "f_globals"},
+    ),
     (ZipVariable, "reconstruct", _Upstream.reconstruct_zip, _reconstruct_zip),
 )
 

@@ -166,3 +166,12 @@ def test_new_inputs_take_the_same_exits_as_eager() -> None:
     # A version for each turn and one for its numbers, however many inputs come.
     assert not report.fallbacks
     assert len(report.graphs) <= 3 * len(FEW)
+
+
+def test_a_builtin_that_holds_itself_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    import builtins
+
+    held: dict[str, Any] = {}
+    held["self"] = held
+    monkeypatch.setattr(builtins, "held", held, raising=False)
+    assert len(run(enumerated, X).graphs) == 3
