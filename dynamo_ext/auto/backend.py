@@ -45,7 +45,7 @@ _OPTIONS = (
     OptionSpec(
         "candidates", default=_ALL, help="who races: names with + between them, as onnxrt+inductor"
     ),
-    OptionSpec("budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take"),
+    OptionSpec("budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take", least=0),
     OptionSpec("remember", default=True, help="know the winner again in later kernels"),
     OptionSpec(
         "isolate", default=False, help="race in processes of their own: a crash is a row, and slow"

@@ -39,7 +39,9 @@ class LazyBackend:
     options: Sequence[OptionSpec] = (
         OptionSpec("freeze", default=True, help="keep weights on the lazy device under no_grad"),
         OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-        OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has"),
+        OptionSpec(
+            "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
+        ),
     )
 
     def __init__(self) -> None:

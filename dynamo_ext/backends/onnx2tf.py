@@ -54,7 +54,9 @@ class OnnxToTensorFlowBackend:
     options: Sequence[OptionSpec] = (
         OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
         OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-        OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has"),
+        OptionSpec(
+            "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
+        ),
     )
 
     def __init__(self) -> None:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
-_AMOUNTS = frozenset({"min_partition", "min_block_size", "trials", "budget", "workspace_size"})
-"""Options of several backends that count something, or are a time: none is negative."""
 
 
 def mapping_of(owner: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -98,17 +96,12 @@ def _convert(backend: str, spec: OptionSpec, value: Any) -> Any:
     if spec.choices and str(converted) not in spec.choices:
         message = f"{backend}'s option {spec.name!r} cannot be {value!r}."
         raise OptionError(message, f"Choose from: {', '.join(spec.choices)}.")
-    least, most = _bounds(spec)
+    least = -math.inf if spec.least is None else spec.least
+    most = math.inf if spec.most is None else spec.most
     if kind in {int, float} and not least <= converted <= most:  # nan is between no bounds
         message = f"{backend}'s option {spec.name!r} cannot be {reprlib.repr(value)}."
         raise OptionError(message, f"Give it {_range(least, most)}.")
     return converted
-
-
-def _bounds(spec: OptionSpec) -> tuple[float, float]:
-    usual = 0 if spec.name in _AMOUNTS else -math.inf
-    least = usual if spec.least is None else spec.least
-    return least, math.inf if spec.most is None else spec.most
 
 
 def _range(least: float, most: float) -> str:

@@ -41,9 +41,11 @@ class TensorRtBackend:
         OptionSpec(
             "precision", "model", "lowest precision to compute in", ("model", "float16", "bfloat16")
         ),
-        OptionSpec("min_block_size", 5, "fewest operations that become an engine"),
+        OptionSpec("min_block_size", 5, "fewest operations that become an engine", least=0),
         OptionSpec("optimization_level", -1, "TensorRT's, 0 to 5; -1 leaves it to TensorRT"),
-        OptionSpec("workspace_size", 0, "bytes that a build may use; 0 means all there are"),
+        OptionSpec(
+            "workspace_size", 0, "bytes that a build may use; 0 means all there are", least=0
+        ),
         OptionSpec("torch_executed_ops", "", "operators to leave to torch, separated by commas"),
         OptionSpec("truncate_double", default=False, help="compute float64 in float32"),
         OptionSpec("cache_built_engines", default=False, help="store engines on disk"),

@@ -36,7 +36,7 @@ _INSTALL = 'pip install "dynamo-ext[tvm]"'
 _SHARED = (
     OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
     OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-    OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has"),
+    OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0),
 )
 
 _KEPT = (
@@ -147,8 +147,8 @@ class TvmMetaScheduleBackend(TvmBackend):
     options: Sequence[OptionSpec] = (
         *_SHARED,
         OptionSpec("tune", default=True, help="search schedules for functions without a record"),
-        OptionSpec("trials", 64, "schedules measured for each function without a record"),
-        OptionSpec("budget", tvm_tune.BUDGET, "most seconds of searching for one graph"),
+        OptionSpec("trials", 64, "schedules measured for each function without a record", least=0),
+        OptionSpec("budget", tvm_tune.BUDGET, "most seconds of searching for one graph", least=0),
         OptionSpec("database", "", "folder of records; empty means one in the user's cache"),
         OptionSpec(
             "cost_model", "xgboost", "what chooses schedules to measure", ("xgboost", "random")

@@ -57,7 +57,9 @@ class XlaBackend:
     options: Sequence[OptionSpec] = (
         OptionSpec("freeze", default=True, help="hand weights over once, under no_grad"),
         OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-        OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has"),
+        OptionSpec(
+            "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
+        ),
     )
 
     def __init__(self, name: str, summary: str, session: Callable[[GraphModule], Any]) -> None:

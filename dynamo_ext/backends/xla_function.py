@@ -6,7 +6,7 @@ import functools
 import operator
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import xla_indexing, xla_lowerings, xla_random
+from dynamo_ext.backends import xla_import, xla_indexing, xla_lowerings
 from dynamo_ext.backends.constants import attribute
 from dynamo_ext.backends.single_operation import operator_name
 
@@ -22,7 +22,7 @@ _MATRIX = 2
 @functools.cache
 def dtypes() -> dict[torch.dtype, Any]:
     """The dtypes that cross over, as JAX's."""
-    xla_random.import_jax()
+    xla_import.import_jax()
     import jax.numpy as jnp
     import torch
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.backends import (
     torch_private,
     xla_attention,
+    xla_import,
     xla_indexing,
     xla_operators,
-    xla_random,
     xla_views,
 )
 from dynamo_ext.backends.single_operation import operator_name
@@ -157,7 +157,7 @@ def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def _torchax_table() -> dict[Any, Callable[..., Any]]:
     """ATen operators to torchax's pure JAX functions."""
-    xla_random.import_jax()
+    xla_import.import_jax()
     with _LOADING, _without_side_effects():
         from torchax.ops import jaten, ops_registry
 

@@ -6,9 +6,7 @@ JAX and TensorFlow draw from numpy's global generator, or seed it, as they are i
 from __future__ import annotations
 
 import contextlib
-import functools
 import random
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,11 +26,3 @@ def kept() -> Iterator[None]:
     finally:
         random.setstate(ours)
         np.random.set_state(theirs)  # noqa: NPY002
-
-
-@functools.cache
-def import_jax() -> None:
-    """Import JAX, unless it is there; to be called before anything else of ours does so."""
-    if "jax" not in sys.modules:
-        with kept():
-            import jax  # noqa: F401
