@@ -10,7 +10,7 @@ import weakref
 from traceback import FrameSummary
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.capture import torch_numbers, torch_private, torch_trace
+from dynamo_ext.capture import torch_lists, torch_numbers, torch_private, torch_trace
 from dynamo_ext.capture.block import NotWholeError, is_plain
 from dynamo_ext.capture.division import divide, divide_turn, note_division
 from dynamo_ext.capture.given_up import graph_breaks, note_failure
@@ -105,6 +105,7 @@ class FrameListener:
         try:
             divide_turn(frame, self._compiler)
             torch_numbers.note_varying(frame, self._compiler)
+            torch_lists.note_growing(frame, self._compiler)
             with self._surroundings(frame.f_globals):
                 result = self._callback(frame, cache, state)
             if not self._fullgraph:

@@ -33,7 +33,7 @@ from torch._dynamo.variables.functions import (
 from torch._dynamo.variables.iter import DictViewIterator, ZipVariable
 from torch._dynamo.variables.lazy import LazyConstantVariable
 
-from dynamo_ext.capture import torch_loops, torch_numbers
+from dynamo_ext.capture import torch_lists, torch_loops, torch_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,6 +144,9 @@ def _wrap(self: Any, value: Any) -> Any:
         bound = VariableTracker.build(self.tx, value.__self__, AttrSource(self.source, "__self__"))
         descriptor = getattr(type(value.__self__), value.__name__)
         return BoundBuiltinMethodVariable(descriptor, bound, source=self.source)
+    if type(value) is list and torch_lists.is_growing(self.tx.output.root_tx.f_code, self.source):
+        self.install_guards(GuardBuilder.TYPE_MATCH)
+        return torch_lists.CarriedList(source=self.source)
     return _Upstream.wrap(self, value)
 
 
