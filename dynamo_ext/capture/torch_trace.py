@@ -141,6 +141,8 @@ def _wrap(self: Any, value: Any) -> Any:
         and self.source.local_name.startswith("___stack")
     ):
         self.install_guards(GuardBuilder.TYPE_MATCH)
+        # `(xs.append if good else xs.remove)(x.item())` has one or the other there.
+        install_guard(AttrSource(self.source, "__name__").make_guard(GuardBuilder.EQUALS_MATCH))
         bound = VariableTracker.build(self.tx, value.__self__, AttrSource(self.source, "__self__"))
         descriptor = getattr(type(value.__self__), value.__name__)
         return BoundBuiltinMethodVariable(descriptor, bound, source=self.source)

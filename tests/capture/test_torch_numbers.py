@@ -139,6 +139,13 @@ def while_large(x: torch.Tensor) -> tuple[torch.Tensor, int]:
     return x.sin(), turns
 
 
+def either_method(x: torch.Tensor) -> tuple[torch.Tensor, list[float]]:
+    kept = [0.5, 1.5]
+    number = round(x.sum().item())
+    (kept.append if number % 2 else kept.extend)([round(x.mean().item(), 3)])
+    return x.cos(), kept
+
+
 def refused(x: torch.Tensor) -> tuple[torch.Tensor, str]:
     value = x.sum().item()
     y = x.cos()
@@ -174,7 +181,7 @@ def mixed(x: torch.Tensor) -> tuple[torch.Tensor, list[Any]]:
 
 @pytest.mark.parametrize(
     "function",
-    [computed_with, divided, raised, while_large, to_method, refused, mixed],
+    [computed_with, divided, raised, while_large, to_method, either_method, refused, mixed],
     ids=lambda f: f.__name__,
 )
 def test_whatever_is_done_with_a_number_is_as_in_eager(function: Callable[..., Any]) -> None:
