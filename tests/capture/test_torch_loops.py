@@ -10,6 +10,7 @@ from torch import nn
 from torch._dynamo.testing import CompileCounter
 
 import dynamo_ext
+from dynamo_ext.capture import torch_loops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,18 @@ if TYPE_CHECKING:
     from dynamo_ext.records import Report
 
 X = torch.randn(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def enabled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_loops, "ENABLED", True)
+
+
+def test_they_are_left_to_eager_unless_enabled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_loops, "ENABLED", False)
+    report = run(plain, X)
+    assert not report.graphs
+    assert report.fallbacks
 
 
 def layers(count: int) -> nn.ModuleList:
