@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import first_import, tf_operators
+from dynamo_ext.backends import random_state, tf_operators
 from dynamo_ext.backends.freeze import duplicate
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def tensorflow() -> Any:
     if mine:
         os.environ[name] = "3"
     try:
-        with first_import.kept(), _quiet(), warnings.catch_warnings():
+        with random_state.host_kept(), _quiet(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import tensorflow as tf
 

@@ -11,6 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal
+from dynamo_ext.backends.random_state import TorchState
 from dynamo_ext.capture import recorder, replay, run_log, torch_private
 from dynamo_ext.capture.block import block_of
 from dynamo_ext.capture.break_record import graph_break, in_users_words
@@ -85,9 +86,12 @@ def _recorded(
     compiled: Callable[..., Any], graph: GraphModule, entry: GraphEntry
 ) -> Callable[..., Any]:
     clock, draws = time.perf_counter, entry.draws
+    plain = compiled is graph or getattr(compiled, "__self__", None) is graph
+    # Not graph(...), which prints its generated code on an error.
+    eager = None if plain else graph.forward
 
     def call(*args: Any) -> Any:
-        drawn = replay.RandomState() if draws else None
+        drawn = TorchState() if draws else None
         run = run_log._active  # noqa: SLF001 - a function call saved on every graph call
         if run is not None:
             counted = run.calls_of(entry)
@@ -99,9 +103,7 @@ def _recorded(
         else:
             failure = None
         if failure is not None:
-            if drawn is not None:
-                drawn.restore()
-            result = _recover(graph, entry, compiled, args, failure)
+            result = _recover(eager, entry, args, failure, drawn)
         if run is not None:
             counted.count += 1
             counted.seconds += clock() - started
@@ -111,33 +113,36 @@ def _recorded(
 
 
 def _recover(
-    graph: GraphModule,
+    eager: Callable[..., Any] | None,
     entry: GraphEntry,
-    compiled: Callable[..., Any],
     args: tuple[Any, ...],
     failure: Exception,
+    drawn: TorchState | None,
 ) -> Any:
     """Eager's result where only the engine failed; the user's own error from its own line."""
     if entry.mutates:
         raise failure
     genuine: Exception | None = None
-    plain = compiled is graph or getattr(compiled, "__self__", None) is graph
-    if not plain:
-        drawn = replay.RandomState() if entry.draws else None
+    if eager is not None:
+        _draw_again(drawn)
         try:
-            # Not graph(...), which prints its generated code on an error.
-            result = graph.forward(*args)
+            result = eager(*args)
         except Exception as error:  # noqa: BLE001
             genuine = error
-            if drawn is not None:
-                drawn.restore()
         else:
             entry.journal.add_fallback(
                 "run", "graph", error=failure, remedy="This call ran eagerly; try another backend."
             )
             return result
+    _draw_again(drawn)
     _raise_from_users_line()
     raise genuine or failure
+
+
+def _draw_again(drawn: TorchState | None) -> None:
+    """Have what runs next draw the numbers that the failed graph had."""
+    if drawn is not None:
+        drawn.restore()
 
 
 def _raise_from_users_line() -> None:

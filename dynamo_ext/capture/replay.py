@@ -63,24 +63,6 @@ def draws_numbers(graph: GraphModule) -> bool:
     )
 
 
-class RandomState:
-    """Torch's generators as they are now."""
-
-    def __init__(self) -> None:
-        import torch
-
-        self._cpu = torch.default_generator.get_state()
-        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
-
-    def restore(self) -> None:
-        """Have them give the same numbers again."""
-        import torch
-
-        torch.default_generator.set_state(self._cpu)
-        if self._cuda:
-            torch.cuda.set_rng_state_all(self._cuda)
-
-
 def run_original(
     original: types.CodeType, names: Mapping[str, Any], namespace: dict[str, Any]
 ) -> Any:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-import random
 import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
+
+from dynamo_ext.backends.random_state import HostState, TorchState
 
 
 class Surroundings:
     """The random states and global switches of this process, as they are now."""
 
     def __init__(self) -> None:
-        self._python = random.getstate()
-        self._numpy = np.random.get_state()  # noqa: NPY002 - the generator that users' cells use
-        self._torch = torch.get_rng_state()
-        self._cuda = torch.cuda.get_rng_state_all() if _cuda() else []
+        self._random = (HostState(), TorchState())
         self._switches = switches()
         self._environ = dict(os.environ)
         self._folder = os.getcwd()  # noqa: PTH109 - chdir's counterpart
@@ -29,11 +26,8 @@ class Surroundings:
 
     def restore_random(self) -> None:
         """Put the random states of Python, NumPy and torch back."""
-        random.setstate(self._python)
-        np.random.set_state(self._numpy)  # noqa: NPY002
-        torch.set_rng_state(self._torch)
-        if self._cuda:
-            torch.cuda.set_rng_state_all(self._cuda)
+        for state in self._random:
+            state.restore()
 
     def restore(self) -> None:
         """Put everything back."""
@@ -47,10 +41,6 @@ class Surroundings:
         if list(warnings.filters) != self._filters:
             warnings.filters[:] = self._filters  # type: ignore[index]
         sys.path[:] = self._path
-
-
-def _cuda() -> bool:
-    return torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
 
 
 def switches() -> dict[str, Any]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -17,6 +14,7 @@ from dynamo_ext.backends import lazy_session, registry, torch_private, trial
 from dynamo_ext.backends.base import Support
 from tests.backends.engine_zoo import ZOO as COMMON
 from tests.backends.engine_zoo import gives_what_eager_gives, node_of, same
+from tests.backends.own_process import silent
 
 Harness = Any
 
@@ -185,7 +183,7 @@ def test_an_index_beyond_the_end_raises_and_nothing_stays_behind(harness: Harnes
 
 
 def test_torch_keeps_its_state_and_the_user_an_empty_screen() -> None:
-    script = """
+    silent("""
 import os, torch, torch._dynamo
 from torch import nn
 def state():
@@ -200,15 +198,7 @@ from dynamo_ext.backends import registry
 with torch.no_grad():
     torch.compile(model, backend=registry.compiler("lazy"))(x)
 assert state() == before
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+""")
 
 
 REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -17,6 +14,7 @@ from dynamo_ext.backends import registry, tf_session, trial
 from dynamo_ext.backends.base import Support
 from tests.backends.engine_zoo import ZOO as COMMON
 from tests.backends.engine_zoo import gives_what_eager_gives, node_of, same
+from tests.backends.own_process import silent
 
 Harness = Any
 
@@ -264,19 +262,8 @@ def test_results_that_are_inputs_or_constants_are_the_callers_own() -> None:
     assert len({value.data_ptr() for value in (*found, example)}) == 6
 
 
-def in_a_process(script: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 def test_torch_keeps_its_state_and_the_user_an_empty_screen() -> None:
-    in_a_process("""
+    silent("""
 import os, torch, torch._dynamo
 torch.set_num_threads(2)
 def state():
@@ -295,23 +282,6 @@ with torch.no_grad():
 assert state() == before
 import tensorflow as tf
 assert tf.config.threading.get_intra_op_parallelism_threads() == 2
-""")
-
-
-def test_the_users_random_numbers_go_on_as_they_would() -> None:
-    in_a_process("""
-import random
-import numpy as np
-import torch
-from dynamo_ext.backends import registry
-np.random.seed(1)
-random.seed(1)
-expected = np.random.rand(), random.random()
-np.random.seed(1)
-random.seed(1)
-with torch.no_grad():
-    torch.compile(lambda x: x.sin() + 1, backend=registry.compiler("onnx2tf"))(torch.ones(3))
-assert (np.random.rand(), random.random()) == expected
 """)
 
 

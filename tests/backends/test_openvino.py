@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -20,6 +17,7 @@ from tests.backends.engine_zoo import (
     node_of,
     same,
 )
+from tests.backends.own_process import silent
 
 Harness = Any
 F = nn.functional
@@ -95,7 +93,7 @@ def test_a_session_forgets_addresses_beyond_a_bound(monkeypatch: pytest.MonkeyPa
 
 
 def test_torch_keeps_its_state_and_the_user_an_empty_screen() -> None:
-    script = """
+    silent("""
 import torch, torch._dynamo
 from torch import nn
 def state():
@@ -113,15 +111,7 @@ assert state() == before
 import sys
 assert "openvino" in sys.modules and "openvino.torch" not in sys.modules
 assert "openvino_telemetry" not in sys.modules
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+""")
 
 
 REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
@@ -135,7 +125,7 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
 
 
 def test_copying_into_a_tensor_without_dimensions_does_not_end_the_process() -> None:
-    script = """
+    silent("""
 import torch
 from dynamo_ext.backends import registry
 def fn(x):
@@ -147,15 +137,7 @@ x = torch.randn(3)
 run = torch.compile(fn, backend=registry.compiler("openvino", {"min_partition": 1}))
 with torch.no_grad():
     torch.testing.assert_close(run(x), fn(x))
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+""")
 
 
 @pytest.mark.parametrize("name", REFUSED)

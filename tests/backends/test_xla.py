@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -23,6 +20,7 @@ from dynamo_ext.backends import (
 )
 from dynamo_ext.backends.base import Support
 from tests.backends.engine_zoo import gives_what_eager_gives, node_of, same
+from tests.backends.own_process import silent
 
 pytest.importorskip("jax")
 
@@ -375,17 +373,6 @@ def test_tracing_every_call_finds_its_executables(
     assert set(harness.engines) == {"xla_trivial"}
 
 
-def silent(script: str, **environment: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 def test_torch_and_jax_stay_as_they_were() -> None:
     silent("""
 import os, sys
@@ -422,23 +409,6 @@ with torch.no_grad():
     found = torch.compile(lambda x: x.sin() + 1, backend="inductor")(x)
 torch.testing.assert_close(found, x.sin() + 1)
 torch.utils.rename_privateuse1_backend("mine")
-""")
-
-
-def test_the_users_random_numbers_go_on_as_they_would() -> None:
-    silent("""
-import random
-import numpy as np
-import torch
-from dynamo_ext.backends import registry
-np.random.seed(1)
-random.seed(1)
-expected = np.random.rand(), random.random()
-np.random.seed(1)
-random.seed(1)
-with torch.no_grad():
-    torch.compile(lambda x: x.sin() + 1, backend=registry.compiler("xla"))(torch.ones(3))
-assert (np.random.rand(), random.random()) == expected
 """)
 
 

@@ -10,7 +10,6 @@ import torch
 from torch import fx
 
 from dynamo_ext.capture.replay import (
-    RandomState,
     draws_numbers,
     mutates_inputs,
     run_original,
@@ -95,10 +94,3 @@ def test_graphs_that_may_draw_numbers_are_known(
     call: tuple[str, Any, dict[str, Any]], draws: bool
 ) -> None:
     assert draws_numbers(graph_of(call)) is draws
-
-
-def test_random_state_comes_back() -> None:
-    state = RandomState()
-    first = torch.rand(3)
-    state.restore()
-    assert torch.equal(torch.rand(3), first)

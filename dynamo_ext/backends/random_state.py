@@ -1,0 +1,56 @@
+"""The user's random numbers: what their generators are at, and putting them back there."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class HostState:
+    """Python's and NumPy's global generators as they are now."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        self._python = random.getstate()
+        # The whole state: the older form of it knows but one kind of generator.
+        self._numpy: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - the user's own is meant
+
+    def restore(self) -> None:
+        """Have them give the same numbers again."""
+        import numpy as np
+
+        random.setstate(self._python)
+        np.random.set_state(self._numpy)  # noqa: NPY002
+
+
+class TorchState:
+    """Torch's generators as they are now."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._cpu = torch.get_rng_state()
+        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
+
+    def restore(self) -> None:
+        """Have them give the same numbers again."""
+        import torch
+
+        torch.set_rng_state(self._cpu)
+        if self._cuda:
+            torch.cuda.set_rng_state_all(self._cuda)
+
+
+@contextlib.contextmanager
+def host_kept() -> Iterator[None]:
+    """Put Python's and NumPy's generators back: JAX and TensorFlow change them as they come."""
+    state = HostState()
+    try:
+        yield
+    finally:
+        state.restore()
