@@ -24,13 +24,13 @@ from dynamo_ext.backends import registry
 from dynamo_ext.measure import statistics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from benchmarks.zoo.model import Built
     from dynamo_ext.comparing import ComparisonResult
 
-SETTLING = 80
-"""Calls, at most, after which several graphs have been timed together."""
+SETTLING = 60.0
+"""Seconds of calls, at most, in which the winners are timed in company."""
 
 STARTS = 3
 """First calls of each kind that are timed, after one that is not."""
@@ -66,8 +66,7 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
     options = {"candidates": "+".join(singles), "budget": race}
     with torch.no_grad():
         fast = dynamo_ext.optimize("auto", options=options)(built.module)
-        for _ in range(SETTLING if quick else 3):
-            fast(*built.args, **built.kwargs)
+        _settle(lambda: fast(*built.args, **built.kwargs))
         graphs = fast.report().graphs
         contests = [graph.contest for graph in graphs if graph.contest is not None]
         found = dynamo_ext.compare(
@@ -97,6 +96,15 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
         winner_start=starts[1],
         rounds=found.record.rounds,
     )
+
+
+def _settle(call: Callable[[], object]) -> None:
+    """Call until ``auto`` runs every graph in one form."""
+    call()
+    seen, until = -1, time.perf_counter() + SETTLING
+    while BACKEND.on_trial != seen and time.perf_counter() < until:
+        seen = BACKEND.on_trial
+        call()
 
 
 def _single(found: ComparisonResult, name: str) -> Single:

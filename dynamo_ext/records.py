@@ -139,9 +139,9 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Rival:
-    """What the mix of several graphs' winners was timed against: eager, or one backend for all.
+    """What the winners of races were timed against together: eager, or one backend for all.
 
-    ``speedup`` is how many times faster the mix was, with its 95 % interval.
+    ``speedup`` is how many times faster the winners were, with its 95 % interval.
     """
 
     name: str
@@ -152,10 +152,10 @@ class Rival:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """Graphs that run one after another, timed together in the calls after their races.
+    """Graphs that run one after another, timed together in the user's calls after their races.
 
     ``graphs`` counts them; ``kept`` is ``mix`` (each its own winner) or the rival that was faster;
-    ``rounds`` says how often each was timed.
+    ``rounds`` says how often each was timed, at most: who was clearly behind was timed less often.
     """
 
     graphs: int
@@ -170,8 +170,8 @@ class Contest:
 
     ``remembered`` says that it was not raced but known from an earlier race, made ``raced_on``
     (a date). ``seconds`` is what the race took, compiling every contestant included.
-    ``confirmation`` is there where other graphs run before and after this one, other backends won
-    them, and they were timed together.
+    ``confirmation`` is there once the winner was timed in the user's own calls, together with
+    those of the graphs that run before and after this one.
     """
 
     winner: str

@@ -63,8 +63,8 @@ class AutoBackend:
     faster beyond noise. The winner is remembered on disk for this graph, these shapes, this
     machine and these versions, so that a later kernel compiles it alone.
 
-    Graphs that follow one another and have different winners are then timed together, in the
-    calls that come, against eager and against one backend for all (``circuit``). With ``isolate``,
+    In the calls that come, the winners are timed in the company of the code around them, against
+    eager and against one backend for all (``circuit``, ``laps``). With ``isolate``,
     or under ``race_on``, races are held in other processes (``apart``): what ends its process there
     is remembered and left out.
     """
@@ -79,6 +79,11 @@ class AutoBackend:
     def __init__(self, store: Store | None = None) -> None:
         self._store = store
         self._circuits: Circuits | None = None
+
+    @property
+    def on_trial(self) -> int:
+        """Calls of graphs so far, in this thread, whose form was not final."""
+        return self._circuits.on_trial if self._circuits is not None else 0
 
     @property
     def store(self) -> Store:
@@ -141,16 +146,21 @@ class AutoBackend:
             racer.then = lambda contest: self.store.remember(key, place, contest)
         return racer
 
-    def _known(self, contest: Contest, work: _Work) -> Callable[..., Any] | None:
+    def _known(
+        self, contest: Contest, work: _Work, *, remember: bool = True
+    ) -> Callable[..., Any] | None:
         """The winner of an earlier race alone, or nothing where it does not compile any more."""
+        from dynamo_ext.auto.circuit import Circuits
         from dynamo_ext.auto.known import Known
 
         held = dataclasses.replace(contest, remembered=True)
         if held.winner == "eager":
             work.journal.contest = held
             return work.graph.forward
-        known = Known(work.graph, work.journal, held.winner)
-        known.then = lambda: self.store.forget(work.key, work.place)
+        known = Known(work.graph, work.journal, held, self._circuits or Circuits())
+        known.forget = lambda: self.store.forget(work.key, work.place)
+        if remember:
+            known.remember = lambda found: self.store.remember(work.key, work.place, found)
         if not known.compile(registry.compiler(held.winner), work.inputs):
             self.store.forget(work.key, work.place)
             return None
@@ -184,7 +194,7 @@ class AutoBackend:
         if options["remember"] and not held.note:
             with contextlib.suppress(OSError):
                 self.store.remember(work.key, work.place, held)
-        made = self._known(held, work)
+        made = self._known(held, work, remember=bool(options["remember"]))
         work.journal.contest = held
         return made or work.graph.forward
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from dynamo_ext.measure.switchboard import EAGER
@@ -11,10 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dynamo_ext.comparison import Speedup
+    from dynamo_ext.records import Confirmation, Contest
 
 
 MATTERS = 0.05
 """What may be gained over eager that is worth another race, as a share."""
+
+_TIMED = frozenset({"won", "slower", "same"})
 
 
 def is_faster(speedup: Speedup) -> bool:
@@ -88,3 +92,37 @@ def _place(name: str, winner: str, speedup: Speedup | None) -> tuple[str, str]:
     if speedup.ratio < 1:
         return "slower", "Slower than eager."
     return "same", "No faster than eager within noise."
+
+
+def timed(held: Contest) -> dict[str, float]:
+    """Seconds of a call, of eager and every backend that was right and timed."""
+    rows = held.contestants
+    return {row.backend: row.seconds for row in rows if row.outcome in _TIMED and row.seconds}
+
+
+def confirmed(held: Contest, winner: str, confirmation: Confirmation) -> Contest:
+    """A race with what its winner came to in the user's own calls.
+
+    Parameters
+    ----------
+    held
+        As it was won.
+    winner
+        Who stays.
+    confirmation
+        What the winners came to there.
+    """
+    if winner == held.winner:
+        return dataclasses.replace(held, confirmation=confirmation)
+    rows = []
+    for row in held.contestants:
+        if row.backend == winner:
+            rows.append(dataclasses.replace(row, outcome="won", reason=""))
+        elif row.backend == held.winner:
+            why = "Fastest by itself, and not in the company of the code around it."
+            rows.append(dataclasses.replace(row, outcome="slower", reason=why))
+        else:
+            rows.append(row)
+    return dataclasses.replace(
+        held, winner=winner, contestants=tuple(rows), confirmation=confirmation
+    )

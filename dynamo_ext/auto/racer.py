@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.auto import placing
 from dynamo_ext.backends.whole import RUN_FAILURES
 from dynamo_ext.measure.switchboard import EAGER, Switch, compile_into
 from dynamo_ext.records import Contest
@@ -15,15 +16,14 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
-    from dynamo_ext.auto.circuit import Circuits, Trial
+    from dynamo_ext.auto.circuit import Circuits
+    from dynamo_ext.auto.laps import Laps
     from dynamo_ext.backends.compilers import Compiler
     from dynamo_ext.backends.journal import Journal
     from dynamo_ext.records import Confirmation, Contestant
 
 KEPT = 3
 """Forms, by speed, that wait for the company of other graphs."""
-
-_TIMED = frozenset({"won", "slower", "same"})
 
 
 class Racer:
@@ -46,8 +46,9 @@ class Racer:
     ) -> None:
         self.switch: Switch | None = Switch(0, graph, {EAGER: graph.forward})
         self.contest: Contest | None = None
-        self.trial: Trial | None = None
+        self.laps: Laps | None = None
         self.waited = 0
+        self.trains = False
         self.absent: tuple[Contestant, ...] = ()
         self.then: Callable[[Contest], None] | None = None
         self._journal = journal
@@ -88,8 +89,7 @@ class Racer:
     @property
     def seconds(self) -> Mapping[str, float]:
         """Seconds of a call, of eager and every backend that is right and was timed."""
-        rows = self.contest.contestants if self.contest else ()
-        return {row.backend: row.seconds for row in rows if row.outcome in _TIMED and row.seconds}
+        return placing.timed(self.contest) if self.contest else {}
 
     def form(self, name: str) -> Callable[..., Any]:
         """The graph as a right backend compiled it; eager's where that one has none."""
@@ -106,8 +106,8 @@ class Racer:
             self._failed(error)
             return
         self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent))
-        # Of a training graph only the forward pass could be timed in company.
-        if contest.trains(args) or len(self.seconds) <= 1:
+        self.trains = contest.trains(args)
+        if len(self.seconds) <= 1:
             self.settle()
         else:
             seconds = self.seconds
@@ -127,11 +127,13 @@ class Racer:
 
     def _tell(self, held: Contest) -> None:
         """Say who runs from now on, and what that one's journal says."""
-        self.contest = self._journal.contest = held
+        before, self.contest = self.contest, held
+        self._journal.contest = held
         told = self._forms.journals.get(held.winner)
-        if told is not None:
+        if told is not None or before is not None:
             self._journal.partitions.clear()
             self._journal.fallbacks.clear()
+        if told is not None:
             self._journal.adopt(told)
         if self.then is not None and not held.note:
             # A store that cannot be written must not cost the user the result.
@@ -145,24 +147,8 @@ class Racer:
             return
         name = name or held.winner
         if confirmation is not None:
-            self._tell(_confirmed(held, name if name in self.seconds else EAGER, confirmation))
+            kept = name if name in self.seconds else EAGER
+            self._tell(placing.confirmed(held, kept, confirmation))
         self._settled = self.form(name)
         # The losers go, and their memory with them.
         self.switch = None
-
-
-def _confirmed(held: Contest, winner: str, confirmation: Confirmation) -> Contest:
-    if winner == held.winner:
-        return dataclasses.replace(held, confirmation=confirmation)
-    rows = []
-    for row in held.contestants:
-        if row.backend == winner:
-            rows.append(dataclasses.replace(row, outcome="won", reason=""))
-        elif row.backend == held.winner:
-            why = "Fastest by itself, and not beside the other graphs' engines."
-            rows.append(dataclasses.replace(row, outcome="slower", reason=why))
-        else:
-            rows.append(row)
-    return dataclasses.replace(
-        held, winner=winner, contestants=tuple(rows), confirmation=confirmation
-    )

@@ -74,8 +74,10 @@ class Backend(Protocol):
     as Dynamo hands it over (torch's own compilers); the others receive partitions of the
     functional ATen graph.
 
-    Two more attributes are read where a backend has them. ``dynamic_shapes = True`` says that one
+    More attributes are read where a backend has them. ``dynamic_shapes = True`` says that one
     engine serves every size; without it each shape gets an engine of its own, up to a bound.
+    ``on_trial`` counts the calls that a backend made in forms which may not be the final ones: a
+    comparison times it once the count stands still.
     ``decompositions(table, *, training)`` gives the decompositions to normalise with, from those
     to core ATen. It is called once for each captured graph.
     """

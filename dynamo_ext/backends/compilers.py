@@ -46,6 +46,11 @@ class Compiler:
 
         return compiler, (self.name, dict(self.options))
 
+    @property
+    def on_trial(self) -> int:
+        """Calls so far of graphs that the backend still runs now in one form, now in another."""
+        return getattr(self.backend, "on_trial", 0)
+
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile a captured graph; failures give the graph itself, and a word in the journal."""
         from dynamo_ext.backends import pipeline, whole

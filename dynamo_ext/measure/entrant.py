@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 WARM_UPS = 2
 """Calls after the first, in which a size that changes may still become symbolic."""
 
+SETTLING = 40.0
+"""Seconds of further calls in which a backend may settle what it runs, at most."""
+
 
 @dataclass
 class Entrant:
@@ -95,11 +98,21 @@ class Entrant:
             for _ in range(WARM_UPS):
                 workload.restore()
                 call()
+            self._settle(call, workload)
             self.call = call
         except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
             self.failure = one_line(error)
         finally:
             workload.restore(thorough=True)
+
+    def _settle(self, call: Callable[[], object], workload: Workload) -> None:
+        """Call on while the backend runs its graphs now in one form, now in another."""
+        compiler, until = self.candidate.compiler, time.perf_counter() + SETTLING
+        seen = 0
+        while getattr(compiler, "on_trial", 0) != seen and time.perf_counter() < until:
+            seen = compiler.on_trial
+            workload.restore()
+            call()
 
     def enter(self, workload: Workload) -> Contender | None:
         """What takes part in the race."""

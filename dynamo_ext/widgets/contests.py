@@ -19,6 +19,7 @@ TITLE = "Races"
 _HEADERS = ["Graph", "Backend", "Came to", "A call", "Speedup over eager", "Largest error", "Why"]
 _NUMERIC = {3, 4, 5}
 _REASON = 160
+_TOGETHER = 3
 
 
 def sentence(report: Report) -> str:
@@ -38,19 +39,23 @@ def sentence(report: Report) -> str:
     if raced:
         said += f" Racing took {seconds(raced)}."
     notes = dict.fromkeys(contest.note for contest in held if contest.note)
-    together = dict.fromkeys(c.confirmation for c in held if c.confirmation is not None)
-    return " ".join([said, *notes, *map(_together, together)])
+    together = list(dict.fromkeys(c.confirmation for c in held if c.confirmation is not None))
+    # Those where another assignment won come first: they say why a race's winner does not run.
+    together.sort(key=lambda found: found.kept == "mix")
+    told = [_together(found) for found in together[:_TOGETHER]]
+    if len(together) > _TOGETHER:
+        told.append(f"{count(len(together) - _TOGETHER, 'such confirmation')} more.")
+    return " ".join([said, *notes, *told])
 
 
 def _together(found: Confirmation) -> str:
-    """Say what graphs' winners came to when they were timed in company."""
+    """Say what graphs' winners came to in the user's own calls."""
     rivals = listing([_against(rival) for rival in found.rivals])
-    kept = {
-        "mix": "the mix stays",
-        "eager": "eager runs them all",
-    }.get(found.kept, f"{found.kept} runs them all")
+    kept = {"mix": "it stays", "eager": "eager runs instead"}.get(
+        found.kept, f"{found.kept} runs instead"
+    )
     return (
-        f"Timed together in {count(found.rounds, 'call')} each, the mix of "
+        f"In your code's own calls, {count(found.rounds, 'time')} each, the choice for "
         f"{count(found.graphs, 'graph')} came to {rivals}: {kept}."
     )
 

@@ -1,64 +1,16 @@
-"""Several graphs that run one after another: which assignment of backends stays."""
+"""Graphs that run one after another: which of them are a circuit."""
 
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 
 import pytest
 import torch
 
-from dynamo_ext.auto import circuit
+from dynamo_ext.auto import circuit, laps
 from dynamo_ext.auto.circuit import Circuits
-
-BASE = 0.0005
-
-
-class Clock:
-    """A clock that forms move on, so that no other program's turn can change what comes out."""
-
-    now = 0.0
-
-    @classmethod
-    def perf_counter(cls):
-        return cls.now
-
-
-def wait(seconds):
-    Clock.now += seconds
-
-
-class Graph:
-    """A member whose forms take a known time; ``beside`` is added where the one before differs."""
-
-    last = ""
-
-    def __init__(self, winner, seconds, beside=0.0):
-        self.trial = None
-        self.waited = 0
-        self.winner = winner
-        self.seconds = seconds
-        self.beside = beside
-        self.settled = None
-        self.confirmation = None
-        self.ran = []
-
-    def form(self, name):
-        name = name if name in self.seconds else "eager"
-
-        def run(x):
-            strange = name not in {Graph.last, "eager"}
-            wait(self.seconds[name] + (self.beside if strange else 0.0))
-            Graph.last = name
-            self.ran.append(name)
-            return (x,)
-
-        return run
-
-    def settle(self, name="", confirmation=None):
-        self.settled = name or self.winner
-        self.confirmation = confirmation
+from tests.auto.company import BASE, Clock, Graph, one_of_each
 
 
 def call(circuits, member):
@@ -70,114 +22,95 @@ def call(circuits, member):
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
     monkeypatch.setattr(Graph, "last", "")
-    monkeypatch.setattr(circuit, "time", Clock)
+    monkeypatch.setattr(laps, "time", Clock)
 
 
-def one_of_each(beside=0.0):
-    first = Graph("a", {"eager": 3 * BASE, "a": BASE, "b": 1.3 * BASE}, beside)
-    second = Graph("b", {"eager": 3 * BASE, "a": 1.3 * BASE, "b": BASE}, beside)
-    return first, second
-
-
-def run(members, times=80):
+def run(members, times=150):
     circuits = Circuits()
     for _ in range(times):
         for member in members:
             call(circuits, member)
+    return circuits
 
 
-def test_a_mix_that_is_fastest_stays():
-    members = one_of_each()
-    run(members)
-    assert [member.settled for member in members] == ["a", "b"]
-    found = members[0].confirmation
-    assert found is members[1].confirmation
-    assert (found.graphs, found.kept, found.rounds) == (2, "mix", circuit.ROUNDS)
-    rivals = {rival.name: rival for rival in found.rivals}
-    assert rivals.keys() == {"eager", "a", "b"}
-    assert rivals["eager"].speedup == pytest.approx(3)
-    assert rivals["eager"].low == pytest.approx(3)
+def graphs(number):
+    return [Graph("a", {"eager": BASE, "a": BASE / 2}) for _ in range(number)]
 
 
-def test_engines_that_get_in_each_others_way_give_place_to_one():
-    members = one_of_each(beside=2 * BASE)
-    run(members)
-    kept = members[0].confirmation.kept
-    assert kept in {"a", "b"}
-    assert [member.settled for member in members] == [kept, kept]
+@pytest.mark.parametrize("number", [1, 2, 3, 20, circuit.MOST])
+def test_graphs_that_are_called_in_the_same_order_are_confirmed_together(number):
+    members = graphs(number)
+    run(members, times=40)
+    assert {member.confirmation for member in members} == {members[0].confirmation}
+    assert members[0].confirmation.graphs == number
 
 
-def test_eager_may_be_the_best_company():
-    first = Graph("a", {"eager": 1.1 * BASE, "a": BASE}, beside=4 * BASE)
-    second = Graph("b", {"eager": 1.1 * BASE, "b": BASE}, beside=4 * BASE)
-    third = Graph("c", {"eager": 1.1 * BASE, "c": BASE}, beside=4 * BASE)
-    run([first, second, third])
-    assert first.confirmation.kept == "eager"
-    assert {member.settled for member in (first, second, third)} == {"eager"}
+def test_a_graph_that_is_called_several_times_in_a_lap_is_one_of_them():
+    one, two = graphs(2)
+    run([one, one, one, two])
+    assert one.confirmation is two.confirmation
+    assert one.confirmation.graphs == 2
 
 
-def test_one_backend_for_all_needs_no_confirmation():
-    members = [Graph("a", {"eager": BASE, "a": BASE / 2}) for _ in range(3)]
-    run(members, times=2)
-    assert [member.settled for member in members] == ["a"] * 3
+def test_a_lap_within_a_lap_is_confirmed_by_itself():
+    one, two, other = graphs(3)
+    run([one, two] * 8 + [other])
+    assert one.confirmation.graphs == 2
+    assert other.confirmation.graphs == 1
+
+
+def test_graphs_that_all_stay_with_eager_are_settled_at_once():
+    members = [Graph("eager", {"eager": BASE, "a": BASE}) for _ in range(2)]
+    run(members, times=circuit.SURE)
+    assert [member.settled for member in members] == ["eager"] * 2
     assert members[0].confirmation is None
-
-
-def test_a_graph_that_is_called_alone_settles_at_once():
-    circuits = Circuits()
-    alone, (first, second) = Graph("a", {"eager": BASE, "a": BASE / 2}), one_of_each()
-    for _ in range(80):
-        call(circuits, first)
-        for _ in range(3):
-            call(circuits, alone)
-        call(circuits, second)
-    assert alone.settled == "a"
-    assert alone.confirmation is None
-    assert first.confirmation.graphs == 2
 
 
 def test_calls_in_no_order_settle_in_the_end(monkeypatch):
     monkeypatch.setattr(circuit, "PATIENCE", 10)
-    monkeypatch.setattr(circuit, "BROKEN", 3)
+    monkeypatch.setattr(laps, "BROKEN", 3)
     circuits = Circuits()
     members = [Graph(name, {"eager": BASE, name: BASE / 2}) for name in "abcde"]
     order = torch.Generator().manual_seed(0)
-    for number in torch.randint(5, (100,), generator=order).tolist():
+    for number in torch.randint(5, (150,), generator=order).tolist():
         call(circuits, members[number])
     assert all(member.settled is not None for member in members)
 
 
-def test_a_circuit_that_breaks_off_keeps_the_mix(monkeypatch):
-    monkeypatch.setattr(circuit, "BROKEN", 3)
+def test_graphs_that_are_compiled_anew_are_in_the_next_circuit():
     circuits = Circuits()
-    members = one_of_each()
-    for _ in range(2):
-        for member in members:
+    first, second = one_of_each()
+    for _ in range(circuit.SURE):
+        for member in (first, second):
             call(circuits, member)
-    assert members[0].trial is not None
-    for _ in range(6):
-        call(circuits, members[0])
-    assert [member.settled for member in members] == ["a", "b"]
-    assert members[0].confirmation is None
+    assert first.laps is not None
+    third = Graph("b", {"eager": 3 * BASE, "b": BASE})
+    for _ in range(100):
+        for member in (first, third):
+            call(circuits, member)
+    assert second.settled == "b"
+    assert second.confirmation is None
+    assert first.confirmation is third.confirmation
+    assert first.confirmation.graphs == 2
 
 
-def test_another_thread_gets_the_winners_and_counts_for_nothing():
-    circuits = Circuits()
-    members = one_of_each()
-    for _ in range(2):
+def test_calls_count_until_the_graphs_are_settled():
+    members = graphs(2)
+    circuits = run(members, times=3)
+    assert circuits.on_trial == 6
+    for _ in range(150):
         for member in members:
             call(circuits, member)
-    members[0].ran.clear()
-    thread = threading.Thread(target=lambda: [call(circuits, members[0]) for _ in range(5)])
-    thread.start()
-    thread.join()
-    assert members[0].ran == ["a"] * 5
-    assert members[0].settled is None
+    settled = circuits.on_trial
+    assert settled < 100
+    for member in members:
+        call(circuits, member)
+    assert circuits.on_trial == settled
 
 
 def test_what_is_dropped_is_not_held():
     circuits = Circuits()
-    member = Graph("a", {"eager": BASE, "a": BASE / 2})
+    [member] = graphs(1)
     call(circuits, member)
     gone = weakref.ref(member)
     del member

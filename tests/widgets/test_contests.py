@@ -50,13 +50,23 @@ def test_what_graphs_came_to_together_is_said_once():
     mix = dataclasses.replace(WON, confirmation=Confirmation(2, "mix", 15, rivals))
     said = contests.sentence(report(mix, mix))
     assert said.endswith(
-        "Timed together in 15 calls each, the mix of 2 graphs came to 1.60x "
-        "(1.50–1.70) of eager and 0.90x (0.88–0.92) of onnxrt for all: the mix stays."
+        "In your code's own calls, 15 times each, the choice for 2 graphs came to 1.60x "
+        "(1.50–1.70) of eager and 0.90x (0.88–0.92) of onnxrt for all: it stays."
     )
     one = dataclasses.replace(WON, confirmation=Confirmation(2, "onnxrt", 15, rivals))
-    assert contests.sentence(report(one)).endswith("for all: onnxrt runs them all.")
+    assert contests.sentence(report(one)).endswith("for all: onnxrt runs instead.")
     rebuilt = Report.from_dict(report(mix).to_dict())
     assert rebuilt.graphs[0].contest == mix
+
+
+def test_of_many_confirmations_those_that_changed_something_are_told():
+    held = [
+        dataclasses.replace(WON, confirmation=Confirmation(1, kept, rounds))
+        for rounds, kept in enumerate(["mix", "mix", "eager", "mix", "mix"])
+    ]
+    said = contests.sentence(report(*held))
+    assert said.index("eager runs instead") < said.index("it stays")
+    assert said.endswith("2 such confirmations more.")
 
 
 def test_every_contestant_has_a_row_with_its_reason():
