@@ -55,7 +55,14 @@ FRONT_END = {"IPython", "ipywidgets", "ipykernel", "traitlets", "matplotlib"}
 FRONT_END_ROOMS = {"magics", "widgets"}
 # An engine's package, and the beginnings of the names of the files of backends/ that are its own.
 # Where torch's private names may be used: calls of them, and what changes a trace.
-PRIVATE_FILES = {"torch_private", "torch_trace", "torch_lists", "torch_loops", "torch_numbers"}
+PRIVATE_FILES = {
+    "torch_carried",
+    "torch_lists",
+    "torch_loops",
+    "torch_numbers",
+    "torch_private",
+    "torch_trace",
+}
 ONNX_FILES = {"onnx", "onnxrt", "onnx2tf", "tf"}
 TF_FILES = {"onnx2tf", "tf"}
 ENGINES = {

@@ -12,6 +12,7 @@ from dynamo_ext.capture.source_lines import source_line
 from dynamo_ext.records import Fallback
 
 if TYPE_CHECKING:
+    import types
     from collections.abc import Sequence
 
     from dynamo_ext.capture.block import NotWholeError
@@ -51,12 +52,19 @@ def note_division(why: NotWholeError, entry: FrameEntry, breaks: Sequence[Any], 
     run.compiled.append(entry)
 
 
-def divide_turn(frame: Any, compiler: Any) -> None:
-    """Raise where a turn of a loop would be compiled anew for what changes with each turn."""
-    block = block_of(frame.f_code)
+def divide_turn(code: types.CodeType, found: Sequence[str]) -> None:
+    """Raise where a turn of a loop would be compiled anew for what changes with each turn.
+
+    Parameters
+    ----------
+    code
+        Of the frame that is about to be compiled.
+    found
+        Why none of its versions fits.
+    """
+    block = block_of(code)
     if block is None or not block.turn:
         return
-    _, found = torch_private.recompile_reasons(frame, compiler)
     # Another backend's code is no version that could have fitted.
     reasons = [reason for reason in found if "BACKEND_MATCH" not in reason]
     names = {name for reason in reasons for name in _GROWING.findall(reason)}

@@ -103,9 +103,10 @@ class FrameListener:
         started = time.perf_counter()
         divided = False
         try:
-            divide_turn(frame, self._compiler)
-            torch_numbers.note_varying(frame, self._compiler)
-            torch_lists.note_growing(frame, self._compiler)
+            _, reasons = torch_private.recompile_reasons(frame, self._compiler)
+            divide_turn(code, reasons)
+            torch_numbers.note_varying(code, reasons)
+            torch_lists.note_growing(code, reasons)
             with self._surroundings(frame.f_globals):
                 result = self._callback(frame, cache, state)
             if not self._fullgraph:

@@ -16,13 +16,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torch._dynamo.exc import unimplemented
-from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.misc import GetAttrVariable
 
-from dynamo_ext.capture.torch_private import recompile_reasons
+from dynamo_ext.capture.torch_carried import Carried
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from torch._dynamo.variables.base import VariableTracker
 
 _growing: weakref.WeakKeyDictionary[types.CodeType, set[str]] = weakref.WeakKeyDictionary()
 _PREFIX = re.compile(r"^\s*-?\s*\d+/\d+:\s*")
@@ -35,12 +36,19 @@ _ENOUGH = 3
 """Versions, each for as many more elements, after which a list counts as growing."""
 
 
-def note_growing(frame: types.FrameType, compiler: Any) -> None:
-    """Before a frame compiles: see whether it does so again and again for a list that grew."""
-    _, reasons = recompile_reasons(frame, compiler)
+def note_growing(code: types.CodeType, reasons: Iterable[str]) -> None:
+    """See whether a frame compiles again and again for a list that grew.
+
+    Parameters
+    ----------
+    code
+        The frame's.
+    reasons
+        Why none of its versions fits, the newest first.
+    """
     found = _grown(reasons)
     if found:
-        _growing.setdefault(frame.f_code, set()).update(found)
+        _growing.setdefault(code, set()).update(found)
 
 
 def _grown(reasons: Iterable[str]) -> set[str]:
@@ -72,7 +80,7 @@ def _plain(name: str) -> str:
     return _LOCAL.sub(r"\1", name)
 
 
-class CarriedList(VariableTracker):
+class CarriedList(Carried):
     """A list of which compiled code knows the type alone."""
 
     def python_type(self) -> type:
@@ -85,20 +93,13 @@ class CarriedList(VariableTracker):
 
     def call_method(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse, so that the call is Python's."""
-        _refuse(self)
+        self.refuse()
 
-
-def _refuse(*_: Any, **__: Any) -> NoReturn:
-    unimplemented(
-        gb_type="A list that grows from call to call",
-        context="",
-        explanation="Compiled code cannot rely on a list whose length is another one each time.",
-        hints=["Handle the list before or after the part that computes."],
-    )
-
-
-# Torch would take what is not defined for what Python refuses, and trace a TypeError.
-for _name in dir(VariableTracker):
-    _is_slot = _name.endswith("_impl") or _name.startswith(("mp_", "sq_", "nb_", "tp_"))
-    if _is_slot and _name not in vars(CarriedList):
-        setattr(CarriedList, _name, _refuse)
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """End the graph."""
+        unimplemented(
+            gb_type="A list that grows from call to call",
+            context="",
+            explanation="Compiled code cannot rely on a list that has another length each time.",
+            hints=["Handle the list before or after the part that computes."],
+        )

@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from torch._dynamo.bytecode_transformation import create_call_function
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
-from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 
-from dynamo_ext.capture.torch_private import recompile_reasons, users_code
+from dynamo_ext.capture.torch_carried import Carried
+from dynamo_ext.capture.torch_private import users_code
 
 if TYPE_CHECKING:
     import types
+    from collections.abc import Iterable
+
+    from torch._dynamo.variables.base import VariableTracker
 
 _varying: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 _FLOAT_GUARD = re.compile(r"== -?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)\b")
@@ -33,13 +36,17 @@ _JUMP = InstructionTranslatorBase.POP_JUMP_IF_TRUE.__code__
 """What traces an ``if`` or ``while``."""
 
 
-def note_varying(frame: types.FrameType, compiler: Any) -> None:
-    """Before a frame compiles: see whether it does so again for the value of some float."""
-    code = frame.f_code
-    if users_code(code) is code or code in _varying:
-        return
-    _, reasons = recompile_reasons(frame, compiler)
-    if any(_FLOAT_GUARD.search(reason) for reason in reasons):
+def note_varying(code: types.CodeType, reasons: Iterable[str]) -> None:
+    """See whether a frame compiles again for the value of some float.
+
+    Parameters
+    ----------
+    code
+        The frame's.
+    reasons
+        Why none of its versions fits.
+    """
+    if users_code(code) is not code and any(_FLOAT_GUARD.search(reason) for reason in reasons):
         _varying.add(code)
 
 
@@ -48,7 +55,7 @@ def are_carried(code: types.CodeType) -> bool:
     return code in _varying
 
 
-class CarriedNumber(VariableTracker):
+class CarriedNumber(Carried):
     """A float, or a comparison of floats, of which compiled code knows the type alone.
 
     Parameters
@@ -62,7 +69,7 @@ class CarriedNumber(VariableTracker):
         Other numbers.
     """
 
-    _nonvar_fields = {"kind", "operation", *VariableTracker._nonvar_fields}  # noqa: RUF012
+    _nonvar_fields = {"kind", "operation", *Carried._nonvar_fields}  # noqa: RUF012
 
     def __init__(
         self,
@@ -113,12 +120,21 @@ class CarriedNumber(VariableTracker):
 
     def as_proxy(self) -> NoReturn:
         """Refuse to be an argument of a tensor's operation."""
-        _refuse(self)
+        self.refuse()
+
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """End the graph."""
+        unimplemented(
+            gb_type="A number that changes from call to call",
+            context=f"{self.kind.__name__} {self.operation}",
+            explanation="Compiled code cannot compute with a Python number that it does not know.",
+            hints=["Keep it in a tensor: use .detach() instead of .item()."],
+        )
 
     def _with(self, operation: str, other: Any, *, reverse: bool) -> Any:
         # None of these raises for floats, so nobody sees when they are computed.
         if not _is_number(other) or self.kind is bool:
-            return _refuse(self, operation)
+            return self.refuse(operation)
         left, right = (other, self) if reverse else (self, other)
         return CarriedNumber(float, operation, left, right)
 
@@ -132,19 +148,3 @@ def _is_number(value: VariableTracker) -> bool:
         type(value.value) is float
         or (type(value.value) is int and abs(value.value) <= sys.float_info.max)
     )
-
-
-def _refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
-    unimplemented(
-        gb_type="A number that changes from call to call",
-        context=f"{self.kind.__name__} {self.operation}",
-        explanation="Compiled code cannot compute with a Python number that it does not know.",
-        hints=["Keep it in a tensor: use .detach() instead of .item()."],
-    )
-
-
-# Torch would take what is not defined for what Python refuses, and trace a TypeError.
-for _name in dir(VariableTracker):
-    _is_slot = _name.endswith("_impl") or _name.startswith(("mp_", "sq_", "nb_", "tp_"))
-    if _is_slot and _name not in vars(CarriedNumber):
-        setattr(CarriedNumber, _name, _refuse)

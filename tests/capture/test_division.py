@@ -81,29 +81,24 @@ def test_an_empty_graph_before_a_loop_divides_too(said: SimpleNamespace) -> None
         ([], 0),
     ],
 )
-def test_a_list_that_grows_is_set_apart(
-    monkeypatch: pytest.MonkeyPatch, reasons: list[str], parts: int
-) -> None:
-    monkeypatch.setattr(torch_private, "recompile_reasons", lambda *_: (len(reasons), reasons))
+def test_a_list_that_grows_is_set_apart(reasons: list[str], parts: int) -> None:
     turn = block("y = x + 1\nfound.append(y)", turn=True)
     turn.has_graphs = True
     try:
-        divide_turn(SimpleNamespace(f_code=turn.code), None)
+        divide_turn(turn.code, reasons)
     except NotWholeError as why:
         why.divide()
     assert len(turn.parts) == parts
 
 
-def test_a_turn_at_the_limit_runs_plainly_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_at_the_limit_runs_plainly_and_is_told() -> None:
     turn, run = block("y = f(x, name)", turn=True), Run(cell_file="<cell>")
     turn.has_graphs = True
     reasons = [f"0/{i}: G['name'] == '{i}'" for i in range(torch_private.recompile_limit())]
     other = ["0/9: ___BACKEND_MATCH"]
-    monkeypatch.setattr(torch_private, "recompile_reasons", lambda *_: (8, [*reasons[1:], *other]))
-    divide_turn(SimpleNamespace(f_code=turn.code), None)
-    monkeypatch.setattr(torch_private, "recompile_reasons", lambda *_: (8, reasons))
+    divide_turn(turn.code, [*reasons[1:], *other])
     with pytest.raises(NotWholeError) as raised:
-        divide_turn(SimpleNamespace(f_code=turn.code), None)
+        divide_turn(turn.code, reasons)
     raised.value.divide()
     assert turn.plain
     frame = entry(turn)
