@@ -22,6 +22,9 @@ SMALLEST_DIFFERENCE = 0.02
 SIGNIFICANCE = 0.05
 """The p-value at which a difference counts."""
 
+FEWEST_ROUNDS = 6
+"""Rounds below which no two timings can differ significantly."""
+
 UNCLEAR_BEYOND = 0.1
 """Where an interval goes on beyond this, no difference was found because none could be."""
 
@@ -86,10 +89,15 @@ class Speedup:
         return small or not self.p_value < SIGNIFICANCE
 
     @property
+    def too_few(self) -> bool:
+        """Whether there were too few rounds to tell anything."""
+        return self.rounds < FEWEST_ROUNDS
+
+    @property
     def unclear(self) -> bool:
         """Whether there may be a difference of 10 % and more that the rounds do not show."""
         farthest = max(math.log(self.high), -math.log(self.low))
-        return self.same and farthest > math.log1p(UNCLEAR_BEYOND)
+        return self.same and (self.too_few or farthest > math.log1p(UNCLEAR_BEYOND))
 
     @property
     def verdict(self) -> Verdict:

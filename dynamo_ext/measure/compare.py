@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo_ext.capture import session
-from dynamo_ext.comparison import CandidateResult, Comparison, Speedup
+from dynamo_ext.comparison import FEWEST_ROUNDS, CandidateResult, Comparison, Speedup
 from dynamo_ext.measure import accuracy, entrant, memory, per_graph, statistics
 from dynamo_ext.measure.company import Company
 from dynamo_ext.measure.effects import Effects
@@ -170,7 +170,7 @@ class _Comparing:
     def _stop_at(self, base: Contender) -> None:
         """The code itself failed in a later round: with some rounds done, they are kept."""
         error = base.error
-        if error is None or len(base.samples) < statistics.FEWEST:
+        if error is None or len(base.samples) < FEWEST_ROUNDS:
             raise error or RuntimeError
         number = len(base.samples) + 1
         self._short = True

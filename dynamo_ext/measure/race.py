@@ -10,13 +10,13 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.comparison import Timing
+from dynamo_ext.comparison import FEWEST_ROUNDS, Timing
 from dynamo_ext.measure import clock, statistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FEWEST_ROUNDS = 20
+USUAL_ROUNDS = 20
 MOST_ROUNDS = 1_000
 TIGHT = 0.01
 """Half the width of an interval that needs no more rounds."""
@@ -107,7 +107,7 @@ class Plan:
     rounds: int | None = None
     seed: int = 0
     tight: float = TIGHT
-    fewest: int = FEWEST_ROUNDS
+    fewest: int = USUAL_ROUNDS
 
 
 def race(
@@ -150,7 +150,7 @@ def race(
             _round(running, number, show)
             if plan.rounds is None and _is_settled(contenders, plan, number):
                 return False
-            if time.perf_counter() - started > plan.budget and number >= statistics.FEWEST:
+            if time.perf_counter() - started > plan.budget and number >= FEWEST_ROUNDS:
                 return number < (plan.rounds or plan.fewest)
     return False
 

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynamo_ext.comparison import Speedup
+from dynamo_ext.comparison import FEWEST_ROUNDS, Speedup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RESAMPLES = 2_000
 CONFIDENCE = 0.95
-FEWEST = 6
-"""Rounds below which no two timings can differ significantly."""
 
 
 def speedup(baseline: Sequence[float], candidate: Sequence[float], seed: int = 0) -> Speedup:
@@ -64,7 +62,7 @@ def settled(baseline: Sequence[float], candidate: Sequence[float], width: float)
     It asks for the width alone, never for significance: stopping when a difference looks
     significant would find differences where there are none.
     """
-    if len(baseline) < FEWEST:
+    if len(baseline) < FEWEST_ROUNDS:
         return False
     # The median's own standard error from its order statistics: cheap enough for every round.
     ratios = np.sort(np.log(np.asarray(baseline)) - np.log(np.asarray(candidate)))
@@ -85,7 +83,7 @@ def _interval(ratios: np.ndarray, seed: int) -> tuple[float, float]:
 
 
 def _p_value(ratios: np.ndarray) -> float:
-    if len(ratios) < FEWEST or not ratios.any():
+    if len(ratios) < FEWEST_ROUNDS or not ratios.any():
         return 1.0
     from scipy.stats import wilcoxon
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo_ext.comparison import FEWEST_ROUNDS
 from dynamo_ext.wording import clip, count, listing, printable, seconds, sentence
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ _NAMED = 4
 _LONGEST = 240
 _TEN, _HUNDRED, _TENTH, _TINY = 10, 100, 0.1, 0.001
 _SURE = 0.001
-_FEWEST_ROUNDS, _USUAL_ROUNDS = 6, 20
+_USUAL_ROUNDS = 20
 """Below the first no difference can be significant (``measure.statistics``), however large."""
 
 _WORDS = {
@@ -35,12 +36,12 @@ def verdict(record: Comparison, candidate: CandidateResult) -> str:
     """A candidate's verdict as a sign and a word."""
     if candidate.outcome == "unavailable":
         return _WORDS["unavailable"]
-    return _WORDS["unclear" if _too_few(record, candidate) else record.verdict(candidate)]
+    return _WORDS[record.verdict(candidate)]
 
 
 def compared(speedup: Speedup) -> str:
     """What a speedup alone comes to, as a sign and a word."""
-    return _WORDS["unclear" if _short(speedup) else speedup.verdict]
+    return _WORDS[speedup.verdict]
 
 
 def grade(record: Comparison, candidate: CandidateResult) -> str:
@@ -89,7 +90,7 @@ def status(record: Comparison) -> tuple[str, str]:
         return "good", "▲ faster"
     if not any(counted(record, each) for each in record.candidates):
         return "bad", "✗ nothing to compare"
-    if any(_open(record, each) for each in record.candidates):
+    if any(record.verdict(each) == "unclear" for each in record.candidates):
         return "part", "? unclear"
     return "part", "● stay with the baseline"
 
@@ -155,37 +156,24 @@ def _none_faster(record: Comparison) -> str:
     if len(others) > _NAMED:
         said.append(f"{len(others) - _NAMED} more in the table")
     measured = any(counted(record, each) for each in others)
-    if any(_open(record, each) for each in others):
+    if any(record.verdict(each) == "unclear" for each in others):
         found = f"No backend was found to be faster than {base}: {listing(said)}."
         return f"{found} {_how_to_tell(others)}"
     lead = f"No backend is faster than {base}" if measured else "No backend could be compared"
     return f"{lead}: {listing(said)}."
 
 
-def _too_few(record: Comparison, each: CandidateResult) -> bool:
-    """Whether nothing can be said of a candidate for want of rounds."""
-    return counted(record, each) and each.speedup is not None and _short(each.speedup)
-
-
-def _short(speedup: Speedup) -> bool:
-    return speedup.rounds < _FEWEST_ROUNDS
-
-
-def _open(record: Comparison, each: CandidateResult) -> bool:
-    return _too_few(record, each) or record.verdict(each) == "unclear"
-
-
 def _how_to_tell(others: list[CandidateResult]) -> str:
-    rounds = [each.speedup.rounds for each in others if each.speedup and _short(each.speedup)]
+    rounds = [each.speedup.rounds for each in others if each.speedup and each.speedup.too_few]
     if not rounds:
         return "Measure longer, or with less else running."
     few = f"{count(min(rounds), 'round')} {'is' if min(rounds) == 1 else 'are'} too few to tell"
-    return f"{few}: ask for {_FEWEST_ROUNDS} or more, better {_USUAL_ROUNDS}."
+    return f"{few}: ask for {FEWEST_ROUNDS} or more, better {_USUAL_ROUNDS}."
 
 
 def _came_to(record: Comparison, each: CandidateResult) -> str:
     word = record.verdict(each)
-    if _too_few(record, each) and each.speedup is not None:
+    if word == "unclear" and each.speedup is not None and each.speedup.too_few:
         return f"came to {interval(each.speedup)}×"
     if word == "unclear" and each.speedup is not None:
         return f"may be anything ({interval(each.speedup)}×)"

@@ -10,8 +10,8 @@ import warnings
 import pytest
 
 from dynamo_ext.comparing import ComparisonResult
-from dynamo_ext.comparison import Comparison, Speedup
-from dynamo_ext.measure import race, statistics
+from dynamo_ext.comparison import FEWEST_ROUNDS, Comparison, Speedup
+from dynamo_ext.measure import race
 from dynamo_ext.widgets import comparison, comparison_columns, comparison_table, plain
 from dynamo_ext.widgets.comparison_chart import KINDS, Chart
 from dynamo_ext.widgets.comparison_summary import closing, headline, ratio, status
@@ -80,7 +80,7 @@ def test_too_few_rounds_are_said_to_be_too_few(compared, page, rounds, speedup, 
     assert said.endswith(f"{words} to tell: ask for 6 or more, better 20.")
     assert status(record) == ("part", "? unclear")
     assert "? UNCLEAR" in page(comparison_table.html(record, record.candidates)).text
-    assert f"ask for {statistics.FEWEST} or more, better {race.FEWEST_ROUNDS}" in said
+    assert f"ask for {FEWEST_ROUNDS} or more, better {race.USUAL_ROUNDS}" in said
 
 
 @pytest.mark.parametrize(
