@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.backends import torch_private
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import VERIFY_GRAPH, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule, Node
 
-    from dynamo_ext.backends.base import CompiledFn, Options
+    from dynamo_ext.backends.base import CompiledFn, Options, OptionSpec
 
 
 class AotEagerBackend:
@@ -24,9 +24,7 @@ class AotEagerBackend:
     summary = "The functional forward and backward graphs, run by PyTorch operation by operation"
     extra = ""
     whole_graph = True
-    options: Sequence[OptionSpec] = (
-        OptionSpec("verify", default=True, help="compare the first call of each graph with eager"),
-    )
+    options: Sequence[OptionSpec] = (VERIFY_GRAPH,)
 
     def probe(self) -> Availability:
         """Every torch has it."""

@@ -33,6 +33,17 @@ CompilerFn = Callable[["GraphModule", Sequence[Any]], Callable[..., Any]]
 Options = Mapping[str, Any]
 
 
+FREEZE = OptionSpec("freeze", default=True, help="make weights constants under no_grad")
+VERIFY = OptionSpec("verify", default=True, help="compare the first call of each engine with eager")
+VERIFY_GRAPH = OptionSpec(
+    "verify", default=True, help="compare the first call of each graph with eager"
+)
+MIN_PARTITION = OptionSpec(
+    "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
+)
+THREADS = OptionSpec("threads", 0, "its threads; 0 means as many as torch uses", least=0, most=1024)
+
+
 @dataclass(frozen=True)
 class Support:
     """Whether an engine takes one node, and if not, why."""
@@ -87,9 +98,9 @@ class Backend(Protocol):
     extra: str = ""
     whole_graph: bool = False
     options: Sequence[OptionSpec] = (
-        OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
-        OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-        OptionSpec("min_partition", 3, "fewest operations a part of a cut-up graph has", least=0),
+        FREEZE,
+        VERIFY,
+        MIN_PARTITION,
     )
 
     def probe(self) -> Availability:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import VERIFY_GRAPH, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule, Node
 
-    from dynamo_ext.backends.base import CompiledFn, Options
-
-_VERIFY = OptionSpec("verify", default=True, help="compare the first call of each graph with eager")
+    from dynamo_ext.backends.base import CompiledFn, Options, OptionSpec
 
 
 class CallableBackend:
@@ -24,7 +22,7 @@ class CallableBackend:
 
     extra = ""
     whole_graph = True
-    options: Sequence[OptionSpec] = (_VERIFY,)
+    options: Sequence[OptionSpec] = (VERIFY_GRAPH,)
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function

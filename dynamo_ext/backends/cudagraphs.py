@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends import torch_private
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class CudagraphsBackend:
         OptionSpec(
             "clone_outputs", default=True, help="copy results, which the next replay overwrites"
         ),
-        OptionSpec("verify", default=True, help="compare the first call of each graph with eager"),
+        VERIFY_GRAPH,
     )
 
     def probe(self) -> Availability:

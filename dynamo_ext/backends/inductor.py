@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from dynamo_ext.backends import torch_private
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class InductorBackend:
     whole_graph = True
     options: Sequence[OptionSpec] = (
         OptionSpec("mode", "default", "what torch.compile calls mode", _MODES),
-        OptionSpec("verify", default=True, help="compare the first call of each graph with eager"),
+        VERIFY_GRAPH,
     )
 
     def probe(self) -> Availability:

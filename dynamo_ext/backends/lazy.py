@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.backends import lazy_session, torch_private, trial
 from dynamo_ext.backends.answers import Answers
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, OptionSpec, Support
 from dynamo_ext.backends.single_operation import operator_name
 from dynamo_ext.records import Availability
 
@@ -38,10 +38,8 @@ class LazyBackend:
     dynamic_shapes = True
     options: Sequence[OptionSpec] = (
         OptionSpec("freeze", default=True, help="keep weights on the lazy device under no_grad"),
-        OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-        OptionSpec(
-            "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
-        ),
+        VERIFY,
+        MIN_PARTITION,
     )
 
     def __init__(self) -> None:

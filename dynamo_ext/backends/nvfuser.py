@@ -15,7 +15,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import VERIFY_GRAPH, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule, Node
 
-    from dynamo_ext.backends.base import CompiledFn, Options
+    from dynamo_ext.backends.base import CompiledFn, Options, OptionSpec
 
 _LAST_TORCH = (2, 10)
 """The newest torch that nvFuser has wheels for. On 2.13 thunder 0.2.6 does not import either."""
@@ -46,9 +46,7 @@ class NvFuserBackend:
     summary = "NVIDIA nvFuser through lightning-thunder"
     extra = ""
     whole_graph = True
-    options: Sequence[OptionSpec] = (
-        OptionSpec("verify", default=True, help="compare the first call of each graph with eager"),
-    )
+    options: Sequence[OptionSpec] = (VERIFY_GRAPH,)
 
     def probe(self) -> Availability:
         """Torch, CUDA, Python, thunder and nvFuser must all fit; the reason names what does not."""

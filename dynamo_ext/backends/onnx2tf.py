@@ -20,7 +20,7 @@ from dynamo_ext.backends import (
     trial,
 )
 from dynamo_ext.backends.answers import Answers
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import FREEZE, MIN_PARTITION, VERIFY, Support
 from dynamo_ext.backends.single_operation import operator_name
 from dynamo_ext.records import Availability
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule, Node
 
-    from dynamo_ext.backends.base import CompiledFn, Options
+    from dynamo_ext.backends.base import CompiledFn, Options, OptionSpec
 
 _PACKAGES = ("tensorflow", "onnxscript", "onnx_ir")
 _DTYPES = frozenset(
@@ -52,11 +52,9 @@ class OnnxToTensorFlowBackend:
     whole_graph = False
     dynamic_shapes = False
     options: Sequence[OptionSpec] = (
-        OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
-        OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-        OptionSpec(
-            "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
-        ),
+        FREEZE,
+        VERIFY,
+        MIN_PARTITION,
     )
 
     def __init__(self) -> None:

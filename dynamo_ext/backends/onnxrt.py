@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import onnx_convert, onnx_limits, onnx_session, torch_private
 from dynamo_ext.backends.answers import Answers
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import FREEZE, MIN_PARTITION, THREADS, VERIFY, OptionSpec, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -39,12 +39,10 @@ class OnnxRuntimeBackend:
     whole_graph = False
     dynamic_shapes = True
     options: Sequence[OptionSpec] = (
-        OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
-        OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-        OptionSpec(
-            "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
-        ),
-        OptionSpec("threads", 0, "its threads; 0 means as many as torch uses", least=0, most=1024),
+        FREEZE,
+        VERIFY,
+        MIN_PARTITION,
+        THREADS,
         OptionSpec(
             "optimization",
             "all",

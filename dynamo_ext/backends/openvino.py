@@ -17,7 +17,7 @@ from dynamo_ext.backends import (
     torch_private,
 )
 from dynamo_ext.backends.answers import Answers
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import FREEZE, MIN_PARTITION, THREADS, VERIFY, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule, Node
 
-    from dynamo_ext.backends.base import CompiledFn, Options
+    from dynamo_ext.backends.base import CompiledFn, Options, OptionSpec
 
 _INSTALL = 'pip install "dynamo-ext[openvino]"'
 
@@ -44,12 +44,10 @@ class OpenVinoBackend:
     whole_graph = False
     dynamic_shapes = False
     options: Sequence[OptionSpec] = (
-        OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
-        OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-        OptionSpec(
-            "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
-        ),
-        OptionSpec("threads", 0, "its threads; 0 means as many as torch uses", least=0, most=1024),
+        FREEZE,
+        VERIFY,
+        MIN_PARTITION,
+        THREADS,
     )
 
     def __init__(self) -> None:

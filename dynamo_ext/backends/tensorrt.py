@@ -15,7 +15,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, Support
 from dynamo_ext.errors import OptionError
 from dynamo_ext.records import Availability
 
@@ -50,7 +50,7 @@ class TensorRtBackend:
         OptionSpec("truncate_double", default=False, help="compute float64 in float32"),
         OptionSpec("cache_built_engines", default=False, help="store engines on disk"),
         OptionSpec("reuse_cached_engines", default=False, help="take engines from disk"),
-        OptionSpec("verify", default=True, help="compare the first call of each graph with eager"),
+        VERIFY_GRAPH,
     )
 
     def probe(self) -> Availability:

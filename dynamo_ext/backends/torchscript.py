@@ -12,7 +12,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private
-from dynamo_ext.backends.base import OptionSpec, StayEager, Support
+from dynamo_ext.backends.base import FREEZE, MIN_PARTITION, VERIFY, StayEager, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule, Node
 
-    from dynamo_ext.backends.base import CompiledFn, Options
+    from dynamo_ext.backends.base import CompiledFn, Options, OptionSpec
 
 _OPTIONS = (
-    OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
-    OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-    OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0),
+    FREEZE,
+    VERIFY,
+    MIN_PARTITION,
 )
 
 _NUMBERS = (bool, int, float, complex)

@@ -20,7 +20,7 @@ from dynamo_ext.backends import (
     tvm_tune,
 )
 from dynamo_ext.backends.answers import Answers
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import FREEZE, MIN_PARTITION, VERIFY, OptionSpec, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
 _INSTALL = 'pip install "dynamo-ext[tvm]"'
 
-_SHARED = (
-    OptionSpec("freeze", default=True, help="make weights constants under no_grad"),
-    OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-    OptionSpec("min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0),
-)
+_SHARED = (FREEZE, VERIFY, MIN_PARTITION)
 
 _KEPT = (
     # Cut up, it copies its operands and its weights several times.

@@ -21,7 +21,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private, xla_lowerings, xla_session, xla_trial
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, OptionSpec, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -56,10 +56,8 @@ class XlaBackend:
     dynamic_shapes = False
     options: Sequence[OptionSpec] = (
         OptionSpec("freeze", default=True, help="hand weights over once, under no_grad"),
-        OptionSpec("verify", default=True, help="compare the first call of each engine with eager"),
-        OptionSpec(
-            "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
-        ),
+        VERIFY,
+        MIN_PARTITION,
     )
 
     def __init__(self, name: str, summary: str, session: Callable[[GraphModule], Any]) -> None:
