@@ -107,4 +107,6 @@ def _positional(words: list[str], options: dict[str, bool]) -> Iterator[str]:
     for word in words:
         if not value and not word.startswith("-"):
             yield word
-        value = not value and options.get(word, False)
+        # argparse takes the beginning of a long option.
+        begun = [name for name in options if word.startswith("--") and name.startswith(word)]
+        value = not value and options.get(word, bool(begun) and options[begun[0]])
