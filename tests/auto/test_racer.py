@@ -1,0 +1,68 @@
+"""One graph under ``auto``, from its race to the form that stays."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from dynamo_ext.auto.circuit import Circuits
+from dynamo_ext.auto.racer import Racer
+from dynamo_ext.backends import journal as journals
+
+SLOW = 0.003
+
+
+def slowly(x, weight):
+    end = time.perf_counter() + SLOW
+    while time.perf_counter() < end:
+        pass
+    return x * weight
+
+
+def racer_of(**forms):
+    """A graph that multiplies, slowly in eager, and a racer for it whose forms are given."""
+    graph = torch.fx.Graph()
+    inputs = [graph.placeholder(name) for name in ("x", "weight")]
+    graph.output((graph.call_function(slowly, tuple(inputs)),))
+    made = Racer(torch.fx.GraphModule({}, graph), journals.Journal("g0"), 0.1, Circuits())
+    made.compile({name: lambda *_, f=form: f for name, form in forms.items()}, [])
+    return made
+
+
+def test_a_graph_that_trains_is_confirmed_and_trained_as_before():
+    racer = racer_of(fast=lambda x, weight: (x * weight,))
+    weight = torch.ones(3, requires_grad=True)
+    x = torch.tensor([1.0, 2.0, 3.0])
+    for _ in range(60):
+        [product] = racer(x, weight)
+        product.sum().backward()
+        assert torch.equal(weight.grad, x)
+        weight.grad = None
+    assert racer.trains
+    assert racer.contest.winner == "fast"
+    assert racer.contest.confirmation.kept == "mix"
+    assert racer.switch is None
+
+
+def test_one_that_loses_in_company_gives_place_to_eager():
+    company = []
+
+    def fast(x, weight):
+        # As an engine does whose threads find the cores taken.
+        for _ in company:
+            slowly(x, weight)
+        return (x * weight,)
+
+    racer = racer_of(fast=fast)
+    found = []
+    racer.then = found.append
+    x = torch.ones(3)
+    with torch.no_grad():
+        racer(x, x)
+        company.extend(range(3))
+        for _ in range(60):
+            assert torch.equal(racer(x, x)[0], x)
+    assert [contest.winner for contest in found] == ["fast", "eager"]
+    assert racer.contest.confirmation.kept == "eager"
+    assert {row.backend: row.outcome for row in racer.contest.contestants}["fast"] == "slower"
