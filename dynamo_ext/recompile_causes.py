@@ -93,7 +93,6 @@ _KINDS = (
     ("grad", re.compile(r"requires_grad mismatch")),
     ("stride", re.compile(r"stride mismatch at index")),
     ("length", re.compile(r"^len\(")),
-    ("turn", re.compile(r"^turns left of the loop")),
     ("object", re.compile(r" is the same object$")),
     ("type", re.compile(r"check_type_id")),
 )
@@ -167,9 +166,6 @@ def _words(kind: str, name: str, variable: str, dim: str, *, many: bool) -> tupl
         )
         step = f"Keep it in a tensor, {kept}, or start with %%dynamo --dynamic."
         return f"the integer {name}", step if many else once
-    if kind == "turn":
-        step = f"{_NOTHING}: each turn has modules of its own, and compiled code of its own."
-        return "the turn of a loop over modules", step
     sentences = {
         "bound": (
             "a size that the compiled code leaves out, of",

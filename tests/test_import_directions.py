@@ -58,7 +58,6 @@ FRONT_END_ROOMS = {"magics", "widgets"}
 PRIVATE_FILES = {
     "torch_carried",
     "torch_lists",
-    "torch_loops",
     "torch_numbers",
     "torch_private",
     "torch_trace",

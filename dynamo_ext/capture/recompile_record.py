@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.capture.guard_record import TORCH_COMMENT, readable_source, root_variable
@@ -29,9 +28,6 @@ _GRAD = re.compile(r"expected requires_grad=(?P<expected>[01])")
 _QUOTED = re.compile(r"tensor '(?P<source>.+?)'(?= |$)")
 # A dict's length is told by what failed, a list's by what held.
 _LENGTH = re.compile(r"^len\((?P<source>.+?)\) [!=]= (?P<expected>\d+)$")
-_TURNS = re.compile(r"^___tuple_iterator_len\((?P<source>.+?)\) == (?P<expected>\d+)$")
-"""Of a function that goes on in the middle of a loop."""
-
 _OBJECT = re.compile(r"_*check_obj_id\((?P<source>.+?), \d+\)(?:, type=<.+>)?")
 _TYPE = re.compile(r"check_type_id\((?P<source>.+?), \d+\)(?:, type=<class '(?P<expected>.+?)'>)?")
 _NONE = re.compile(r"^(?P<source>[^\W\d].*?) is (?P<expected>None)$")
@@ -85,8 +81,6 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
     guard = _NAMED.sub(lambda m: readable_source(m.group(), arguments), text)
     where = users_line(from_trace_text(reason, cell_file)) or line
     variable = root_variable(source, arguments)
-    if _TURNS.match(text):
-        guard, variable = f"turns left of the loop == {expected}", "the loop"
     return Recompile(frame, function, guard, variable, expected, actual, where, prevented)
 
 
@@ -144,7 +138,6 @@ def _type_name(value: Any) -> str:
 
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[Any], str]], ...] = (
     (_LENGTH, lambda value: str(len(value))),
-    (_TURNS, lambda value: str(length_hint(value))),
     (_TYPE, _type_name),
     (_NONE, _shown),
     (_EQUAL, _shown),

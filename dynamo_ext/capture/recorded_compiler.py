@@ -42,10 +42,6 @@ class RecordedCompiler:
         torch_private.finish_code(graph)
         run = run_log.active_run()
         frame = recorder.frame_being_compiled()
-        if not any(node.op.startswith("call") for node in graph.graph.nodes):
-            # The last turn of a loop has no operation.
-            forward: Callable[..., Any] = graph.forward
-            return forward
         if run is None or frame is None:
             return self.compiler(graph, inputs)
         cell_file = run.cell_file

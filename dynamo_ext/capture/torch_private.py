@@ -76,7 +76,6 @@ def check() -> None:
         (dynamo_utils, "graph_break_reasons"),
         (guards, "get_and_maybe_log_recompilation_reasons"),
         (InstructionTranslatorBase, "_load_global"),
-        (InstructionTranslatorBase, "maybe_has_backedge"),
         (InliningInstructionTranslator, "_load_global"),
         (InliningInstructionTranslator, "check_inlineable"),
         (builder, "is_int_specialization_case"),

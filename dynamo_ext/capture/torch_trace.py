@@ -26,14 +26,10 @@ from torch._dynamo.symbolic_convert import (
 )
 from torch._dynamo.variables import builder
 from torch._dynamo.variables.base import VariableTracker
-from torch._dynamo.variables.functions import (
-    BoundBuiltinMethodVariable,
-    LocalGeneratorObjectVariable,
-)
-from torch._dynamo.variables.iter import DictViewIterator, ZipVariable
+from torch._dynamo.variables.functions import BoundBuiltinMethodVariable
 from torch._dynamo.variables.lazy import LazyConstantVariable
 
-from dynamo_ext.capture import torch_lists, torch_loops, torch_numbers
+from dynamo_ext.capture import torch_lists, torch_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,14 +42,11 @@ class _Upstream:
     load_global = InstructionTranslatorBase._load_global
     load_global_inline = InliningInstructionTranslator._load_global
     check_inlineable = staticmethod(InliningInstructionTranslator.check_inlineable)
-    has_backedge = InstructionTranslatorBase.maybe_has_backedge
     specialize_int = staticmethod(builder.is_int_specialization_case)
     stack_values = OutputGraph._get_stack_values_to_restore
     wrap = builder.VariableBuilder._wrap
     lazy_constant = staticmethod(LazyConstantVariable.create)
     wrap_module = builder.VariableBuilder.wrap_module
-    reconstruct_view = DictViewIterator.reconstruct
-    reconstruct_zip = ZipVariable.reconstruct
 
 
 class _Tracing:
@@ -75,9 +68,6 @@ def take_traced() -> frozenset[tuple[str, str]]:
 
 def _run(self: Any) -> Any:
     _Tracing.traced.add((self.f_code.co_filename, self.f_code.co_qualname))
-    if torch_loops.is_a_turn(self):
-        # Upstream has nothing to compile in the last turn, and skips all turns from then on.
-        self.mark_inconsistent_side_effects()
     return _Upstream.run(self)
 
 
@@ -155,18 +145,6 @@ def _wrap(self: Any, value: Any) -> Any:
 # What torch leaves to eager by default.
 
 
-def _has_backedge(self: Any) -> bool:
-    return _Upstream.has_backedge(self) and not torch_loops.goes_over_few_modules(self)
-
-
-def _reconstruct_view(self: Any, codegen: Any) -> None:
-    torch_loops.reconstruct(self, codegen, _Upstream.reconstruct_view)
-
-
-def _reconstruct_zip(self: Any, codegen: Any) -> None:
-    torch_loops.reconstruct(self, codegen, _Upstream.reconstruct_zip)
-
-
 def _wrap_module(self: Any, value: Any) -> Any:
     if not isinstance(value, torch.nn.LSTM) or not _stays_whole(value):
         return _Upstream.wrap_module(self, value)
@@ -203,10 +181,6 @@ def _check_inlineable(function: Any) -> Any:
     return _Upstream.check_inlineable(function)
 
 
-_GENERATOR_FIELDS = LocalGeneratorObjectVariable._nonvar_fields
-"""Upstream looks for variables in the globals of a generator's module, and in all that these hold,
-where a graph breaks in a loop over `enumerate`: a dictionary that holds itself is one too many."""
-
 _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
     (InstructionTranslatorBase, "run", _Upstream.run, _run),
     (InstructionTranslatorBase, "_load_global", _Upstream.load_global, _load_global),
@@ -232,16 +206,6 @@ _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
         staticmethod(_lazy_constant),
     ),
     (builder.VariableBuilder, "wrap_module", _Upstream.wrap_module, _wrap_module),
-    # Torch says of its compiled code that it is valid whatever this answers.
-    (InstructionTranslatorBase, "maybe_has_backedge", _Upstream.has_backedge, _has_backedge),
-    (DictViewIterator, "reconstruct", _Upstream.reconstruct_view, _reconstruct_view),
-    (
-        LocalGeneratorObjectVariable,
-        "_nonvar_fields",
-        _GENERATOR_FIELDS,
-        {*_GENERATOR_FIELDS, "f_globals"},
-    ),
-    (ZipVariable, "reconstruct", _Upstream.reconstruct_zip, _reconstruct_zip),
 )
 
 

@@ -7,7 +7,6 @@ replay (``replay``).
 
 from __future__ import annotations
 
-import dis
 import inspect
 import linecache
 import re
@@ -66,12 +65,11 @@ def users_traceback(
             kept.append(entry)
     rebuilt: types.TracebackType | None = None
     for entry in reversed(kept):
-        frame, last, line = entry.tb_frame, entry.tb_lasti, entry.tb_lineno
+        frame, last = entry.tb_frame, entry.tb_lasti
         if original_function(frame.f_code.co_name) != frame.f_code.co_name:
-            line = _line_in_loop(frame.f_code, last) or line
-            frame = _named_frame(frame, line)
+            frame = _named_frame(frame, entry.tb_lineno)
             last = frame.f_lasti
-        rebuilt = types.TracebackType(rebuilt, frame, last, line)
+        rebuilt = types.TracebackType(rebuilt, frame, last, entry.tb_lineno)
     return rebuilt
 
 
@@ -121,23 +119,6 @@ def _is_step_of(code: types.CodeType, outer: types.CodeType) -> bool:
     """Whether ``code`` is a part of the statement that ``outer`` steps through."""
     name = original_function(code.co_name)
     return is_driver(outer) and name == outer.co_name and code.co_filename == outer.co_filename
-
-
-def _line_in_loop(code: types.CodeType, last: int) -> int | None:
-    """The user's line of an instruction of a function that goes on after a graph break.
-
-    Torch takes the lines off all that stands before the break, which a loop comes back to. From
-    there to the end, the instructions are those of the user's function.
-    """
-    original = torch_private.users_code(code)
-    if original is None or original is code:
-        return None
-    made, own = list(dis.get_instructions(code)), list(dis.get_instructions(original))
-    place = next((n for n, each in enumerate(made, -len(made)) if each.offset == last), -len(own))
-    if -place >= len(own) or own[place].opcode != made[place].opcode:
-        return None
-    positions = own[place].positions
-    return positions.lineno if positions is not None else None
 
 
 def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:

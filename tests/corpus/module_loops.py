@@ -1,4 +1,4 @@
-"""Functions with a graph break in a loop over modules, which stays eager unless enabled."""
+"""Functions with a graph break in a loop over modules, which stays eager."""
 
 from __future__ import annotations
 
