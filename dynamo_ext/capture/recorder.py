@@ -118,7 +118,9 @@ class FrameListener:
             raise
         except Exception as error:
             if self._fullgraph:
-                raise
+                if not torch_private.is_users_own(error):
+                    raise
+                run.refused = error
             # The user's own error, met while tracing: eager raises it again, from its line.
             entry.outcome, entry.reason = "failed", f"{type(error).__name__}: {error}"
             result = torch_private.run_eagerly_now(callees_too=False)

@@ -87,7 +87,8 @@ class Run:
     """What happened between two moments, on one thread and those it starts (autograd's).
 
     ``told`` hears what is being captured or compiled as it begins, and an empty text when the run
-    goes on.
+    goes on. ``refused`` is why a graph was not whole that had to be, where eager is expected to
+    raise the user's own error instead.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Run:
         self.recompiles: dict[tuple[str, ...], Recompile] = {}
         self.eager_frames: dict[tuple[str, str, int], FrameEntry] = {}
         self.compile_seconds = 0.0
+        self.refused: Exception | None = None
         self.condition_breaks: dict[GraphBreak, None] = {}
         self.lock = threading.Lock()
 
@@ -131,10 +133,19 @@ def active_run() -> Run | None:
 
 @contextlib.contextmanager
 def recording(run: Run) -> Iterator[Run]:
-    """Make ``run`` the one that compiled graphs report their calls to."""
+    """Make ``run`` the one that compiled graphs report their calls to.
+
+    Raises
+    ------
+    Exception
+        What ``refused`` holds where the block ends well: it was no error of the user's.
+    """
     global _active  # noqa: PLW0603 - read on every graph call: a plain global is the cheapest
     outer, _active = _active, run
+    run.refused = None
     try:
         yield run
     finally:
         _active = outer
+    if run.refused is not None:
+        raise run.refused

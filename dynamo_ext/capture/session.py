@@ -155,8 +155,10 @@ class Session:
         torch_private.install(prior)
         self._seconds += time.perf_counter() - started
         self._interrupted = self._interrupted or isinstance(error, KeyboardInterrupt)
-        recording.__exit__(kind, error, traceback)
-        surroundings.__exit__(kind, error, traceback)
+        try:
+            recording.__exit__(kind, error, traceback)
+        finally:
+            surroundings.__exit__(kind, error, traceback)
 
     def __call__(self, target: Any) -> Any:
         """Wrap a function or a module; the wrapper has a ``report()`` of its own."""

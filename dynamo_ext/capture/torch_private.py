@@ -25,6 +25,7 @@ from torch._dynamo import (
     bytecode_transformation,
     convert_frame,
     eval_frame,
+    exc,
     external_utils,
     guards,
     trace_rules,
@@ -156,6 +157,17 @@ def run_eagerly_now(*, callees_too: bool) -> ConvertFrameReturn:
         frame_exec_strategy=FrameExecStrategy(FrameAction.DEFAULT, inner),
         apply_to_code=False,
     )
+
+
+_OWN = frozenset({"Observed exception", "failed to find name in frame builtins"})
+"""Graph breaks that stand for an error which the code raises in eager, too."""
+
+
+def is_users_own(error: Exception) -> bool:
+    """Whether tracing failed where the user's code itself, by all appearances, raises an error."""
+    if isinstance(error, exc.Unsupported):
+        return error.gb_type in _OWN
+    return isinstance(error, exc.TorchRuntimeError)
 
 
 def skip_frame() -> ConvertFrameReturn:

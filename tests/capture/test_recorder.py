@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import dynamo_ext
+from dynamo_ext.capture import torch_private
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Report
@@ -192,6 +193,34 @@ def test_fullgraph_raises_the_break(cells: Live) -> None:
     assert type(ran.error).__name__ == "Unsupported"
     assert report.error
     assert "y" not in cells.names
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("y = x + missing", NameError),
+        ("def f(k): return k * missing\ny = f(x)", NameError),
+        ("y = x.nothing()", AttributeError),
+        ("d = {}\ny = x + d['k']", KeyError),
+        ("z = x + 1\ny = z @ torch.ones(7, 7)", RuntimeError),
+    ],
+)
+def test_with_fullgraph_an_error_of_the_user_is_the_users(
+    cells: Live, text: str, error: type[Exception]
+) -> None:
+    ran, report = cells.failed(text, "-b eager --fullgraph")
+    assert type(ran.error) is error
+    assert report.error.startswith(error.__name__)
+    assert "y" not in cells.names
+
+
+def test_with_fullgraph_what_eager_does_not_raise_is_raised_after_all(
+    cells: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch_private, "is_users_own", lambda _: True)
+    ran, _ = cells.failed("print(x)\ny = x * 2", "-b eager --fullgraph")
+    assert type(ran.error).__name__ == "Unsupported"
+    cells.report("z = x * 2", "-b eager --fullgraph")
 
 
 def test_an_error_of_the_user_is_in_the_report(cells: Live) -> None:

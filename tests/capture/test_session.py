@@ -306,6 +306,16 @@ def test_fullgraph_raises() -> None:
         f(X)
 
 
+def test_fullgraph_leaves_the_users_own_errors_to_the_user() -> None:
+    @dynamo_ext.optimize("eager", fullgraph=True)
+    def f(x: torch.Tensor, names: dict[str, float]) -> torch.Tensor:
+        return x * names["scale"]
+
+    with pytest.raises(KeyError, match="scale"):
+        f(X, {})
+    assert torch.equal(f(X, {"scale": 2.0}), X * 2)
+
+
 def test_dynamic_compiles_once_for_all_sizes(compiles: list[str]) -> None:
     fast = dynamo_ext.optimize("eager", dynamic=True)(double)
     for size in (3, 5, 9):
