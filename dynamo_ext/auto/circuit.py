@@ -47,6 +47,10 @@ class Circuits(threading.local):
     def call(self, member: Member, args: Sequence[Any]) -> Any:
         """Call a graph that is not settled, and look whether the calls go in a circuit."""
         self.on_trial += 1
+        if member.laps is None and self._trail and self._trail[-1]() is member:
+            # It seems to be alone; other backends would be tried for several graphs only, and
+            # until it is settled each would keep the weights in memory once more.
+            member.narrow()
         self._trail.append(weakref.ref(member))
         if member.laps is not None:
             result = member.laps.call(member, args)

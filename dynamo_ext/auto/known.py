@@ -63,6 +63,9 @@ class Known:
         """The graph in its winner's form; in eager's for every other name."""
         return self._form if name == self.winner else self._eager
 
+    def narrow(self) -> None:
+        """Nothing: there are no other forms."""
+
     def compile(self, compiler: Compiler, inputs: Sequence[Any]) -> bool:
         """Compile it; whether anything of it runs in the engine."""
         switch = self._switch

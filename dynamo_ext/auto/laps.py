@@ -71,6 +71,9 @@ class Member(Protocol):
     def form(self, name: str) -> Callable[..., Any]:
         """The graph as a backend compiled it; eager's where that one has none."""
 
+    def narrow(self) -> None:
+        """Keep the winner's form and eager's alone."""
+
     def settle(self, name: str = "", confirmation: Confirmation | None = None) -> None:
         """Keep one form, the winner's unless told, and let the others go."""
 

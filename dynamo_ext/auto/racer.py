@@ -88,8 +88,9 @@ class Racer:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """Seconds of a call, of eager and every backend that is right and was timed."""
-        return placing.timed(self.contest) if self.contest else {}
+        """Seconds of a call, of eager and every backend that is right, was timed, and waits."""
+        found = placing.timed(self.contest) if self.contest else {}
+        return {name: taken for name, taken in found.items() if name in self._forms.compiled}
 
     def form(self, name: str) -> Callable[..., Any]:
         """The graph as a right backend compiled it; eager's where that one has none."""
@@ -112,9 +113,7 @@ class Racer:
         else:
             seconds = self.seconds
             kept = {EAGER, held.winner, *sorted(seconds, key=lambda name: seconds[name])[:KEPT]}
-            for name in set(switch.compiled) - kept:
-                # The others go, and their memory with them.
-                switch.compiled.pop(name)
+            self._let_go(kept)
 
     def _failed(self, error: Exception) -> None:
         """The next calls race again: on these inputs eager itself may raise."""
@@ -139,6 +138,16 @@ class Racer:
             # A store that cannot be written must not cost the user the result.
             with contextlib.suppress(OSError):
                 self.then(held)
+
+    def narrow(self) -> None:
+        """Keep the winner's form and eager's alone."""
+        self._let_go({EAGER, self.winner})
+
+    def _let_go(self, kept: set[str]) -> None:
+        """Drop all other forms, and their memory with them."""
+        forms = self._forms.compiled
+        for name in set(forms) - kept:
+            forms.pop(name)
 
     def settle(self, name: str = "", confirmation: Confirmation | None = None) -> None:
         """Keep one form, the winner's unless told, and let the others go."""

@@ -47,6 +47,9 @@ class Graph:
 
         return run
 
+    def narrow(self):
+        self.seconds = {name: self.seconds[name] for name in {"eager", self.winner}}
+
     def settle(self, name="", confirmation=None):
         self.settled = name or self.winner
         self.confirmation = confirmation

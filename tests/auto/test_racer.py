@@ -45,6 +45,20 @@ def test_a_graph_that_trains_is_confirmed_and_trained_as_before():
     assert racer.switch is None
 
 
+def test_one_that_seems_alone_keeps_the_winner_and_eager_alone():
+    def other(x, weight):
+        slowly(x, weight)
+        return (x * weight,)
+
+    racer = racer_of(fast=lambda x, weight: (x * weight,), other=other)
+    x = torch.ones(3)
+    with torch.no_grad():
+        racer(x, x)
+        assert set(racer.seconds) >= {"eager", "fast"}
+        racer(x, x)
+        assert set(racer.seconds) == set(racer.switch.compiled) == {"eager", "fast"}
+
+
 def test_one_that_loses_in_company_gives_place_to_eager():
     company = []
 
