@@ -3,7 +3,7 @@
 Dynamo gives a frame up as a whole where a graph break stands in a loop of it (its compiled code
 cannot resume in the middle of one). A cell need not lose its loop to that: the loop itself is run
 as plain Python, and each run of its body is a function of its own, which can break and resume.
-So a block that cannot be captured whole is divided, at its loops and ``with`` statements, into
+So a block that cannot be captured whole is divided, at its loops and what is around them, into
 blocks that may be. Nothing is divided before Dynamo has said that it must be.
 """
 
@@ -215,7 +215,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Compound:
-    """A loop, ``with`` or ``if`` statement: its header as plain Python, its suites as blocks.
+    """A loop, ``with``, ``if`` or ``try``: its header as plain Python, its suites as blocks.
 
     ``driver`` is the code of a function of one argument, a function that runs the suite of a
     number and gives back ``CONTINUE``, ``BREAK`` or ``None``.
@@ -278,7 +278,8 @@ def compound(node: ast.stmt, origin: Origin, *, turn: bool = False) -> Compound:
     driven = copy.copy(node)
     if isinstance(driven, _LOOPS):
         driven.body, driven.orelse = body(driven.body), suite(driven.orelse)
-    elif isinstance(driven, ast.If):
+    elif isinstance(driven, (ast.If, ast.Try)):
+        # What handles an error stays as it is: it may ask Python which one it is.
         driven.body, driven.orelse = suite(driven.body), suite(driven.orelse)
     elif isinstance(driven, ast.With):
         driven.body = suite(driven.body)
@@ -312,14 +313,14 @@ class _Signals(ast.NodeTransformer):
 
 def _divides(node: ast.stmt) -> bool:
     return isinstance(node, (*_LOOPS, ast.With)) or (
-        isinstance(node, ast.If) and any(map(_divides, [*node.body, *node.orelse]))
+        isinstance(node, (ast.If, ast.Try)) and any(map(_divides, [*node.body, *node.orelse]))
     )
 
 
 def _has_loop(node: ast.stmt) -> bool:
     if isinstance(node, ast.With):
         return any(map(_has_loop, node.body))
-    if isinstance(node, ast.If):
+    if isinstance(node, (ast.If, ast.Try)):
         return any(map(_has_loop, [*node.body, *node.orelse]))
     return isinstance(node, _LOOPS)
 

@@ -161,6 +161,124 @@ CASES: list[Case] = [
         """,
     ),
     case(
+        "training that can be interrupted",
+        "# plain\nfrom torch import nn\nimport torch\ntorch.manual_seed(0)\nmodel = nn.Linear(3, 1)\n"
+        "opt = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "loader = [(torch.randn(4, 3), torch.randn(4, 1)) for _ in range(3)]",
+        "try:\n"
+        + "".join(f"    {line}\n" for line in TRAINING.splitlines())
+        + "except KeyboardInterrupt:\n    print('stopped')\nelse:\n    done = True\ndone, loss",
+        graphs=2,
+    ),
+    case(
+        "an interrupt in a loop that is ready for it",
+        SETUP,
+        """
+        try:
+            for i in range(6):
+                y = x * i
+                print(float(y.sum()))
+                if i == 2:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt as stop:
+            print("stopped", type(stop).__name__, i)
+        finally:
+            log.append(i)
+        "stop" in globals(), y, log
+        """,
+    ),
+    case(
+        "an error in a loop that is caught, told and raised again",
+        SETUP,
+        """
+        import sys
+        """,
+        """
+        try:
+            for n in [4, 3]:
+                y = torch.ones(n)
+                print(n)
+                z = y + x
+        except RuntimeError as error:
+            print(type(error).__name__, sys.exc_info()[1] is error, error.__context__)
+            raise
+        """,
+        "n, y, z",
+        raises="RuntimeError",
+    ),
+    case(
+        "an error from an error in a loop",
+        SETUP,
+        """
+        try:
+            for r in rows:
+                print(float((r * x).sum()))
+                missing
+        except NameError as error:
+            z = x + 1
+            raise ValueError(float(z.sum())) from error
+        """,
+        "z",
+        raises="ValueError",
+    ),
+    case(
+        "an error in a loop that another handler would catch",
+        SETUP,
+        """
+        try:
+            try:
+                for r in rows:
+                    print(float((r * x).sum()))
+                    {}["k"]
+            except ValueError:
+                print("no")
+            finally:
+                log.append(float(r.sum()))
+        except KeyError as error:
+            print("yes", error)
+        log
+        """,
+    ),
+    case(
+        "continue and break from handlers around a loop",
+        SETUP,
+        """
+        for i in range(5):
+            try:
+                for j in range(2):
+                    y = x * i + j
+                    print(float(y.sum()))
+                    if i == 1 and j:
+                        raise ValueError(i)
+                    if i == 3:
+                        raise KeyError(i)
+            except ValueError:
+                continue
+            except KeyError:
+                break
+            else:
+                log.append(i)
+            finally:
+                log.append(-i)
+        i, j, y, log
+        """,
+    ),
+    case(
+        "a loop after try in a loop's else",
+        SETUP,
+        """
+        try:
+            y = x + 1
+        except ValueError:
+            pass
+        else:
+            for r in rows:
+                y = y + r
+                print(float(y.sum()))
+        y
+        """,
+    ),
+    case(
         "an error in the second turn",
         SETUP,
         "for i in range(3):\n    y = x * i\n    print(float(y.sum()))\n    if i == 1:\n        raise ValueError(i)",
