@@ -216,8 +216,16 @@ def test_parts_do_what_the_whole_does(text: str) -> None:
     assert {k for k in ours if k != "__builtins__"} == {k for k in names if k != "__builtins__"}
 
 
-def test_only_loops_ifs_and_withs_are_compounds() -> None:
-    (node,) = ast.parse("try:\n    x = 1\nfinally:\n    y = 2").body
+def test_what_handles_an_error_is_no_suite() -> None:
+    text = (
+        "try:\n    for a in b: c = 1\nexcept E:\n    d = 1\nelse:\n    e = 1\nfinally:\n    f = 1"
+    )
+    assert shape(refused(block(text).refuse, 2)) == [[[], []]]
+    block("try:\n    a = 1\nexcept E:\n    for b in c: d = 1").refuse(2)
+
+
+def test_other_statements_are_no_compounds() -> None:
+    (node,) = ast.parse("match x:\n    case 1:\n        y = 2").body
     with pytest.raises(TypeError):
         compound(node, Origin(frozenset(), "<cell>", compile))  # type: ignore[arg-type]
 
