@@ -1,4 +1,4 @@
-"""TorchScript's three backends against eager."""
+"""TorchScript against eager, and optimised for inference."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from dynamo_ext.backends import registry, torch_private
-from dynamo_ext.backends.torchscript import NNC, TS
-from dynamo_ext.errors import BackendUnavailableError
+from dynamo_ext.backends.torchscript import BACKEND
 
 Harness = Any
 
@@ -268,49 +267,14 @@ def test_random_numbers_stay_with_torch(harness: Harness) -> None:
     assert harness.engines["ts"] == 8
 
 
-def test_optimizing_for_inference_folds_batch_norm() -> None:
-    from dynamo_ext.backends import torchscript
-
-    kept: list[list[str]] = []
-    compiler = registry.compiler("ofi")
-    written = torchscript._written
-
-    def spy(graph: Any, **options: Any) -> Any:
-        writer = written(graph, **options)
-        kept.append(writer.jit.operators())
-        return writer
-
-    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
-        patch.setattr(torchscript, "_written", spy)
-        torch.compile(cnn().eval(), backend=compiler)(torch.randn(2, 3, 8, 8))
-    (kinds,) = kept
-    assert "aten::conv2d" in kinds
-    assert "aten::linear" in kinds
-    assert "aten::batch_norm" not in kinds
-
-
-def test_ofi_refuses_training_and_says_why(harness: Harness) -> None:
-    model = mlp()
-    x = torch.randn(3, 8)
-    compiled = harness.compile(model, registry.compiler("ofi"))
-    loss = compiled(x).sum()
-    loss.backward()
-    torch.testing.assert_close(loss, model(x).sum())
-    (fallback,) = harness.journal.fallbacks.values()
-    assert (fallback.stage, fallback.scope) == ("unsupported", "graph")
-    assert "differentiated" in fallback.message
-    assert "no_grad" in fallback.remedy
-    assert harness.engines == {}
-
-
 def test_what_torchscript_lacks_is_refused() -> None:
     graph = torch.fx.Graph()
     x = graph.placeholder("x")
     x.meta["val"] = torch.ones(3)
     right = graph.call_function(torch.ops.aten.add.Tensor, (x, 1))
     wrong = graph.call_function(torch.ops.aten.maximum.default, (x, 1))
-    assert TS.supports(right)
-    answer = TS.supports(wrong)
+    assert BACKEND.supports(right)
+    answer = BACKEND.supports(wrong)
     assert not answer
     assert "TorchScript" in answer.reason
 
@@ -370,26 +334,3 @@ def test_compiled_code_goes_and_its_weights_with_it(harness: Harness) -> None:
     torch._dynamo.reset()
     gc.collect()
     assert count(held._cdata) == before
-
-
-def test_nnc_says_what_it_lacks(harness: Harness) -> None:
-    answer = NNC.probe()
-    if answer.available:
-        pytest.skip("this torch has NNC")
-    assert "LLVM" in answer.reason
-    assert "CUDA" in answer.reason
-    with pytest.raises(BackendUnavailableError, match="LLVM"):
-        registry.compiler("nnc", strict=True)
-    x = torch.randn(3)
-    torch.testing.assert_close(harness.compile(torch.sin, registry.compiler("nnc"))(x), x.sin())
-    assert harness.stages == ["unavailable"]
-
-
-def test_nnc_lowers_as_ts_does(harness: Harness) -> None:
-    model = mlp().eval()
-    compiled = harness.compile(model, NNC)
-    with torch.no_grad():
-        for _ in range(6):
-            x = torch.randn(3, 8)
-            torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
-    assert set(harness.engines) == {"nnc"}
