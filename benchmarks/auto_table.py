@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from benchmarks.auto_row import Row, Single
 from benchmarks.interval import told
 from benchmarks.plot import Plot, Point
-from dynamo_ext.comparison import Speedup
+from dynamo_ext.comparison import FEWEST_ROUNDS, Speedup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +94,8 @@ def shown(single: Single | None) -> str:
     text = told(single.ratio, single.low, single.high)
     if single.p_value < ALPHA or not single.low <= 1 <= single.high:
         return text
-    speedup = Speedup(single.ratio, single.low, single.high, single.p_value, 0)
+    # The row has its rounds, and never as few as tell nothing.
+    speedup = Speedup(single.ratio, single.low, single.high, single.p_value, FEWEST_ROUNDS)
     return f"{text}, {'unclear' if speedup.unclear else 'same'}"
 
 
