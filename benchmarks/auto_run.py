@@ -22,9 +22,10 @@ from dynamo_ext.auto.backend import BACKEND, CONTESTANTS
 from dynamo_ext.auto.store import Store
 from dynamo_ext.backends import registry
 from dynamo_ext.measure import statistics
+from dynamo_ext.measure.settling import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from benchmarks.zoo.model import Built
     from dynamo_ext.comparing import ComparisonResult
@@ -66,7 +67,8 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
     options = {"candidates": "+".join(singles), "budget": race}
     with torch.no_grad():
         fast = dynamo_ext.optimize("auto", options=options)(built.module)
-        _settle(lambda: fast(*built.args, **built.kwargs))
+        fast(*built.args, **built.kwargs)
+        settle(BACKEND, lambda: fast(*built.args, **built.kwargs), SETTLING)
         graphs = fast.report().graphs
         contests = [graph.contest for graph in graphs if graph.contest is not None]
         found = dynamo_ext.compare(
@@ -96,15 +98,6 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
         winner_start=starts[1],
         rounds=found.record.rounds,
     )
-
-
-def _settle(call: Callable[[], object]) -> None:
-    """Call until ``auto`` runs every graph in one form."""
-    call()
-    seen, until = -1, time.perf_counter() + SETTLING
-    while BACKEND.on_trial != seen and time.perf_counter() < until:
-        seen = BACKEND.on_trial
-        call()
 
 
 def _single(found: ComparisonResult, name: str) -> Single:

@@ -13,6 +13,7 @@ from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.comparison import Accuracy, CandidateResult, Outcome, Speedup
 from dynamo_ext.measure import clock
 from dynamo_ext.measure.race import Contender
+from dynamo_ext.measure.settling import settle
 from dynamo_ext.placement import coverage
 
 if TYPE_CHECKING:
@@ -98,21 +99,12 @@ class Entrant:
             for _ in range(WARM_UPS):
                 workload.restore()
                 call()
-            self._settle(call, workload)
+            settle(self.candidate.compiler, lambda: (workload.restore(), call()), SETTLING)
             self.call = call
         except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
             self.failure = one_line(error)
         finally:
             workload.restore(thorough=True)
-
-    def _settle(self, call: Callable[[], object], workload: Workload) -> None:
-        """Call on while the backend runs its graphs now in one form, now in another."""
-        compiler, until = self.candidate.compiler, time.perf_counter() + SETTLING
-        seen = 0
-        while getattr(compiler, "on_trial", 0) != seen and time.perf_counter() < until:
-            seen = compiler.on_trial
-            workload.restore()
-            call()
 
     def enter(self, workload: Workload) -> Contender | None:
         """What takes part in the race."""
