@@ -23,7 +23,10 @@ SIGNIFICANCE = 0.05
 """The p-value at which a difference counts."""
 
 FEWEST_ROUNDS = 6
-"""Rounds below which no two timings can differ significantly."""
+"""Rounds below which no two timings can differ significantly, however far apart."""
+
+USUAL_ROUNDS = 20
+"""Rounds that a comparison has at least, unless it is told how many."""
 
 UNCLEAR_BEYOND = 0.1
 """Where an interval goes on beyond this, no difference was found because none could be."""

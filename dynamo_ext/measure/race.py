@@ -10,13 +10,12 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.comparison import FEWEST_ROUNDS, Timing
+from dynamo_ext.comparison import FEWEST_ROUNDS, USUAL_ROUNDS, Timing
 from dynamo_ext.measure import clock, statistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-USUAL_ROUNDS = 20
 MOST_ROUNDS = 1_000
 TIGHT = 0.01
 """Half the width of an interval that needs no more rounds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.comparison import FEWEST_ROUNDS
+from dynamo_ext.comparison import FEWEST_ROUNDS, USUAL_ROUNDS
 from dynamo_ext.wording import clip, count, listing, printable, seconds, sentence
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ _NAMED = 4
 _LONGEST = 240
 _TEN, _HUNDRED, _TENTH, _TINY = 10, 100, 0.1, 0.001
 _SURE = 0.001
-_USUAL_ROUNDS = 20
-"""Below the first no difference can be significant (``measure.statistics``), however large."""
 
 _WORDS = {
     "baseline": "● baseline",
@@ -168,7 +166,7 @@ def _how_to_tell(others: list[CandidateResult]) -> str:
     if not rounds:
         return "Measure longer, or with less else running."
     few = f"{count(min(rounds), 'round')} {'is' if min(rounds) == 1 else 'are'} too few to tell"
-    return f"{few}: ask for {FEWEST_ROUNDS} or more, better {_USUAL_ROUNDS}."
+    return f"{few}: ask for {FEWEST_ROUNDS} or more, better {USUAL_ROUNDS}."
 
 
 def _came_to(record: Comparison, each: CandidateResult) -> str:

@@ -55,7 +55,7 @@ def _together(found: Confirmation) -> str:
         found.kept, f"{found.kept} runs instead"
     )
     return (
-        f"In your code's own calls, {count(found.rounds, 'time')} each, the choice for "
+        f"In your code's own calls, up to {count(found.rounds, 'time')} each, the choice for "
         f"{count(found.graphs, 'graph')} came to {rivals}: {kept}."
     )
 

@@ -50,7 +50,7 @@ def test_what_graphs_came_to_together_is_said_once():
     mix = dataclasses.replace(WON, confirmation=Confirmation(2, "mix", 15, rivals))
     said = contests.sentence(report(mix, mix))
     assert said.endswith(
-        "In your code's own calls, 15 times each, the choice for 2 graphs came to 1.60x "
+        "In your code's own calls, up to 15 times each, the choice for 2 graphs came to 1.60x "
         "(1.50–1.70) of eager and 0.90x (0.88–0.92) of onnxrt for all: it stays."
     )
     one = dataclasses.replace(WON, confirmation=Confirmation(2, "onnxrt", 15, rivals))
