@@ -83,7 +83,16 @@ class AutoBackend:
     @property
     def on_trial(self) -> int:
         """Calls of graphs so far, in this thread, whose form was not final."""
-        return self._circuits.on_trial if self._circuits is not None else 0
+        return self.circuits.on_trial
+
+    @property
+    def circuits(self) -> Circuits:
+        """Where it turns out which graphs run one after another."""
+        if self._circuits is None:
+            from dynamo_ext.auto.circuit import Circuits
+
+            self._circuits = Circuits()
+        return self._circuits
 
     @property
     def store(self) -> Store:
@@ -116,11 +125,9 @@ class AutoBackend:
         import torch
 
         from dynamo_ext.auto import apart
-        from dynamo_ext.auto.circuit import Circuits
         from dynamo_ext.auto.fingerprint import graph_key, place_key
         from dynamo_ext.auto.racer import Racer
 
-        self._circuits = self._circuits or Circuits()
         journal = journals.current()
         names = candidate_names(options)
         tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
@@ -138,7 +145,7 @@ class AutoBackend:
         if (options["isolate"] or carrier is not None) and apart.can_be_sent(example_inputs):
             return self._raced_apart(work, names, options, training=training, carrier=carrier)
         gone = self.store.crashed(key, place)
-        racer = Racer(graph, journal, float(options["budget"]), self._circuits)
+        racer = Racer(graph, journal, float(options["budget"]), self.circuits)
         compilers = {name: registry.compiler(name) for name in names if name not in gone}
         racer.compile(compilers, example_inputs)
         racer.absent = tuple(Contestant(name, "crashed", reason=_GONE) for name in sorted(gone))
@@ -150,14 +157,13 @@ class AutoBackend:
         self, contest: Contest, work: _Work, *, remember: bool = True
     ) -> Callable[..., Any] | None:
         """The winner of an earlier race alone, or nothing where it does not compile any more."""
-        from dynamo_ext.auto.circuit import Circuits
         from dynamo_ext.auto.known import Known
 
         held = dataclasses.replace(contest, remembered=True)
         if held.winner == "eager":
             work.journal.contest = held
             return work.graph.forward
-        known = Known(work.graph, work.journal, held, self._circuits or Circuits())
+        known = Known(work.graph, work.journal, held, self.circuits)
         known.forget = lambda: self.store.forget(work.key, work.place)
         if remember:
             known.remember = lambda found: self.store.remember(work.key, work.place, found)

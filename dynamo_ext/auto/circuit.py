@@ -41,7 +41,7 @@ class Circuits(threading.local):
     """
 
     def __init__(self) -> None:
-        self._trail: deque[weakref.ref[Member]] = deque(maxlen=max(2 * MOST, SURE))
+        self._trail: deque[weakref.ref[Member]] = deque(maxlen=2 * MOST)
         self.on_trial = 0
 
     def call(self, member: Member, args: Sequence[Any]) -> Any:

@@ -101,13 +101,12 @@ class Known:
     def settle(self, name: str = "", confirmation: Confirmation | None = None) -> None:
         """Keep one form, the winner's unless told."""
         self._circuits = None
-        if name and name != self.winner:
+        kept = self.winner if name in {"", self.winner} else EAGER
+        if kept == EAGER:
             self._form = self._eager
-            self._journal.partitions.clear()
-            self._journal.fallbacks.clear()
+            self._journal.forget_parts()
         if confirmation is None:
             return
-        kept = self.winner if self._form is not self._eager else EAGER
         self._held = placing.confirmed(self._held, kept, confirmation)
         self._journal.contest = self._held
         if self.remember is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dynamo_ext.measure import statistics
+from dynamo_ext.measure import clock, statistics
 from dynamo_ext.measure.switchboard import EAGER
 from dynamo_ext.records import Confirmation, Rival
 
@@ -92,6 +92,7 @@ class Laps:
         # The backward pass comes after the last call: such a lap ends where the next one starts.
         self._to_the_next = any(member.trains for member in circuit)
         self._thread = threading.get_ident()
+        self._barrier = clock.device_barrier()
         self._forms = assignments(circuit)
         self._samples: dict[str, list[float]] = {name: [] for name in self._forms}
         self._running = list(self._forms)
@@ -133,7 +134,8 @@ class Laps:
             self._place, self._whole, self._broken = 0, True, 0
             self._called.clear()
             if not self._to_the_next:
-                _wait(result)
+                if self._barrier is not None:
+                    self._barrier()
                 self._count(time.perf_counter() - self._started)
         return result
 
@@ -226,13 +228,3 @@ def assignments(circuit: Sequence[Member]) -> dict[str, list[Callable[..., Any]]
         if winners != {name}:
             found[name] = [member.form(name) for member in circuit]
     return found
-
-
-def _wait(result: Any) -> None:
-    """Wait until a device has done what it was given."""
-    import torch
-
-    for value in result:
-        if isinstance(value, torch.Tensor) and value.is_cuda:
-            torch.cuda.synchronize(value.device)
-            return

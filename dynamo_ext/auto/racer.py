@@ -95,7 +95,7 @@ class Racer:
     def form(self, name: str) -> Callable[..., Any]:
         """The graph as a right backend compiled it; eager's where that one has none."""
         forms = self._forms.compiled
-        return forms[name if name in self.seconds and name in forms else EAGER]
+        return forms[name if name in self.seconds else EAGER]
 
     def _race(self, args: tuple[Any, ...]) -> None:
         from dynamo_ext.auto import contest
@@ -130,8 +130,7 @@ class Racer:
         self._journal.contest = held
         told = self._forms.journals.get(held.winner)
         if told is not None or before is not None:
-            self._journal.partitions.clear()
-            self._journal.fallbacks.clear()
+            self._journal.forget_parts()
         if told is not None:
             self._journal.adopt(told)
         if self.then is not None and not held.note:

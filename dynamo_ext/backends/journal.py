@@ -53,6 +53,11 @@ class Journal:
         other.graph, other.loud = self.graph, self.loud
         other.partitions, other.fallbacks = self.partitions, self.fallbacks
 
+    def forget_parts(self) -> None:
+        """Drop what it says of partitions and fallbacks: another form of the graph runs now."""
+        self.partitions.clear()
+        self.fallbacks.clear()
+
     def add_partition(self, partition: Partition) -> None:
         """Add a partition, or replace the one of the same name (an engine was built anew)."""
         self.partitions[partition.name] = partition
