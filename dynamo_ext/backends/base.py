@@ -41,6 +41,9 @@ VERIFY_GRAPH = OptionSpec(
 MIN_PARTITION = OptionSpec(
     "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
 )
+PARTITION_OPTIONS = (FREEZE, VERIFY, MIN_PARTITION)
+"""Of every engine that takes partitions."""
+
 THREADS = OptionSpec("threads", 0, "its threads; 0 means as many as torch uses", least=0, most=1024)
 
 
@@ -97,11 +100,7 @@ class Backend(Protocol):
     summary: str = ""
     extra: str = ""
     whole_graph: bool = False
-    options: Sequence[OptionSpec] = (
-        FREEZE,
-        VERIFY,
-        MIN_PARTITION,
-    )
+    options: Sequence[OptionSpec] = PARTITION_OPTIONS
 
     def probe(self) -> Availability:
         """Installed, which version, which device; if not, the reason and the remedy."""

@@ -20,7 +20,7 @@ from dynamo_ext.backends import (
     trial,
 )
 from dynamo_ext.backends.answers import Answers
-from dynamo_ext.backends.base import FREEZE, MIN_PARTITION, VERIFY, Support
+from dynamo_ext.backends.base import PARTITION_OPTIONS, Support
 from dynamo_ext.backends.single_operation import operator_name
 from dynamo_ext.records import Availability
 
@@ -51,11 +51,7 @@ class OnnxToTensorFlowBackend:
     extra = "onnx2tf"
     whole_graph = False
     dynamic_shapes = False
-    options: Sequence[OptionSpec] = (
-        FREEZE,
-        VERIFY,
-        MIN_PARTITION,
-    )
+    options: Sequence[OptionSpec] = PARTITION_OPTIONS
 
     def __init__(self) -> None:
         self._answers = Answers(_objection, _attempt, _complaint)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import onnx_convert, onnx_limits, onnx_session, torch_private
 from dynamo_ext.backends.answers import Answers
-from dynamo_ext.backends.base import FREEZE, MIN_PARTITION, THREADS, VERIFY, OptionSpec, Support
+from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, OptionSpec, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ class OnnxRuntimeBackend:
     whole_graph = False
     dynamic_shapes = True
     options: Sequence[OptionSpec] = (
-        FREEZE,
-        VERIFY,
-        MIN_PARTITION,
+        *PARTITION_OPTIONS,
         THREADS,
         OptionSpec(
             "optimization",

@@ -17,7 +17,7 @@ from dynamo_ext.backends import (
     torch_private,
 )
 from dynamo_ext.backends.answers import Answers
-from dynamo_ext.backends.base import FREEZE, MIN_PARTITION, THREADS, VERIFY, Support
+from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -43,12 +43,7 @@ class OpenVinoBackend:
     extra = "openvino"
     whole_graph = False
     dynamic_shapes = False
-    options: Sequence[OptionSpec] = (
-        FREEZE,
-        VERIFY,
-        MIN_PARTITION,
-        THREADS,
-    )
+    options: Sequence[OptionSpec] = (*PARTITION_OPTIONS, THREADS)
 
     def __init__(self) -> None:
         self._answers = Answers(openvino_limits.objection, _attempt, openvino_convert.complaint)

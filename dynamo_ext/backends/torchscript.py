@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends.base import FREEZE, MIN_PARTITION, VERIFY, Support
+from dynamo_ext.backends.base import PARTITION_OPTIONS, Support
 from dynamo_ext.backends.torchscript_writer import NotScriptableError, Writer, written
 from dynamo_ext.records import Availability
 
@@ -26,7 +26,7 @@ class TorchScriptBackend:
     extra = ""
     whole_graph = False
     dynamic_shapes = True
-    options: Sequence[OptionSpec] = (FREEZE, VERIFY, MIN_PARTITION)
+    options: Sequence[OptionSpec] = PARTITION_OPTIONS
 
     def probe(self) -> Availability:
         """Every torch has it."""

@@ -20,7 +20,7 @@ from dynamo_ext.backends import (
     tvm_tune,
 )
 from dynamo_ext.backends.answers import Answers
-from dynamo_ext.backends.base import FREEZE, MIN_PARTITION, VERIFY, OptionSpec, Support
+from dynamo_ext.backends.base import PARTITION_OPTIONS, OptionSpec, Support
 from dynamo_ext.records import Availability
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.base import CompiledFn, Options
 
 _INSTALL = 'pip install "dynamo-ext[tvm]"'
-
-_SHARED = (FREEZE, VERIFY, MIN_PARTITION)
 
 _KEPT = (
     # Cut up, it copies its operands and its weights several times.
@@ -78,7 +76,7 @@ class TvmBackend:
     extra = "tvm"
     whole_graph = False
     dynamic_shapes = False
-    options: Sequence[OptionSpec] = _SHARED
+    options: Sequence[OptionSpec] = PARTITION_OPTIONS
 
     def probe(self) -> Availability:
         """Whether the package is missing, or its version and the device."""
@@ -141,7 +139,7 @@ class TvmMetaScheduleBackend(TvmBackend):
     name = "tvm_meta_schedule"
     summary = "TVM on the CPU, tuned by MetaSchedule, with a database of what was found"
     options: Sequence[OptionSpec] = (
-        *_SHARED,
+        *PARTITION_OPTIONS,
         OptionSpec("tune", default=True, help="search schedules for functions without a record"),
         OptionSpec("trials", 64, "schedules measured for each function without a record", least=0),
         OptionSpec("budget", tvm_tune.BUDGET, "most seconds of searching for one graph", least=0),
