@@ -204,7 +204,8 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     baseline
         ``eager`` is the code as it is, without Dynamo; else one of ``backends``.
     fp64
-        Also run in float64, and judge each candidate by its distance from that against eager's.
+        Judge each candidate by its distance from float64's results against eager's, too. Without
+        it float64 is asked only where a result is beyond eager's tolerance.
     dtype
         ``float16`` or ``bfloat16``: hold weights and inputs in it. The reference is eager at that
         precision.

@@ -118,7 +118,8 @@ class Accuracy:
     is the similarity over all floating results laid end to end, ``max_abs`` and ``max_rel`` the
     largest errors of an element (relative to the largest element of its tensor). ``within`` is
     the verdict by the result's dtype; against float64, that it is not much farther from it than
-    eager is. ``detail`` names what disagrees.
+    eager is, which is asked where eager's verdict is no, and decides then. ``detail`` names what
+    disagrees.
     """
 
     reference: str

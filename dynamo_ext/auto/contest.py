@@ -152,21 +152,7 @@ def _as_good_as_eager(
             exact = _outcome_of(Lane(EAGER, switch.compiled[EAGER]), args, surroundings)
     except Exception:  # noqa: BLE001 - not every graph runs in float64
         return False
-    if not any(isinstance(v, torch.Tensor) and v.dtype is torch.float64 for v in exact.values()):
-        return False
-    others = {n for n, v in exact.items() if not _is_float(v)}
-    same = all(_equal(found.get(n), expected.get(n)) for n in others)
-    return same and accuracy.against_float64(found, expected, exact).within
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one.shape == other.shape and bool(torch.equal(one, other))
-    return bool(one == other)
+    return accuracy.as_good_as_eager(found, expected, exact)
 
 
 def _judge(lanes: list[Lane], failed: tuple[Contestant, ...], seconds: float) -> Contest:

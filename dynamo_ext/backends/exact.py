@@ -52,7 +52,7 @@ def as_good_as_eager(
         return False
     try:
         exact = raised(graph, args)
-        return all(_good(*outputs) for outputs in zip(found, expected, exact, strict=True))
+        return all(is_as_good(*outputs) for outputs in zip(found, expected, exact, strict=True))
     except Exception:  # noqa: BLE001 - not every operator runs at every precision
         return False
 
@@ -63,8 +63,19 @@ def raised(graph: GraphModule, args: Sequence[Any]) -> Sequence[Any]:
     return outputs
 
 
-def _good(found: Any, expected: Any, exact: Any) -> bool:
-    if not verify.disagreement([found], [expected]):
+def is_as_good(found: Any, expected: Any, exact: Any, numbers: torch.dtype | None = None) -> bool:
+    """Whether one output agrees with eager's, or is about as near to the exact one.
+
+    Parameters
+    ----------
+    found, expected
+        The engine's and eager's: tensors of any shape, numbers or ``None``.
+    exact
+        The same at a higher precision; anything else excuses nothing.
+    numbers
+        As in ``verify.disagreement``.
+    """
+    if not verify.disagreement([found], [expected], numbers):
         return True
     tensors = (found, expected, exact)
     if not all(isinstance(t, torch.Tensor) and t.is_floating_point() for t in tensors):

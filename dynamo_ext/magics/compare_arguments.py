@@ -59,7 +59,11 @@ def parser() -> argparse.ArgumentParser:
         help="seconds to measure for; compiling comes on top (default: 30)")  # fmt: skip
     add("--baseline", default="eager", metavar="NAME",
         help="what to compare with: eager (the cell as it is) or a candidate")  # fmt: skip
-    add("--fp64", action="store_true", help="judge results by their distance from float64's")
+    add(
+        "--fp64",
+        action="store_true",
+        help="judge results by their distance from float64's, too, not only where eager's disagree",
+    )
     add("--dtype", choices=DTYPES, help="hold weights and inputs in this precision")
     add("--train", action="store_true", help="go on to the gradients of the cell's results")
     add("--per-graph", action="store_true", help="also race every captured graph by itself")

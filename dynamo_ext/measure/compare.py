@@ -86,6 +86,7 @@ class _Comparing:
         self._base_peak: int | None = None
         self._base_first = 0.0
         self._eager: Results = {}
+        self._exact: Results | None = None
         self._graphs: per_graph.Found = per_graph.Found()
         self._started = time.perf_counter()
         self._short = False
@@ -134,15 +135,9 @@ class _Comparing:
             workload.plain()()
             self._eager = workload.results()
             workload.restore(thorough=True)
-        exact = self._float64() if settings.fp64 else None
-        # What is compiled later is some 0.5 % faster, for where it lies in memory: in an order
-        # drawn anew, nobody's place in the list matters.
-        draw = random.Random(settings.seed)  # noqa: S311 - a schedule
-        for each in draw.sample(self._entrants, len(self._entrants)):
-            self._tell(each.candidate.name, "compiling")
-            each.compile(workload)
-            if each.results is not None:
-                self._check(each, exact, single if settings.dtype else None)
+        if settings.fp64:
+            self._exact = self._float64()
+        self._compile(single if settings.dtype else None)
         self._base = entrant.contender(settings.baseline, self._baseline_call(), workload)
         others = []
         for each in self._entrants:
@@ -167,6 +162,17 @@ class _Comparing:
                 self._progress,
             )
 
+    def _compile(self, single: Results | None) -> None:
+        # What is compiled later is some 0.5 % faster, for where it lies in memory: in an order
+        # drawn anew, nobody's place in the list matters.
+        draw = random.Random(self._settings.seed)  # noqa: S311 - a schedule
+        for each in draw.sample(self._entrants, len(self._entrants)):
+            self._tell(each.candidate.name, "compiling")
+            each.compile(self._workload)
+            if each.results is not None:
+                self._check(each, each.results, single)
+                each.results = None
+
     def _stop_at(self, base: Contender) -> None:
         """The code itself failed in a later round: with some rounds done, they are kept."""
         error = base.error
@@ -186,7 +192,7 @@ class _Comparing:
                 return each.call
         return self._workload.plain()
 
-    def _float64(self) -> Results | None:
+    def _float64(self) -> Results:
         workload = self._workload
         try:
             with precision(workload.snapshot.tensors, torch.float64):
@@ -194,23 +200,29 @@ class _Comparing:
                 return workload.results()
         except Exception as error:  # noqa: BLE001 - not every code runs in float64
             self._notes.append(f"The code does not run in float64: {entrant.one_line(error)}")
-            return None
+            return {}
         finally:
             workload.restore(thorough=True)
 
-    def _check(self, each: Entrant, exact: Results | None, single: Results | None) -> None:
-        if each.results is None:
-            return
-        found = each.results
-        reference = f"eager {self._settings.dtype}".strip()
-        each.accuracy.append(accuracy.against(found, self._eager, reference))
+    def _check(self, each: Entrant, found: Results, single: Results | None) -> None:
+        settings = self._settings
+        reference = f"eager {settings.dtype}".strip()
+        judged = accuracy.against(found, self._eager, reference)
+        each.accuracy.append(judged)
         if single is not None:
             measured = accuracy.against(found, single, "eager float32")
             # Only the distance tells: the dtypes differ on purpose.
             each.accuracy.append(_without_verdict(measured))
-        if exact is not None:
-            each.accuracy.append(accuracy.against_float64(found, self._eager, exact))
-        each.results = None
+        if not judged.within and self._exact is None:
+            self._exact = self._float64()
+        exact = self._exact or {}
+        if not judged.within and not accuracy.as_good_as_eager(found, self._eager, exact):
+            each.wrong = judged.detail
+        if exact and (settings.fp64 or not judged.within):
+            measured = accuracy.against_float64(found, self._eager, exact)
+            each.accuracy.append(measured)
+            if settings.fp64:
+                each.wrong = each.wrong or measured.detail
 
     def _peaks(self) -> None:
         workload = self._workload

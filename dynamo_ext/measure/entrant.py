@@ -35,7 +35,8 @@ SETTLING = 40.0
 class Entrant:
     """A candidate on its way through a comparison.
 
-    ``call`` runs the code on the candidate; ``results`` are copies of what the first call gave.
+    ``call`` runs the code on the candidate; ``results`` are copies of what the first call gave,
+    and ``wrong`` says what is wrong with them.
     """
 
     candidate: Candidate
@@ -46,6 +47,7 @@ class Entrant:
     first_call_seconds: float = 0.0
     peak_bytes: int | None = None
     accuracy: list[Accuracy] = field(default_factory=list)
+    wrong: str = ""
     failure: str = ""
     remedy: str = ""
     region: int = -1
@@ -151,13 +153,12 @@ class Entrant:
     def _outcome(self) -> tuple[Outcome, str, str]:
         raced = self.contender.error if self.contender is not None else None
         timed = self.contender is not None and bool(self.contender.samples)
-        wrong = next((each for each in self.accuracy if not each.within), None)
         if self.candidate.compiler is None and self.candidate.call is None:
             return "unavailable", self.failure, self.remedy
         if self.failure or raced is not None:
             return "failed", self.failure or one_line(raced), self.remedy
-        if wrong is not None:
-            return "wrong", wrong.detail, "Compare with --fp64 to see which of the two is off."
+        if self.wrong:
+            return "wrong", self.wrong, ""
         if self.report is not None and not coverage(self.report).in_engine:
             return "eager", *why_eager(self.report)
         return ("measured", "", "") if timed else ("unmeasured", "Stopped before its turn.", "")

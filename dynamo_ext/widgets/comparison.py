@@ -182,7 +182,7 @@ def _parts(
     parts = [lead(record), table, *charts, markup.details(element("b", "More columns"), *groups)]
     accuracy = comparison_accuracy.html(rows)
     if accuracy:
-        wrong = any(not found.within for each in rows for found in each.accuracy)
+        wrong = any(each.outcome == "wrong" for each in rows)
         parts.append(
             markup.details(element("b", comparison_accuracy.TITLE), accuracy, opened=wrong)
         )

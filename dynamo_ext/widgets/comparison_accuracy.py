@@ -32,8 +32,9 @@ def html(rows: Sequence[CandidateResult]) -> Html:
     if not cells:
         return EMPTY
     note = (
-        "Within: eager's tolerance for the dtype; against float64, no more than three times as "
-        "far from it as eager itself. Relative to the largest element of a result."
+        "Within: eager's tolerance for the dtype. What is beyond it is judged by float64: as near "
+        "to that as eager itself, at most twice as far (in half precision three times), is right. "
+        "Relative errors: to the largest element of a result."
     )
     headers = list(HEADERS)
     if not any(row[-1] for row in cells):
@@ -57,7 +58,7 @@ def _cells(rows: Sequence[CandidateResult]) -> list[list[str]]:
         [
             printable(each.name),
             found.reference,
-            _verdict(found),
+            _verdict(each, found),
             error(found.max_abs),
             error(found.max_rel),
             cosine(found.cosine),
@@ -70,7 +71,9 @@ def _cells(rows: Sequence[CandidateResult]) -> list[list[str]]:
     ]
 
 
-def _verdict(found: Accuracy) -> str:
-    if not found.within:
-        return "✗ off"
-    return "– distance only" if found.reference == _UNJUDGED else "✓ within"
+def _verdict(each: CandidateResult, found: Accuracy) -> str:
+    if found.reference == _UNJUDGED:
+        return "– distance only"
+    if found.within:
+        return "✓ within"
+    return "✗ off" if each.outcome == "wrong" else "– see float64"

@@ -114,3 +114,15 @@ def test_a_number_is_as_exact_as_the_tensors_that_it_was_read_from(got, want, be
     found = accuracy.against({"loss": got, **beside}, {"loss": want, **beside})
     assert found.within is right
     assert bool(found.detail) is not right
+
+
+def test_beyond_the_tolerance_a_result_may_be_as_near_to_float64_as_eager():
+    exact = {"y": torch.randn(1_000).double(), "n": 3}
+    eager = {"y": (exact["y"] + 1e-2 * torch.randn(1_000)).float(), "n": 3}
+    alike = {"y": (exact["y"] + 1e-2 * torch.randn(1_000)).float(), "n": 3}
+    assert not accuracy.against(alike, eager).within
+    assert accuracy.as_good_as_eager(alike, eager, exact)
+    assert not accuracy.as_good_as_eager({**alike, "n": 4}, eager, exact)
+    assert not accuracy.as_good_as_eager({"y": alike["y"]}, eager, exact)
+    assert not accuracy.as_good_as_eager(alike, eager, {**exact, "y": exact["y"].float()})
+    assert not accuracy.as_good_as_eager(alike, eager, {})

@@ -190,6 +190,40 @@ def test_float64_judges_by_the_distance_that_eager_has():
     assert x.dtype is torch.float32
 
 
+def cancelling(x):
+    return (x + 1e5) - 1e5
+
+
+def in_double(graph, inputs):
+    return lambda *args: tuple(out.float() for out in graph.forward(*(a.double() for a in args)))
+
+
+def test_float64_is_asked_where_eager_itself_is_off():
+    x, unverified = torch.randn(64, 8), TRUSTING | {"in_double.verify": False}
+    found = dynamo_ext.compare(
+        cancelling, (x,), [in_double, wrong], rounds=ROUNDS, options=unverified
+    )
+    near, off = found["in_double"], found["wrong"]
+    assert near.outcome == "measured"
+    assert [(a.reference, a.within) for a in near.accuracy] == [("eager", False), ("float64", True)]
+    assert off.outcome == "wrong"
+    assert [(a.reference, a.within) for a in off.accuracy] == [("eager", False), ("float64", False)]
+    assert x.dtype is torch.float32
+
+
+def test_what_does_not_run_in_float64_is_judged_by_eager():
+    def mixed(x):
+        return cancelling(x) @ torch.ones(8, 2)
+
+    x = torch.randn(64, 8)
+    found = dynamo_ext.compare(
+        mixed, (x,), {"off": wrong}, rounds=ROUNDS, options={"off.verify": False}
+    )
+    assert found["off"].outcome == "wrong"
+    assert len(found["off"].accuracy) == 1
+    assert any("does not run in float64" in note for note in found.record.notes)
+
+
 def test_half_precision_is_compared_with_eager_at_that_precision():
     net, x = model(), torch.randn(4, 8)
     found = dynamo_ext.compare(net, (x,), ["aot_eager"], rounds=ROUNDS, dtype="bfloat16")
