@@ -10,6 +10,7 @@ from benchmarks.auto_row import Row, Single
 from benchmarks.interval import told
 from benchmarks.plot import Plot, Point
 from dynamo_ext.comparison import FEWEST_ROUNDS, Speedup
+from dynamo_ext.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,11 +43,24 @@ def document(rows: Sequence[Row], described: str) -> str:
     return _PAGE.format(
         rows="\n".join(lines),
         means="\n".join(means),
-        chosen=", ".join(f"{name} {count}" for name, count in chosen.most_common()),
+        chosen=", ".join(f"{name} {times}" for name, times in chosen.most_common()),
         single=_table({row.model: row.singles for row in good}, names, shown),
         peers=_peers(beside, peers),
         costs=_table({row.model: row.singles for row in good}, names, _cost),
         described=described,
+        starts=_starts(good),
+    )
+
+
+def _starts(rows: Sequence[Row]) -> str:
+    """What knowing a race's winner costs at the start, over all models that have one."""
+    ratios = [row.known_start / row.winner_start for row in rows if row.winner_start]
+    if not ratios:
+        return ""
+    mean, least, most = statistics.geometric_mean(ratios), min(ratios), max(ratios)
+    return (
+        f"Over {count(len(ratios), 'model')} a known start takes {mean:.2f} of the winner's own "
+        f"first call (geometric mean), {least:.2f} to {most:.2f} by model."
     )
 
 
@@ -66,7 +80,7 @@ def _mean_line(name: str, ratios: Sequence[float]) -> str:
 
 
 def _line(row: Row) -> str:
-    chose = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in row.winners)
+    chose = ", ".join(f"{name} ×{times}" if times > 1 else name for name, times in row.winners)
     known = row.known_start and f"{row.known_start:.2f}"
     alone = row.winner_start and f"{row.winner_start:.2f}"
     best = row.over_best and row.over_best.name
@@ -165,6 +179,8 @@ The posts' figures: Update 3's ensemble of ten backends had a geometric mean of 
 1.29 on a GPU, over other models and machines, with eager of 2021.
 
 {rows}
+
+{starts}
 
 ![auto and each backend alone over eager, by model](images/auto.svg)
 

@@ -41,6 +41,7 @@ def test_the_page() -> None:
     page = auto_table.document(ROWS, "Measured with: a machine.")
     assert "| one | 10.00 | 2.00 (1.96–2.04) | onnxrt ×2, ts | onnxrt 1.90 |" in page
     assert "| 12 | 1.50 | 1.40 |" in page
+    assert "Over 1 model a known start takes 1.07 of the winner's own first call" in page
     assert "| three | The process ended with code 1: no |" in page
     assert "| **auto** | 1.00 | 0.50 |" in page
     # Where a backend does not take a model, its user has eager.
