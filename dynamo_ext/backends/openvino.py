@@ -13,8 +13,8 @@ from dynamo_ext.backends import (
     openvino_convert,
     openvino_limits,
     openvino_session,
-    openvino_trial,
     torch_private,
+    trial,
 )
 from dynamo_ext.backends.answers import Answers
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, Support
@@ -85,7 +85,11 @@ class OpenVinoBackend:
 
 def _attempt(node: Node) -> str:
     with torch_private.outside_modes(), openvino_convert.quiet():
-        return openvino_trial.disagreement(node)
+        return trial.disagreement(node, _lowered, "OpenVINO")
+
+
+def _lowered(graph: GraphModule) -> CompiledFn:
+    return openvino_session.Session(graph, {}).run
 
 
 BACKEND = OpenVinoBackend()

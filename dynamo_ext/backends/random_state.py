@@ -42,8 +42,9 @@ class TorchState:
         import torch
 
         torch.set_rng_state(self._cpu)
-        if self._cuda:
-            torch.cuda.set_rng_state_all(self._cuda)
+        # Elsewhere, where a comparison's worker runs, there may be fewer devices.
+        for device, state in enumerate(self._cuda[: torch.cuda.device_count()]):
+            torch.cuda.set_rng_state(state, device)
 
 
 @contextlib.contextmanager

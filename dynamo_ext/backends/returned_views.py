@@ -67,7 +67,7 @@ def is_returned_view(node: Node) -> bool:
 def _chain(node: Node) -> list[Node]:
     """A node and what it is a view of, as long as that is a view, too."""
     chain = []
-    while _is_view(node):
+    while is_view(node):
         chain.append(node)
         source = node.args[0]
         if not hasattr(source, "op"):
@@ -76,12 +76,13 @@ def _chain(node: Node) -> list[Node]:
     return chain
 
 
-def _is_view(node: Node) -> bool:
+def is_view(node: Node) -> bool:
+    """Whether a node's result is a view of its first argument, by the operator's schema."""
     if node.op != "call_function" or not node.args:
         return False
     if node.target is operator.getitem:
         source: Any = node.args[0]
-        return _is_view(source)
+        return is_view(source)
     if not torch_private.is_overload(node.target):
         return False
     schema: Any = node.target._schema  # type: ignore[union-attr]  # noqa: SLF001 - FX itself reads it so

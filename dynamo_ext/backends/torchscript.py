@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import PARTITION_OPTIONS, Support
+from dynamo_ext.backends.returned_views import is_view
 from dynamo_ext.backends.torchscript_writer import NotScriptableError, Writer, written
 from dynamo_ext.records import Availability
 
@@ -89,12 +89,8 @@ def own_outputs(graph: GraphModule, run: CompiledFn) -> CompiledFn:
 
 def _root(node: Any) -> Any:
     """The node whose memory a view looks at; the node itself where it is no view."""
-    while node.op == "call_function" and node.all_input_nodes:
-        schema = getattr(node.target, "_schema", None)
-        views = schema is not None and any(each.alias_info for each in schema.returns)
-        if not views and node.target is not operator.getitem:
-            break
-        node = node.all_input_nodes[0]
+    while is_view(node):
+        node = node.args[0]
     return node
 
 
