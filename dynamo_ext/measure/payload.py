@@ -13,7 +13,6 @@ import io
 import linecache
 import pickle
 import platform
-import random
 import sys
 import types
 import uuid
@@ -193,34 +192,23 @@ def _sent(candidate: Candidate) -> tuple[Any, ...]:
 
 def _surroundings(*, local: bool) -> dict[str, Any]:
     """The random states, and torch's switches as they are set here."""
-    import numpy as np
-    import torch
-
+    from dynamo_ext.backends.random_state import HostState, TorchState
     from dynamo_ext.measure.surroundings import switches
 
     now = switches()
     if not local:
         # Another machine has another number of cores.
         del now["threads"]
-    return {
-        "switches": now,
-        "python": random.getstate(),
-        "numpy": np.random.get_state(),  # noqa: NPY002 - the generator that users' cells use
-        "torch": torch.get_rng_state(),
-    }
+    return {"switches": now, "random": (HostState(), TorchState())}
 
 
 def surround(surroundings: Mapping[str, Any]) -> None:
     """Make this process's random states and switches those that were packed."""
-    import numpy as np
-    import torch
-
     from dynamo_ext.measure.surroundings import put_switches
 
     put_switches(surroundings["switches"])
-    random.setstate(surroundings["python"])
-    np.random.set_state(surroundings["numpy"])  # noqa: NPY002
-    torch.set_rng_state(surroundings["torch"])
+    for state in surroundings["random"]:
+        state.restore()
 
 
 def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
