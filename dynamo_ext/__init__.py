@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.registry import register_backend
     from dynamo_ext.capture.session import last_report, optimize, run
     from dynamo_ext.comparing import ComparisonResult, compare
+    from dynamo_ext.explaining import explain
     from dynamo_ext.records import Availability, OptionSpec, Report
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "StayEager",
     "Support",
     "compare",
+    "explain",
     "last_report",
     "load_ipython_extension",
     "optimize",
@@ -46,6 +48,7 @@ _LAZY = {
     "StayEager": "dynamo_ext.backends.base",
     "Support": "dynamo_ext.backends.base",
     "compare": "dynamo_ext.comparing",
+    "explain": "dynamo_ext.explaining",
     "last_report": "dynamo_ext.capture.session",
     "optimize": "dynamo_ext.capture.session",
     "race_on": "dynamo_ext.auto.apart",

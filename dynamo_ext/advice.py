@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamo_ext.break_causes import cause_of, is_torchs_own, origin, place, where
-from dynamo_ext.placement import EAGER, coverage, place_graph
+from dynamo_ext.placement import EAGER, coverage, operator, place_graph
 from dynamo_ext.recompile_causes import changes
 from dynamo_ext.wording import count
 
@@ -155,16 +155,17 @@ def _unsupported(report: Report) -> Iterator[Advice]:
     every = [p for g in report.graphs for p in g.partitions]
     short = sum(p.operations for p in every if "operations in a row" in p.reason)
     parts = sum(len(g.partitions) for g in report.graphs if len(g.partitions) > 1)
-    for (operator, message), group in groups.items():
+    for (name, message), group in groups.items():
         kept = sum(f.count for f in group)
-        if operator:
+        if name:
             share = min((kept + short) / covered.total, 1.0) if covered.total else 0.0
             also = f"; {short:,} more stand in stretches too short for it" if short else ""
             problem = (
-                f"`{operator}` keeps {kept:,} of {count(covered.total, 'operation')} "
+                f"`{name}` keeps {kept:,} of {count(covered.total, 'operation')} "
                 f"out of {report.backend}: {_clause(message)}"
             )
             evidence = f"{kept / max(covered.total, 1):.0%} of the operations{also}"
+            evidence += _of_time(report, name)
             if parts:
                 evidence += f"; it runs in {parts} parts"
         else:
@@ -177,6 +178,16 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         yield Advice(
             "unsupported", problem, step, evidence, "Fallbacks", 0.3 + 0.4 * share, group[0].line
         )
+
+
+def _of_time(report: Report, wanted: str) -> str:
+    """What an operator takes of the operations' time in eager, where that was measured."""
+    taken = whole = 0.0
+    for graph in report.graphs:
+        whole += graph.operation_seconds * graph.calls
+        own = (op for op in graph.operations if operator(op.target) == operator(wanted))
+        taken += sum(op.seconds for op in own) * graph.calls
+    return f"; it has {taken / whole:.0%} of their time in eager" if taken and whole else ""
 
 
 def _uncaptured(report: Report) -> Iterator[Advice]:
@@ -276,7 +287,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
     if not called or report.interrupted:
         return
     covered = coverage(report)
-    rest = report.seconds - report.compile_seconds
+    rest = report.run_seconds
     if report.mode == "optimize" and report.compile_seconds > LONG * max(rest, 1e-9):
         share = report.compile_seconds / report.seconds if report.seconds else 0.0
         yield Advice(

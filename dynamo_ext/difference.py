@@ -98,7 +98,7 @@ def _figures(before: Report, after: Report) -> Iterable[Figure]:
     yield pair("Recompiles", [sum(r.count for r in run.recompiles) for run in runs])
     yield pair("Fallbacks", [len(run.fallbacks) for run in runs])
     yield pair("Compile", [run.compile_seconds for run in runs], seconds=True)
-    rest = [max(run.seconds - run.compile_seconds, 0.0) for run in runs]
+    rest = [run.run_seconds for run in runs]
     yield pair("Run", rest, seconds=True)
 
 

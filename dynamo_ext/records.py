@@ -85,6 +85,7 @@ class Operation:
 
     ``dtype`` and ``shape`` describe the result where it is one tensor; symbolic sizes are kept
     as text (``s0``). ``line`` is the innermost line of the user's code that asked for it.
+    ``seconds`` is what it takes in eager by itself, where that was asked for (``--profile``).
     """
 
     opcode: str
@@ -95,6 +96,7 @@ class Operation:
     dtype: str = ""
     shape: tuple[str, ...] | None = None
     line: SourceLine | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,7 @@ class Graph:
     it short, or ``None`` where the function returned. ``normalised`` counts the call nodes
     after normalisation, forward and backward together (0 for backends that take the graph whole),
     without the ``folded`` ones: they depend on no input, and were computed when it was compiled.
+    ``untimed`` is why its operations' times, though asked for, are not known.
     """
 
     id: str
@@ -210,6 +213,12 @@ class Graph:
     ended_by: int | None = None
     contest: Contest | None = None
     folded: int = 0
+    untimed: str = ""
+
+    @property
+    def operation_seconds(self) -> float:
+        """What its operations take in eager, one by one; 0.0 where that was not asked for."""
+        return sum(op.seconds for op in self.operations)
 
     @property
     def operation_count(self) -> int:
@@ -342,7 +351,8 @@ class Report:
     """The record of one run of a cell, function or module.
 
     ``cell`` is the text that ran (``None`` for the Python API over a region). ``seconds`` is the
-    wall time of the run, compilation included; ``compile_seconds`` the part spent compiling.
+    wall time of the run, compilation included; ``compile_seconds`` the part spent compiling, and
+    ``profile_seconds`` that spent timing operations (``--profile``).
     ``interrupted`` and ``error`` (the user's own exception, as one line) tell how it ended.
     """
 
@@ -362,7 +372,13 @@ class Report:
     error: str = ""
     interrupted: bool = False
     versions: tuple[tuple[str, str], ...] = ()
+    profile_seconds: float = 0.0
     schema: int = SCHEMA_VERSION
+
+    @property
+    def run_seconds(self) -> float:
+        """The part of the run that was neither compiling nor timing operations."""
+        return max(self.seconds - self.compile_seconds - self.profile_seconds, 0.0)
 
     def __repr__(self) -> str:
         """One line; ``dynamo_ext.widgets.display_report`` shows it all."""

@@ -48,8 +48,9 @@ ROOMS_OF = {
     "auto": RECORDS | {"backends", "capture", "measure"},
     "widgets": RECORDS,
     "comparing": CORE | {"widgets"},
+    "explaining": CORE,
     "magics": CORE | {"widgets", "comparing"},
-    "__init__": CORE | {"widgets", "comparing", "magics"},
+    "__init__": CORE | {"widgets", "comparing", "explaining", "magics"},
 }
 FRONT_END = {"IPython", "ipywidgets", "ipykernel", "traitlets", "matplotlib"}
 FRONT_END_ROOMS = {"magics", "widgets"}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dynamo_ext.capture.cell import CellProgram, PlainStatement
     from dynamo_ext.capture.hidden_names import HiddenNames
     from dynamo_ext.capture.recorded_compiler import RecordedCompiler
+    from dynamo_ext.capture.run_log import Watcher
     from dynamo_ext.capture.tracing import Tracer
 
 
@@ -64,15 +65,16 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     source: str,
     versions: tuple[tuple[str, str], ...] = (),
     told: Callable[[str], object] | None = None,
+    watcher: Watcher | None = None,
 ) -> CellResult:
     """Run every segment in order, as a plain cell would, and record what happened.
 
     Never raises what the cell raises: the error comes back beside the report, so that a cell that
     fails half-way still has one. ``source`` is the text under today's magic line; ``told`` hears
-    what is being compiled (``Run``).
+    what is being compiled, and ``watcher`` of every graph call (``Run``).
     """
     program = state.program
-    run = Run(cell_file=program.filename, told=told)
+    run = Run(cell_file=program.filename, told=told, watcher=watcher)
     backend = tracer.compiler.name if tracer.compiler else ""
     error: BaseException | None = None
     started = time.perf_counter()

@@ -91,6 +91,8 @@ def _recorded(
         run = run_log._active  # noqa: SLF001 - a function call saved on every graph call
         if run is not None:
             counted = run.calls_of(entry)
+            if run.watcher is not None:
+                run.watcher(counted, graph, args)
             started = clock()
         try:
             result = compiled(*args)

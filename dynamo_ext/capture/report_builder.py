@@ -67,6 +67,7 @@ def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ())
         error=facts.error,
         interrupted=facts.interrupted,
         versions=facts.versions,
+        profile_seconds=sum(calls.profile_seconds for calls in run.calls.values()),
     )
 
 
@@ -107,11 +108,16 @@ def _graph(
     breaks: DistinctBreaks,
 ) -> Graph:
     calls = run.calls[entry]
+    operations = entry.operations
+    if taken := calls.operation_seconds:
+        operations = tuple(
+            dataclasses.replace(op, seconds=taken.get(op.name, 0.0)) for op in operations
+        )
     return Graph(
         id=name,
         frame=entry.frame.id,
         backend=entry.backend,
-        operations=entry.operations,
+        operations=operations,
         source=entry.source,
         compile_seconds=entry.compile_seconds,
         compiled_now=entry.frame in run.compiled,
@@ -122,6 +128,7 @@ def _graph(
         ended_by=breaks.index(entry.ended_by),
         contest=entry.journal.contest,
         folded=entry.journal.folded,
+        untimed=calls.untimed,
     )
 
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dynamo_ext.records import Fallback, GraphBreak, Guard, Operation, Recompile
 
 if TYPE_CHECKING:
     import types
     import weakref
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from torch.fx import GraphModule
 
     from dynamo_ext.backends.journal import Journal
 
@@ -75,26 +77,43 @@ class GraphEntry:
 class Calls:
     """How often a graph ran in one run, and for how many seconds of wall time.
 
-    ``fallbacks_before`` counts what its journal held when the run first met it.
+    ``fallbacks_before`` counts what its journal held when the run first met it. Where that was
+    asked for, ``operation_seconds`` are eager's by node, had in ``profile_seconds``; ``untimed``
+    is why they could not be had.
     """
 
     count: int = 0
     seconds: float = 0.0
+    operation_seconds: Mapping[str, float] = field(default_factory=dict)
+    profile_seconds: float = 0.0
+    untimed: str = ""
     fallbacks_before: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+
+class Watcher(Protocol):
+    """Hears of a graph's call, with its inputs, just before it is made."""
+
+    def __call__(self, calls: Calls, graph: GraphModule, args: Sequence[Any]) -> object:
+        """Look at them, and leave all as it is but ``calls``."""
 
 
 class Run:
     """What happened between two moments, on one thread and those it starts (autograd's).
 
     ``told`` hears what is being captured or compiled as it begins, and an empty text when the run
-    goes on. ``refused`` is why a graph was not whole that had to be, where eager is expected to
-    raise the user's own error instead.
+    goes on; ``watcher`` hears of every graph call. ``refused`` is why a graph was not whole that
+    had to be, where eager is expected to raise the user's own error instead.
     """
 
     def __init__(
-        self, *, cell_file: str | None = None, told: Callable[[str], object] | None = None
+        self,
+        *,
+        cell_file: str | None = None,
+        told: Callable[[str], object] | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
         self.cell_file = cell_file
+        self.watcher = watcher
         self.told = told or (lambda _: None)
         self.calls: dict[GraphEntry, Calls] = {}
         self.compiled: list[FrameEntry] = []

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.base import Backend
     from dynamo_ext.backends.compilers import Compiler
     from dynamo_ext.capture.recorded_compiler import RecordedCompiler
+    from dynamo_ext.capture.run_log import Watcher
     from dynamo_ext.records import Mode, Report
 
 _last: Session | None = None
@@ -92,15 +93,25 @@ class Session:
     nothing recorded; so has that of a copied module.
     """
 
-    def __init__(self, make_tracer: Callable[[], Tracer], mode: Mode, title: str = "") -> None:
+    def __init__(
+        self,
+        make_tracer: Callable[[], Tracer],
+        mode: Mode,
+        title: str = "",
+        watcher: Watcher | None = None,
+    ) -> None:
         self._make_tracer = make_tracer
         self._mode: Mode = mode
         self._title = title or f"dynamo_ext.{mode}"
         self._tracer: Tracer | None = None
-        self._run = run_log.Run()
+        self._run = run_log.Run(watcher=watcher)
         self._seconds = 0.0
         self._open: list[tuple[Any, ...]] = []
         self._interrupted = False
+
+    def watched_by(self, watcher: Watcher) -> Session:
+        """A session like this one, of whose graph calls ``watcher`` hears."""
+        return Session(self._make_tracer, self._mode, self._title, watcher)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Session:
         return Session(self._make_tracer, self._mode, self._title)
@@ -163,7 +174,8 @@ class Session:
     def __call__(self, target: Any) -> Any:
         """Wrap a function or a module; the wrapper has a ``report()`` of its own."""
         if torch_private.is_module(target):
-            session = Session(self._make_tracer, self._mode, type(target).__name__)
+            name, watcher = type(target).__name__, self._run.watcher
+            session = Session(self._make_tracer, self._mode, name, watcher)
             return torch_private.optimized_module(target, session._wrap, session._report)
         if not callable(target):
             msg = f"A {type(target).__name__} cannot be wrapped: it cannot be called."
@@ -171,7 +183,7 @@ class Session:
                 msg, "Pass a function or a module, or use the session in a with block."
             )
         name = getattr(target, "__qualname__", type(target).__name__)
-        session = Session(self._make_tracer, self._mode, name)
+        session = Session(self._make_tracer, self._mode, name, self._run.watcher)
         wrapper = session._wrap(target)
         wrapper.report = lambda: session.report
         return wrapper

@@ -34,6 +34,7 @@ FLAGS = {
     "--fullgraph": "raise on a graph break (not with run)",
     "-o": "keep the report under this name",
     "--output": "keep the report under this name",
+    "--profile": "also time every captured operation in eager",
     "--quiet": "run without showing the report",
     "--executor": "an executor of yours that carries auto's races",
     "--strict": "raise where the backend is not available",
@@ -54,6 +55,7 @@ class CellArguments:
     strict: bool = False
     executor: str | None = None
     options: tuple[tuple[str, str], ...] = ()
+    profile: bool = False
 
 
 def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
@@ -82,6 +84,7 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
         bool(parsed.strict),
         unquoted(parsed.executor) if parsed.executor else None,
         tuple(key_and_value(text) for text in parsed.opt or ()),
+        bool(parsed.profile),
     )
 
 

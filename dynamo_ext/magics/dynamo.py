@@ -55,6 +55,8 @@ class DynamoMagics(Magics):
     @argument("--fullgraph", action="store_true", help="raise on a graph break; not with run, "
               "which never compiles")  # fmt: skip
     @argument("-o", "--output", metavar="NAME", help="keep the report under NAME")
+    @argument("--profile", action="store_true", help="also time every captured operation in eager, "
+              "one by one, at each graph's first call")  # fmt: skip
     @argument("--quiet", action="store_true", help="run without showing the report")
     @argument("--strict", action="store_true", help="raise where the backend is not available")
     @argument("--executor", metavar="EXPR", help="with -b auto: a concurrent.futures.Executor of "
@@ -84,7 +86,8 @@ class DynamoMagics(Magics):
 
             %dynamo backends        # what can run here, and what is missing where it cannot
             %dynamo backends NAME   # one backend and its options
-            %dynamo explain EXPR    # capture an expression, run it eagerly, report
+            %dynamo explain EXPR    # capture an expression, run it eagerly, time its
+                                    # operations, report
             %dynamo report          # the last report again
             %dynamo graphs          # one part of it; so do guards, breaks and fallbacks
             %dynamo history         # the runs of this session

@@ -21,6 +21,7 @@ from dynamo_ext.magics.arguments import CellArguments, check_output_name
 from dynamo_ext.magics.backend_choice import choose, executor_of
 from dynamo_ext.magics.cell_text import CellText, read_cell
 from dynamo_ext.magics.past_runs import PastRuns
+from dynamo_ext.measure.operation_times import OperationTimes
 from dynamo_ext.widgets.backends import render_backends
 from dynamo_ext.widgets.compiling import CompilingLine
 from dynamo_ext.widgets.report import display_report
@@ -78,6 +79,7 @@ class Workbench:
                 source=text.source,
                 versions=session.versions(),
                 told=None if arguments.quiet else compiling.tell,
+                watcher=OperationTimes(compiling.tell) if arguments.profile else None,
             )
         report = without_missing_name(result.report, result.error)
         session.remember_report(report)
@@ -256,8 +258,8 @@ class Workbench:
         _show(DifferenceView(difference(*self._past.pair(words))))
 
     def explain_command(self, expression: str) -> None:
-        """``%dynamo explain EXPR``: capture it, run it eagerly, report."""
-        arguments = CellArguments(backend="eager")
+        """``%dynamo explain EXPR``: capture it, run it eagerly, time its operations, report."""
+        arguments = CellArguments(backend="eager", profile=True)
         # The report is what was asked for, not the value.
         self.run_cell("explain", expression, arguments, silent=True)
 

@@ -17,26 +17,34 @@ from dynamo_ext.widgets.style import hue
 from dynamo_ext.wording import clip, place, printable, sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from dynamo_ext.records import CodeBlock, Graph, Report, SourceLine
 
 TITLE = "Code"
 NOTHING = "No source was recorded for this run."
+_SHARES = "Percentages are shares of the operations' time in eager."
+_NOTABLE = 0.005  # of the operations' time in eager
 _OUTSIDE = 40  # lines of other files worth listing; a deep model has hundreds
 
 
 @dataclass
 class _Mark:
-    """What is known of one line: the graphs of its operations, and whether some ran eagerly."""
+    """What is known of one line: the graphs of its operations, and whether some ran eagerly.
+
+    ``seconds`` are what its operations take in eager, over all calls, where they were timed.
+    """
 
     graphs: list[str] = field(default_factory=list)
     eager: bool = False
     broken: str = ""
+    seconds: float = 0.0
+    share: str = ""
 
     @property
     def label(self) -> str:
-        words = [*self.graphs, *([EAGER] if self.eager else [])]
+        words = [*self.graphs, *([EAGER] if self.eager else []), self.share]
+        words = [word for word in words if word]
         return " ".join([*words, *([breaks.MARK] if self.broken else [])])
 
 
@@ -118,6 +126,8 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
             if graph.id not in mark.graphs:
                 mark.graphs.append(graph.id)
             mark.eager = mark.eager or placement.engine_of(op) == EAGER
+            mark.seconds += op.seconds * graph.calls
+    _share_out(marks.values())
     for each in report.breaks:
         if each.line:
             mark = marks.setdefault(_where(each.line), _Mark())
@@ -127,6 +137,14 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
             if line.strip() and not re.match(r"\s*#", line):
                 marks.setdefault(("", number), _Mark(eager=True))
     return marks
+
+
+def _share_out(marks: Collection[_Mark]) -> None:
+    """Say of each line what share of the time its operations have, where that is worth a word."""
+    whole = sum(mark.seconds for mark in marks)
+    for mark in marks:
+        if whole and mark.seconds >= _NOTABLE * whole:
+            mark.share = f"{mark.seconds / whole:.0%}"
 
 
 def _own_code_is_eager(report: Report) -> bool:
@@ -196,7 +214,9 @@ def _key(report: Report, tints: dict[str, str]) -> Html:
     if report.breaks:
         parts.append(element("span", f"{breaks.MARK} graph break"))
     # The tints tell the entries apart; where they are gone, the dots do.
-    return element("p", markup.join(parts, element("span", " · ", class_="dx-gap")))
+    key = element("p", markup.join(parts, element("span", " · ", class_="dx-gap")))
+    timed = any(graph.operation_seconds for graph in report.graphs)
+    return markup.join([key, element("p", _SHARES, class_="dx-quiet")]) if timed else key
 
 
 def _share(report: Report, graph: Graph) -> str:
@@ -217,4 +237,6 @@ def _key_text(report: Report) -> str:
         words.append(f"and {len(report.graphs) - len(words):,} more graphs")
     if report.breaks:
         words.append(f"{breaks.MARK} graph break")
+    if any(graph.operation_seconds for graph in report.graphs):
+        words.append(_SHARES.rstrip("."))
     return plain.paragraph(" · ".join(words)) if words else ""

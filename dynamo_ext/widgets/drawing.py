@@ -9,7 +9,7 @@ from dynamo_ext.placement import EAGER, Placement
 from dynamo_ext.widgets.layout import BOX_HEIGHT, BOX_WIDTH, arrange
 from dynamo_ext.widgets.markup import EMPTY, Html, element
 from dynamo_ext.widgets.style import hue
-from dynamo_ext.wording import clip, count, place
+from dynamo_ext.wording import clip, count, place, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,6 +21,7 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _NAME = re.compile(r"(?<![\w.])%?([A-Za-z_]\w*)(?![\w.]|\s*=(?!=)|\s*\()")
 _PARAMETER = re.compile(r"(?:^|_)(?:parameters|buffers)_")
 _LETTERS = 23  # of an 11 px monospace font in a box
+_NOTABLE = 0.02  # of a graph's time in eager
 _MOST_REACHED = 60  # nodes to go through by keyboard; of larger graphs the table tells the same
 
 
@@ -68,6 +69,11 @@ def result(operation: Operation) -> str:
     return operation.dtype.removeprefix("torch.") + shape
 
 
+def share(operation: Operation, whole: float) -> str:
+    """Write an operation's share of ``whole`` seconds in eager; empty where it was not timed."""
+    return f"{operation.seconds / whole:.0%}" if operation.seconds and whole else ""
+
+
 def colours(engines: Iterable[str]) -> Mapping[str, str]:
     """Give a class to each engine, in order of appearance; eager is always grey."""
     others = [name for name in dict.fromkeys(engines) if name and name != EAGER]
@@ -103,13 +109,17 @@ def draw(
     laid = arrange([op.name for op in operations], inputs_of(operations))
     tints = colours(placement.shares)
     edges = element("path", d=" ".join(_curve(points) for points in laid.edges))
-    boxes = [_box(op, laid.boxes[op.name], _class(op, placement, tints, hits)) for op in operations]
+    whole = graph.operation_seconds
+    boxes = [
+        _box(op, laid.boxes[op.name], _class(op, placement, tints, hits), whole)
+        for op in operations
+    ]
     size = {"width": f"{laid.width:.0f}", "height": f"{laid.height:.0f}"}
     label = f"Drawing of graph {graph.id}: {count(len(operations), 'node')}"
     drawn = element("svg", edges, *boxes, role="img", aria_label=label, **size)
     reached = "0" if len(operations) <= _MOST_REACHED else "-1"
     buttons = [
-        _button(op, laid.boxes[op.name], _about(op, placement), reached) for op in operations
+        _button(op, laid.boxes[op.name], _about(op, placement, whole), reached) for op in operations
     ]
     return element("div", drawn, *buttons, class_="dx-nodes", style=f"width:{laid.width:.0f}px")
 
@@ -123,7 +133,7 @@ def _button(op: Operation, centre: tuple[float, float], about: str, reached: str
     )
 
 
-def _about(op: Operation, placement: Placement) -> str:
+def _about(op: Operation, placement: Placement, whole: float) -> str:
     """Everything that the record holds of a node, a line each."""
     computes = op.opcode.startswith("call_")
     keywords = f", {op.kwargs}" if op.kwargs.strip("{}()") else ""
@@ -134,6 +144,9 @@ def _about(op: Operation, placement: Placement) -> str:
         else f"{op.name}: {op.opcode} {op.target}",
         result(op),
         f"ran in {engine}" if engine else "",
+        f"{seconds(op.seconds)} in eager by itself, {share(op, whole)} of its graph's"
+        if op.seconds
+        else "",
         f"{place(op.line)}: {op.line.code.strip()}" if op.line and op.line.code else place(op.line),
     ]
     return "\n".join(line for line in lines if line)
@@ -160,14 +173,18 @@ def _class(
     return f"{tint} dx-hit" if op.name in hits else tint
 
 
-def _box(op: Operation, centre: tuple[float, float], class_: str) -> Html:
-    """Draw a node: its operator and its result."""
+def _box(op: Operation, centre: tuple[float, float], class_: str, whole: float) -> Html:
+    """Draw a node: its operator, its result, and its share of the time if it has a large one."""
     x, y = centre
     computes = op.opcode.startswith("call_")
     # Names of inputs and parameters begin alike and differ at their end.
     name = op.name if len(op.name) <= _LETTERS else f"…{op.name[1 - _LETTERS :]}"
     title = _short(op.target) if computes else name
     detail = result(op) or (op.opcode if not computes else op.name)
+    if whole and op.seconds >= _NOTABLE * whole:
+        taken = share(op, whole)
+        detail = f"{clip(detail, _LETTERS - len(taken) - 1)} {taken}"
+    detail = clip(detail, _LETTERS)
     rect = element(
         "rect",
         x=f"{x - BOX_WIDTH / 2:.0f}",
@@ -181,7 +198,7 @@ def _box(op: Operation, centre: tuple[float, float], class_: str) -> Html:
         "g",
         rect,
         element("text", clip(title, _LETTERS), x=left, y=f"{y - 3:.0f}"),
-        element("text", clip(detail, _LETTERS), x=left, y=f"{y + 12:.0f}", class_="dx-quiet"),
+        element("text", detail, x=left, y=f"{y + 12:.0f}", class_="dx-quiet"),
         class_=class_,
     )
 

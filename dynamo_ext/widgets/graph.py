@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.placement import Placement, partition_engine, place_graph
 from dynamo_ext.repro import repro
 from dynamo_ext.widgets import markup, plain
-from dynamo_ext.widgets.drawing import colours, is_parameter, result
+from dynamo_ext.widgets.drawing import colours, is_parameter, result, share
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, unbroken
 from dynamo_ext.wording import clip, count, place, seconds, sentence
 
@@ -23,6 +23,7 @@ NOTHING = "No graph was captured."
 # A notebook keeps its output in its file: what is over these stays in the widget and the record.
 _STATIC_ROWS, _STATIC_LINES, _TEXT_ROWS, _TEXT_GRAPHS = 200, 120, 24, 8
 _ARGUMENTS = 160
+_IN_EAGER = "In eager"
 
 
 def html(report: Report) -> Html:
@@ -45,7 +46,11 @@ def text(report: Report) -> str:
         cells = [
             [op.opcode, op.name, op.target, clip(_arguments(op), 60), result(op)] for op in shown
         ]
-        table = plain.table(["opcode", "name", "target", "args", "result"], cells)
+        headers = ["opcode", "name", "target", "args", "result"]
+        if whole := graph.operation_seconds:
+            headers.append(_IN_EAGER.lower())
+            cells = [[*row, _taken(op, whole)] for row, op in zip(cells, shown, strict=True)]
+        table = plain.table(headers, cells)
         parts.append(f"{graph.id}: {describe(report, graph)}\n\n{table}")
         left = [f"{len(lasting) - len(shown):,} more operations"] if lasting[_TEXT_ROWS:] else []
         left += [f"{count(folded, 'parameter')} not listed"] if folded else []
@@ -113,6 +118,7 @@ def partitions(report: Report, graph: Graph) -> Html:
 
 def operations_table(graph: Graph, operations: Sequence[Operation]) -> Html:
     """Render the FX table of some of a graph's operations."""
+    whole = graph.operation_seconds
     rows = [
         [
             op.opcode,
@@ -121,12 +127,20 @@ def operations_table(graph: Graph, operations: Sequence[Operation]) -> Html:
             code(clip(op.args, _ARGUMENTS)),
             code(clip(op.kwargs, _ARGUMENTS) if op.kwargs not in {"{}", "()"} else ""),
             code(result(op)),
+            *([_taken(op, whole)] if whole else []),
             unbroken(place(op.line)),
         ]
         for op in operations
     ]
     headers = ["Opcode", "Name", "Target", "Args", "Kwargs", "Result", "Line"]
-    return markup.table(f"Operations of {graph.id}", headers, rows, class_="dx-fx")
+    if whole:
+        headers.insert(-1, _IN_EAGER)
+    title = f"Operations of {graph.id}"
+    return markup.table(title, headers, rows, class_="dx-fx", numeric={6} if whole else ())
+
+
+def _taken(op: Operation, whole: float) -> str:
+    return f"{seconds(op.seconds)}, {share(op, whole)}" if op.seconds else ""
 
 
 def source(graph: Graph, limit: int | None = None) -> Html:

@@ -200,4 +200,4 @@ def _counts(report: Report) -> Iterator[tuple[str, str]]:
     yield "Recompiles", f"{sum(r.count for r in report.recompiles if not r.prevented):,}"
     yield "Fallbacks", f"{len(report.fallbacks):,}"
     yield "Compile", seconds(report.compile_seconds)
-    yield "Run", seconds(max(report.seconds - report.compile_seconds, 0.0))
+    yield "Run", seconds(report.run_seconds)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from dynamo_ext.placement import coverage, place_graph
 from dynamo_ext.widgets import contests, markup, plain
 from dynamo_ext.widgets.markup import Html, element
-from dynamo_ext.wording import clip, count, seconds
+from dynamo_ext.wording import clip, count, seconds, sentence
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Report
@@ -17,6 +18,13 @@ NOTHING = ""
 _FRAMES = 60
 _BAR = 24
 _REASON = 200
+_OPERATORS = 12
+_EITHER = "engine or eager"
+_ONE_BY_ONE = (
+    "Each operation was timed in eager by itself, with warm caches, on the inputs of its graph's "
+    "first call, and counted for every call: together they may take less than the graph does. An "
+    "engine fuses operations: what it takes for one is not to be had."
+)
 
 
 def html(report: Report) -> Html:
@@ -33,6 +41,15 @@ def html(report: Report) -> Html:
             markup.table("Time by graph", headers, rows, numeric={2, 3, 4, 5}),
         ]
     parts.append(contests.html(report))
+    headers, rows = _operators(report)
+    if rows:
+        parts += [
+            element("h4", "Operators, by their time in eager"),
+            markup.table("Time by operator", headers, rows, numeric={1, 2, 3}),
+            element("p", _ONE_BY_ONE, class_="dx-quiet"),
+        ]
+    if untimed := _untimed(report):
+        parts.append(element("p", untimed))
     headers, rows = _frames(report)
     if rows:
         parts += [element("h4", "Functions Dynamo looked at")]
@@ -51,6 +68,13 @@ def text(report: Report) -> str:
     if rows:
         parts.append(plain.table(headers, rows, numeric={2, 3, 4, 5}))
     parts += filter(None, [contests.text(report)])
+    headers, rows = _operators(report)
+    if rows:
+        parts += [
+            plain.table(headers, rows, numeric={1, 2, 3}),
+            plain.paragraph(_ONE_BY_ONE),
+        ]
+    parts += filter(None, [plain.paragraph(_untimed(report))])
     headers, rows = _frames(report)
     if rows:
         parts.append(plain.table(headers, rows, numeric={2, 3, 4}))
@@ -62,7 +86,7 @@ def text(report: Report) -> str:
 def captured(report: Report) -> str:
     """How much of the run is in graphs: operations, and the time that was not compiling."""
     covered = coverage(report)
-    rest = report.seconds - min(report.compile_seconds, report.seconds)
+    rest = report.run_seconds
     if not covered.graphs or rest <= 0:
         return ""
     share = min(sum(graph.run_seconds for graph in report.graphs) / rest, 1.0)
@@ -82,8 +106,10 @@ def _parts(report: Report) -> tuple[list[str], list[list[str]]]:
     """Shares of the wall time. A graph's time can hold another's, so a share is capped at all."""
     graphs = min(sum(g.run_seconds for g in report.graphs), report.seconds)
     compiling = min(report.compile_seconds, report.seconds)
-    rest = max(report.seconds - graphs - compiling, 0.0)
+    rest = max(report.run_seconds - graphs, 0.0)
     spent = [("Compiling", compiling), ("Running graphs", graphs), ("Everything else", rest)]
+    if report.profile_seconds:
+        spent.insert(1, ("Timing operations", report.profile_seconds))
     rows = [_share(name, value, report.seconds) for name, value in spent]
     return ["Part", "Time", "Share", ""], [*rows, ["Whole run", seconds(report.seconds), "", ""]]
 
@@ -106,6 +132,41 @@ def _graphs(report: Report) -> tuple[list[str], list[list[str]]]:
         for graph in report.graphs
     ]
     return ["Graph", "Ran in", "Compile", "Calls", "Run", "A call"], rows
+
+
+def _operators(report: Report) -> tuple[list[str], list[list[str]]]:
+    """What operators take in eager, over all calls of this run, and where they ran."""
+    spent: dict[str, float] = {}
+    calls: Counter[str] = Counter()
+    engines: dict[str, set[str]] = {}
+    for graph in report.graphs:
+        placement = place_graph(report, graph)
+        for op in graph.operations:
+            if op.seconds and graph.calls:
+                spent[op.target] = spent.get(op.target, 0.0) + op.seconds * graph.calls
+                calls[op.target] += graph.calls
+                engines.setdefault(op.target, set()).add(placement.engine_of(op) or _EITHER)
+    whole = sum(spent.values())
+    rows = [
+        [
+            operator,
+            f"{calls[operator]:,}",
+            seconds(taken),
+            f"{taken / whole:.0%}",
+            ", ".join(sorted(engines[operator])),
+        ]
+        for operator, taken in sorted(spent.items(), key=lambda item: -item[1])[:_OPERATORS]
+    ]
+    return ["Operator", "Calls", "In eager", "Share", "Ran in"], rows
+
+
+def _untimed(report: Report) -> str:
+    """Which graphs' operations could not be timed, and why; empty where all were, or none asked."""
+    return " ".join(
+        sentence(f"The operations of {graph.id} could not be timed: {graph.untimed}")
+        for graph in report.graphs
+        if graph.untimed
+    )
 
 
 def _frames(report: Report) -> tuple[list[str], list[list[str]]]:

@@ -24,7 +24,7 @@ def toy_example(a, b):
     return x * b
 """
 DYNAMO_CELL = """\
-%%dynamo -b onnxrt -o report
+%%dynamo -b onnxrt --profile -o report
 scores = (queries @ keys.T / 8).softmax(dim=-1)
 weights = toy_example(scores, queries @ queries.T)
 mixed = weights @ keys
@@ -94,6 +94,8 @@ def test_a_graph_is_searched_and_taken_away(ran, screenshots):
     expect(node).to_be_focused()
     told = node.evaluate("each => getComputedStyle(each, '::after').content")
     assert node.get_attribute("title") in told
+    timed = view.locator(".dx-nodes button[aria-label*='in eager by itself']")
+    expect(timed).not_to_have_count(0)
     view.screenshot(path=screenshots / "node.png")
     with ran.page.expect_download() as saved:
         view.get_by_role("link", name="Download g0.py").click()

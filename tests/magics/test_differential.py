@@ -11,6 +11,7 @@ import pytest
 from IPython.core.error import UsageError
 
 from tests.corpus import THEMES, Case
+from tests.corpus.case import MAGIC_LINE
 from tests.corpus.same import Likeness, is_report
 from tests.corpus.text import FOREIGN, Cleaner
 from tests.magics.shell import Session, run_case
@@ -19,6 +20,7 @@ from tests.magics.stand_ins import install_faithful, install_wrapping
 ALL = [pytest.param(case, id=f"{theme}: {case.name}") for theme, cases in THEMES.items()
        for case in cases]  # fmt: skip
 SAMPLE = [param for param in ALL if str(param.id).startswith(("names", "errors", "refused"))]
+PROFILED = [param for param in ALL if str(param.id).startswith(("training", "tensors"))]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -60,6 +62,15 @@ def test_cell_is_a_cell(case: Case) -> None:
         assert found, f"no longer differs: {case.differs}"
     else:
         assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("case", PROFILED)
+def test_a_cell_whose_operations_are_timed_is_a_cell(case: Case) -> None:
+    _skip_where_python_is_older(case)
+    plain = run_case(case, magic=False)
+    magic = run_case(case, magic=True, line=f"{MAGIC_LINE} --profile")
+    found = _refusal(case, plain, magic) if case.refused else differences(case, plain, magic)
+    assert bool(found) is bool(case.differs), "\n".join(found)
 
 
 @pytest.mark.parametrize("case", SAMPLE)

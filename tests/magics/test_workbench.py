@@ -317,3 +317,45 @@ def test_last_report_of_the_api_is_the_cells(cells: Live) -> None:
     fast = dynamo_ext.optimize("eager")(lambda v: v + 1)
     fast(torch.ones(2))
     assert dynamo_ext.last_report() == fast.report()
+
+
+def test_profile_times_operations_and_changes_nothing_else(cells: Live) -> None:
+    cells.well("import torch\nnet = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout())")
+    cells.well("torch.manual_seed(1)\nplain = net(x)\ntorch.manual_seed(1)")
+    ran = cells.well("%%dynamo -b aot_eager --profile -o r\ny = net(x)")
+    (graph,) = cells.names["r"].graphs
+    calls = [op for op in graph.operations if op.opcode.startswith("call_")]
+    assert calls
+    assert all(op.seconds > 0 for op in calls)
+    assert graph.operation_seconds == pytest.approx(sum(op.seconds for op in calls))
+    assert graph.calls == 1
+    assert torch.equal(cells.names["y"], cells.names["plain"])
+    assert ran.error is None
+    cells.well("%%dynamo -b aot_eager --quiet -o again\nz = net(x)")
+    assert not cells.names["again"].graphs[0].operation_seconds
+
+
+def test_run_with_profile_times_what_was_compiled_before(cells: Live) -> None:
+    cells.well("%%dynamo -b aot_eager --quiet\ny = x * 2")
+    cells.well("%%dynamo run --quiet --profile -o r\ny = x * 2")
+    assert cells.names["r"].graphs[0].operation_seconds > 0
+
+
+def test_a_graph_that_cannot_be_timed_says_why_and_runs(
+    cells: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dynamo_ext.measure import operation_times
+
+    def refuse(*_: object) -> None:
+        message = "no memory for a second copy"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(operation_times, "time_operations", refuse)
+    cells.well("%%dynamo -b aot_eager --quiet --profile -o r\ny = x * 2")
+    assert cells.names["r"].graphs[0].untimed == "RuntimeError: no memory for a second copy"
+    assert cells.names["y"].tolist() == [0, 2, 4]
+
+
+def test_explain_times_the_operations(cells: Live) -> None:
+    cells.well("%dynamo explain x * 2")
+    assert dynamo_ext.last_report().graphs[0].operation_seconds > 0

@@ -108,3 +108,14 @@ def test_the_key_says_which_graph_takes_the_time(reports, page):
     assert "25% of the graphs' time" in code.text(report)
     alone = dataclasses.replace(mixed, graphs=timed[:1])
     assert "of the graphs' time" not in code.text(alone)
+
+
+def test_lines_have_their_share_of_the_time_where_operations_were_timed(reports, page):
+    profiled = reports["profiled"]
+    shares = [label for label in labels(profiled).values() if "%" in label]
+    assert shares
+    assert sum(int(label.split()[-1].rstrip("%")) for label in shares) <= 101
+    assert (
+        "Percentages are shares of the operations' time in eager." in page(code.html(profiled)).text
+    )
+    assert "%" not in "".join(labels(reports["mixed"]).values())

@@ -126,3 +126,19 @@ def test_text_lists_operations_without_parameters(reports):
     assert "l_self_parameters_weight_  " not in made
     assert "… 1 parameter not listed" in made
     assert "1,476 more operations" in graph.text(reports["big"])
+
+
+def test_times_in_eager_are_told_where_they_were_asked_for(reports, page):
+    profiled = reports["profiled"]
+    first, second = profiled.graphs
+    placement = place_graph(profiled, first)
+    drawn = page(drawing.draw(first, placement, first.operations))
+    relu = next(a for tag, a in drawn.tags if tag == "button" and a["title"] == "relu")
+    assert "2.00 ms in eager by itself, 67% of its graph's" in relu["aria-label"].split("\n")
+    assert "67%" in drawn.text
+    read = page(graph.operations_table(first, first.operations)).text
+    assert "Result In eager Line" in read
+    assert "1.00 ms, 33%" in read
+    assert "1.00 ms, 33%" in graph.text(profiled)
+    assert "In eager" not in page(graph.operations_table(second, second.operations)).text
+    assert "in eager" not in graph.text(reports["clean"])

@@ -111,3 +111,12 @@ def test_timing_says_how_much_was_captured(reports, page):
     for read in (page(timing.html(mixed)).text, timing.text(mixed)):
         assert words in " ".join(read.split())
     assert timing.captured(reports["nothing"]) == ""
+
+
+def test_timing_tells_operators_by_their_time_in_eager(reports, page):
+    read = page(timing.html(reports["profiled"])).text
+    assert "Operator Calls In eager Share Ran in" in read
+    assert "what it takes for one is not to be had" in read
+    assert "The operations of g1 could not be timed: RuntimeError: no kernel." in read
+    assert "Share" in timing.text(reports["profiled"])
+    assert "Operator" not in page(timing.html(reports["clean"])).text

@@ -1,0 +1,200 @@
+"""What every operation of a captured graph takes in eager, timed one after another.
+
+Engines fuse operations, so inside one there is no time of a single operation. Eager's tells which
+of them are worth an engine, and what is lost where one stays out of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Interpreter
+
+from dynamo_ext.measure import clock
+from dynamo_ext.measure.entrant import one_line
+from dynamo_ext.measure.surroundings import Surroundings
+from dynamo_ext.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.capture.run_log import Calls
+
+REPEATS = 7
+"""Times that an operation is run, the first of them not counted."""
+
+SHARE = 0.05
+"""Seconds that the repeats of one operation may take."""
+
+BUDGET = 5.0
+"""Seconds that the repeats of one graph's operations may take."""
+
+_OWN = ("torch", "_operator", "builtins", "math")
+_ONCE = (
+    "torch._ops",
+    "torch._higher_order_ops",
+    "torch.autograd",
+    "torch.distributed",
+    "torch.utils.checkpoint",
+)
+_TRANSFORMS = ("torch._functorch", "torch._C._functorch")
+_PLAIN_OPERATORS = ("torch._ops.aten", "torch._ops.prims")
+
+
+class UntimedError(RuntimeError):
+    """A graph's operations cannot be timed one by one; the message is why."""
+
+
+class OperationTimes:
+    """Hears of every graph call of a run (``Run.watcher``) and times each graph once.
+
+    ``told`` hears what is being timed, and an empty text when the run goes on.
+    """
+
+    def __init__(self, told: Callable[[str], object] | None = None) -> None:
+        self._told = told or (lambda _: None)
+
+    def __call__(self, calls: Calls, graph: GraphModule, args: Sequence[Any]) -> None:
+        """Time a graph's operations on the inputs of its first call."""
+        if calls.operation_seconds or calls.untimed:
+            return
+        started = time.perf_counter()
+        self._told(f"the times of {count(len(graph.graph.nodes), 'operation')} in eager")
+        try:
+            calls.operation_seconds = time_operations(graph, args)
+        except UntimedError as reason:
+            calls.untimed = str(reason)
+        except Exception as error:  # noqa: BLE001 - the call itself follows, and tells what is wrong
+            calls.untimed = one_line(error)
+        finally:
+            calls.profile_seconds = time.perf_counter() - started
+            self._told("")
+
+
+def time_operations(graph: GraphModule, args: Sequence[Any]) -> Mapping[str, float]:
+    """Run a captured graph eagerly, operation by operation, and time each.
+
+    It works on copies: inputs, weights, random states and torch's switches are afterwards as
+    before, so that memory for inputs and weights is needed a second time.
+
+    Parameters
+    ----------
+    graph
+        As Dynamo captured it.
+    args
+        Its inputs: tensors of any shape and device, numbers.
+
+    Returns
+    -------
+    mapping
+        Names of nodes to seconds: the median of up to six runs after a first one. What cannot
+        simply be run again (in-place changes of shape, collectives, operators of other
+        libraries, checkpointed parts) is timed once.
+
+    Raises
+    ------
+    UntimedError
+        Where the graph holds transforms of ``torch.func``: an error in one would leave torch
+        inside it.
+    Exception
+        What an operation raises.
+    """
+    if any(_module(node.target).startswith(_TRANSFORMS) for node in graph.graph.nodes):
+        message = "It holds transforms of torch.func."
+        raise UntimedError(message)
+    before = Surroundings()
+    timed = _Timed(graph)
+    try:
+        timed.run(*(_copy(value) for value in args))
+    finally:
+        timed.leave_autocast()
+        before.restore()
+    return timed.seconds
+
+
+def _copy(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.detach().clone().requires_grad_(value.requires_grad)
+
+
+class _Timed(Interpreter):
+    def __init__(self, graph: GraphModule) -> None:
+        super().__init__(graph)
+        # Not "While executing %node": the error may be shown.
+        self.extra_traceback = False
+        self.seconds: dict[str, float] = {}
+        self._wait = clock.device_barrier()
+        self._until = time.perf_counter() + BUDGET
+        self._autocasts: list[Any] = []
+
+    def run_node(self, n: Node) -> Any:
+        if not n.op.startswith("call_"):
+            return super().run_node(n)
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        operation = getattr(self, n.op)
+
+        def run() -> Any:
+            return operation(n.target, args, kwargs)
+
+        result, first = self._reading(run)
+        self._follow_autocast(n, args, result)
+        self.seconds[n.name] = self._again(run, first) if _repeats(n, result) else first
+        return result
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        # Tensors that the graph holds: an optimizer's parameters, for one.
+        return _copy(super().get_attr(target, args, kwargs))
+
+    def _reading(self, run: Callable[[], Any]) -> tuple[Any, float]:
+        if self._wait is not None:
+            self._wait()
+        started = time.perf_counter()
+        result = run()
+        if self._wait is not None:
+            self._wait()
+        return result, time.perf_counter() - started
+
+    def _again(self, run: Callable[[], Any], first: float) -> float:
+        most = int(min(SHARE, max(self._until - time.perf_counter(), 0.0)) / max(first, 1e-9))
+        counted = []
+        # What succeeded once may not be allowed twice: a gradient, for one.
+        with contextlib.suppress(Exception):
+            counted += [self._reading(run)[1] for _ in range(min(REPEATS - 1, most))]
+        return statistics.median(counted) if counted else first
+
+    def _follow_autocast(self, node: Node, args: Any, result: Any) -> None:
+        name = getattr(node.target, "__name__", "")
+        if name == "_enter_autocast":
+            self._autocasts.append(result)
+        elif name == "_exit_autocast" and args[0] in self._autocasts:
+            self._autocasts.remove(args[0])
+
+    def leave_autocast(self) -> None:
+        """Leave what an error kept the graph from leaving."""
+        for entered in reversed(self._autocasts):
+            entered.__exit__(None, None, None)
+
+
+def _repeats(node: Node, result: Any) -> bool:
+    """Whether the same operation may simply run again on what it was given."""
+    found = result if isinstance(result, (tuple, list)) else (result,)
+    if not any(isinstance(value, torch.Tensor) for value in found):
+        return False
+    target = node.target
+    if isinstance(target, str):
+        return node.op == "call_method" and not target.endswith("_")
+    name, module = getattr(target, "__name__", ""), _module(target)
+    once = module.startswith(_ONCE) and not module.startswith(_PLAIN_OPERATORS)
+    in_place = name.partition(".")[0].endswith("_")
+    return module.partition(".")[0] in _OWN and not once and not in_place
+
+
+def _module(target: Any) -> str:
+    return "" if isinstance(target, str) else getattr(target, "__module__", None) or "torch"
