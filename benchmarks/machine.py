@@ -45,6 +45,12 @@ def sentence() -> str:
     return f"Measured with: {facts}."
 
 
+def is_here(measured_with: str) -> bool:
+    """Whether a ``sentence`` is of this kind of machine: its processor and number of cores."""
+    facts = description()
+    return f"processor {facts['processor']}; cores {facts['cores']};" in measured_with
+
+
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from benchmarks import machine, one_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from benchmarks.plot import Plot
 
@@ -92,10 +92,14 @@ class Part(Generic[R]):
         parser.add_argument("--again", action="store_true", help="measure anew what is stored")
         parser.add_argument("--json", type=Path, default=self.results, help="where rows are stored")
         parser.add_argument("--write", type=Path, help="the page to write")
+        parser.add_argument("--only-write", action="store_true", help="from what is stored")
         return parser
 
     def measure(self, given: argparse.Namespace, more: Sequence[str] = ()) -> int:
         """Measure what is not there yet, store, write; 1 where a model has no row.
+
+        A row of another processor counts as not there: a table whose rows are of several would
+        compare what cannot be compared.
 
         Parameters
         ----------
@@ -104,26 +108,58 @@ class Part(Generic[R]):
         more
             Further words for the process that measures a model.
         """
-        rows: dict[str, R] = {}
-        if given.json.exists():
-            stored = json.loads(given.json.read_text(encoding="utf-8"))
-            rows = {row.model: row for row in map(self.read, stored)}
+        rows = self._stored(given.json)
         passed = [f"--budget={given.budget}", *(["--quick"] if given.quick else []), *more]
-        for model in given.models:
-            if model in rows and not given.again:
+        for model in () if given.only_write else given.models:
+            here = model in rows and machine.is_here(rows[model].machine)
+            if here and not given.again:
                 continue
             words = ["--model", model, *passed]
             found = one_process.answer(f"{self.name}_run", words, given.timeout)
             row = self.failed(model, found) if isinstance(found, str) else self.read(found)
-            rows[model] = row
+            rows[model] = Stored(row, machine.sentence())
             print(f"{model}: {self.said(row)} {row.error}".rstrip(), flush=True)
-            given.json.parent.mkdir(parents=True, exist_ok=True)
-            records = [each.to_dict() for each in rows.values()]
-            given.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+            self._store(given.json, rows)
         ordered = [rows[model] for model in self.models if model in rows]
         if given.write:
-            given.write.write_text(self.page(ordered, machine.sentence()), encoding="utf-8")
-            good = [row for row in ordered if not row.error]
+            page = self.page([each.row for each in ordered], described(ordered))
+            given.write.write_text(page, encoding="utf-8")
+            good = [each.row for each in ordered if not each.row.error]
             if self.plot is not None and good:
                 self.plot(good).save(given.write.parent / "images" / f"{self.results.stem}.svg")
-        return int(any(row.error for row in ordered))
+        return int(any(each.row.error for each in ordered))
+
+    def _stored(self, file: Path) -> dict[str, Stored[R]]:
+        if not file.exists():
+            return {}
+        records = json.loads(file.read_text(encoding="utf-8"))
+        found = {}
+        for record in records:
+            where = record.pop("machine", "")
+            row = self.read(record)
+            found[row.model] = Stored(row, where)
+        return found
+
+    @staticmethod
+    def _store(file: Path, rows: Mapping[str, Stored[R]]) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        records = [{**each.row.to_dict(), "machine": each.machine} for each in rows.values()]
+        file.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Stored(Generic[R]):
+    """A row, and in one sentence the machine and the versions that it was measured with."""
+
+    row: R
+    machine: str
+
+
+def described(rows: Sequence[Stored[Any]]) -> str:
+    """With what the rows were measured: one sentence, or one for each machine and its models."""
+    models: dict[str, list[str]] = {}
+    for each in rows:
+        models.setdefault(each.machine or "Measured with: not known.", []).append(each.row.model)
+    if len(models) == 1:
+        return next(iter(models))
+    return "\n\n".join(f"{', '.join(names)}: {said}" for said, names in models.items())

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
-from benchmarks import one_process
+from benchmarks import machine, one_process
 from benchmarks.part import Part
 
 
@@ -70,6 +70,30 @@ def test_it_goes_on_where_it_was(tmp_path, asked):
     assert asked == ["one", "two"]
     assert run(tmp_path, "--again") == 0
     assert asked == ["one", "two", "one", "two"]
+
+
+def test_rows_of_another_machine_are_measured_anew(tmp_path, asked):
+    run(tmp_path, "--models", "one")
+    file = tmp_path / "rows.json"
+    (record,) = json.loads(file.read_text())
+    assert machine.is_here(record["machine"])
+    file.write_text(json.dumps([{**record, "machine": "Measured with: processor Another."}]))
+    run(tmp_path, "--models", "one")
+    assert asked == ["one", "one"]
+    assert json.loads(file.read_text()) == [record]
+
+
+def test_a_page_says_which_rows_are_of_which_machine(tmp_path, asked):
+    run(tmp_path, "--models", "one")
+    file = tmp_path / "rows.json"
+    (record,) = json.loads(file.read_text())
+    other = {**record, "model": "two", "machine": "Measured with: processor Another."}
+    file.write_text(json.dumps([record, other]))
+    assert run(tmp_path, "--only-write") == 0
+    assert asked == ["one"]
+    page = (tmp_path / "page.md").read_text()
+    assert f"one: {machine.sentence()}" in page
+    assert "two: Measured with: processor Another." in page
 
 
 def test_a_process_that_says_nothing_is_an_error_with_its_last_word():
