@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamo_ext.break_causes import cause_of, is_torchs_own, origin, place, where
+from dynamo_ext.operator_times import operator_times
 from dynamo_ext.placement import EAGER, coverage, operator, place_graph
 from dynamo_ext.recompile_causes import changes
 from dynamo_ext.wording import count
@@ -181,13 +182,9 @@ def _unsupported(report: Report) -> Iterator[Advice]:
 
 
 def _of_time(report: Report, wanted: str) -> str:
-    """What an operator takes of the operations' time in eager, where that was measured."""
-    taken = whole = 0.0
-    for graph in report.graphs:
-        whole += graph.operation_seconds * graph.calls
-        own = (op for op in graph.operations if operator(op.target) == operator(wanted))
-        taken += sum(op.seconds for op in own) * graph.calls
-    return f"; it has {taken / whole:.0%} of their time in eager" if taken and whole else ""
+    """What share of the operations' time in eager an operator has, where that was measured."""
+    found = (each for each in operator_times(report) if each.name == operator(wanted))
+    return "".join(f"; it has {each.share:.0%} of their time in eager" for each in found)
 
 
 def _uncaptured(report: Report) -> Iterator[Advice]:
@@ -288,7 +285,18 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
         return
     covered = coverage(report)
     rest = report.run_seconds
-    if report.mode == "optimize" and report.compile_seconds > LONG * max(rest, 1e-9):
+    if costliest := next(iter(operator_times(report)), None):
+        yield Advice(
+            "profiled",
+            f"Nothing is in the way, and `{costliest.name}` has {costliest.share:.0%} of the "
+            "operations' time in eager",
+            "See which backend is fastest at it: %%dynamo compare.",
+            f"{count(costliest.calls, 'call')} of it; each operation was timed by itself",
+            "Timing",
+            0.1,
+            costliest.line,
+        )
+    elif report.mode == "optimize" and report.compile_seconds > LONG * max(rest, 1e-9):
         share = report.compile_seconds / report.seconds if report.seconds else 0.0
         yield Advice(
             "first-run",

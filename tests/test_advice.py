@@ -317,6 +317,18 @@ def test_a_second_run_of_captured_code_asks_for_a_comparison() -> None:
     assert "%%dynamo compare" in first.step
 
 
+def test_where_nothing_is_in_the_way_the_costliest_operator_is_named() -> None:
+    def mixed(x: torch.Tensor) -> torch.Tensor:
+        wide = x.repeat(100, 100)
+        return torch.relu(wide @ wide)
+
+    (first,) = advise(dynamo_ext.explain(mixed, (torch.randn(4, 4),)))
+    assert first.topic == "profiled"
+    assert "`matmul` has" in first.problem
+    assert first.line is not None
+    assert "@" in first.line.code
+
+
 def test_where_eager_won_the_race_nothing_is_advised() -> None:
     report = run(scales, [(X,)], "eager")
     contest = Contest("eager", (Contestant("eager", "won"),))

@@ -29,6 +29,7 @@ RECORDS = {
     "advice",
     "difference",
     "repro",
+    "operator_times",
 }
 CORE = RECORDS | {"backends", "capture", "measure", "auto"}
 ROOMS_OF = {
@@ -41,7 +42,15 @@ ROOMS_OF = {
     "recompile_causes": {"records"},
     "difference": {"records", "placement", "wording"},
     "repro": {"records"},
-    "advice": {"records", "placement", "break_causes", "recompile_causes", "wording"},
+    "operator_times": {"records", "placement"},
+    "advice": {
+        "records",
+        "placement",
+        "break_causes",
+        "recompile_causes",
+        "wording",
+        "operator_times",
+    },
     "backends": {"errors", "records"},
     "capture": {"errors", "records", "wording", "backends"},
     "measure": RECORDS | {"backends", "capture"},

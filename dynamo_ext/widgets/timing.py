@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
+from dynamo_ext.operator_times import operator_times
 from dynamo_ext.placement import coverage, place_graph
 from dynamo_ext.widgets import contests, markup, plain
 from dynamo_ext.widgets.markup import Html, element
@@ -136,26 +136,15 @@ def _graphs(report: Report) -> tuple[list[str], list[list[str]]]:
 
 def _operators(report: Report) -> tuple[list[str], list[list[str]]]:
     """What operators take in eager, over all calls of this run, and where they ran."""
-    spent: dict[str, float] = {}
-    calls: Counter[str] = Counter()
-    engines: dict[str, set[str]] = {}
-    for graph in report.graphs:
-        placement = place_graph(report, graph)
-        for op in graph.operations:
-            if op.seconds and graph.calls:
-                spent[op.target] = spent.get(op.target, 0.0) + op.seconds * graph.calls
-                calls[op.target] += graph.calls
-                engines.setdefault(op.target, set()).add(placement.engine_of(op) or _EITHER)
-    whole = sum(spent.values())
     rows = [
         [
-            operator,
-            f"{calls[operator]:,}",
-            seconds(taken),
-            f"{taken / whole:.0%}",
-            ", ".join(sorted(engines[operator])),
+            each.name,
+            f"{each.calls:,}",
+            seconds(each.seconds),
+            f"{each.share:.0%}",
+            ", ".join(engine or _EITHER for engine in each.engines),
         ]
-        for operator, taken in sorted(spent.items(), key=lambda item: -item[1])[:_OPERATORS]
+        for each in operator_times(report)[:_OPERATORS]
     ]
     return ["Operator", "Calls", "In eager", "Share", "Ran in"], rows
 

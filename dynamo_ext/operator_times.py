@@ -1,0 +1,58 @@
+"""Which operators have the time, where operations were timed one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamo_ext.placement import operator, place_graph
+
+if TYPE_CHECKING:
+    from dynamo_ext.records import Report, SourceLine
+
+
+@dataclass(frozen=True)
+class OperatorTime:
+    """What one operator takes in eager over all calls of a run.
+
+    ``share`` is of all operations' time; ``engines`` are where it ran, an empty name among them
+    where the record does not tell; ``line`` has the operation that takes longest.
+    """
+
+    name: str
+    calls: int
+    seconds: float
+    share: float
+    engines: tuple[str, ...]
+    line: SourceLine | None
+
+
+def operator_times(report: Report) -> tuple[OperatorTime, ...]:
+    """Every operator that was timed, the costliest first; empty where none was."""
+    found: dict[str, list[tuple[float, int, str, SourceLine | None]]] = {}
+    for graph in report.graphs:
+        if not graph.calls or not graph.operation_seconds:
+            continue
+        placement = place_graph(report, graph)
+        for op in graph.operations:
+            if op.seconds:
+                taken = op.seconds * graph.calls
+                row = taken, graph.calls, placement.engine_of(op), op.line
+                found.setdefault(operator(op.target), []).append(row)
+    whole = sum(row[0] for rows in found.values() for row in rows)
+    times = (_of(name, rows, whole) for name, rows in found.items())
+    return tuple(sorted(times, key=lambda each: -each.seconds))
+
+
+def _of(
+    name: str, rows: list[tuple[float, int, str, SourceLine | None]], whole: float
+) -> OperatorTime:
+    seconds = sum(row[0] for row in rows)
+    return OperatorTime(
+        name,
+        calls=sum(row[1] for row in rows),
+        seconds=seconds,
+        share=seconds / whole,
+        engines=tuple(sorted({row[2] for row in rows})),
+        line=max(rows, key=lambda row: row[0])[3],
+    )
