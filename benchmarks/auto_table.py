@@ -167,6 +167,9 @@ def drawn(rows: Sequence[Row]) -> Plot:
 
 _PAGE = """# Speed: auto, each backend alone, and what people run without us
 
+On [an AMD EPYC](auto.md) and on [an Intel Xeon](auto-xeon.md), two cores of each: what is fastest
+differs by processor, above all because eager's own matrix products do.
+
 Each model runs in a process of its own: its graphs are raced, and then `auto`, every backend alone
 and the peers are compared in one interleaved schedule (`dynamo_ext.compare`).
 

@@ -123,10 +123,13 @@ class Part(Generic[R]):
         ordered = [rows[model] for model in self.models if model in rows]
         if given.write:
             page = self.page([each.row for each in ordered], described(ordered))
+            # A page beside the usual one, as of another machine, has a plot of its own.
+            stem = given.write.stem
+            page = page.replace(f"images/{self.results.stem}.svg", f"images/{stem}.svg")
             given.write.write_text(page, encoding="utf-8")
             good = [each.row for each in ordered if not each.row.error]
             if self.plot is not None and good:
-                self.plot(good).save(given.write.parent / "images" / f"{self.results.stem}.svg")
+                self.plot(good).save(given.write.parent / "images" / f"{stem}.svg")
         return int(any(each.row.error for each in ordered))
 
     def _stored(self, file: Path) -> dict[str, Stored[R]]:

@@ -43,6 +43,11 @@ _ONCE = (
     "torch.distributed",
     "torch.utils.checkpoint",
 )
+_READERS = frozenset(
+    {"linear", "matmul", "addmm", "conv1d", "conv2d", "conv3d", "layer_norm", "group_norm"}
+)
+"""Functions that neither change what they are given nor return a view of it."""
+
 _TRANSFORMS = ("torch._functorch", "torch._C._functorch")
 _PLAIN_OPERATORS = ("torch._ops.aten", "torch._ops.prims")
 
@@ -80,8 +85,9 @@ class OperationTimes:
 def time_operations(graph: GraphModule, args: Sequence[Any]) -> Mapping[str, float]:
     """Run a captured graph eagerly, operation by operation, and time each.
 
-    It works on copies: inputs, weights, random states and torch's switches are afterwards as
-    before, so that memory for inputs and weights is needed a second time.
+    It works on copies of all that an operation might change: inputs, weights, random states and
+    torch's switches are afterwards as before. Weights that are only multiplied with, which are
+    most of a model's memory, are not copied.
 
     Parameters
     ----------
@@ -110,18 +116,27 @@ def time_operations(graph: GraphModule, args: Sequence[Any]) -> Mapping[str, flo
         raise UntimedError(message)
     before = Surroundings()
     timed = _Timed(graph)
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
     try:
-        timed.run(*(_copy(value) for value in args))
+        timed.run(*map(timed.own, names, args))
     finally:
         timed.leave_autocast()
         before.restore()
     return timed.seconds
 
 
-def _copy(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.detach().clone().requires_grad_(value.requires_grad)
+def _only_read(graph: GraphModule) -> set[str]:
+    """Inputs that no operation can change, and no gradient can be added to."""
+    nodes = graph.graph.nodes
+    if any("backward" in str(node.target) or "grad" in str(node.target) for node in nodes):
+        return set()
+    sources = (node for node in nodes if node.op in ("placeholder", "get_attr"))
+    return {node.name for node in sources if all(map(_reads, node.users))}
+
+
+def _reads(node: Node) -> bool:
+    name = getattr(node.target, "__name__", "")
+    return node.op == "call_function" and name in _READERS and "out" not in node.kwargs
 
 
 class _Timed(Interpreter):
@@ -130,13 +145,15 @@ class _Timed(Interpreter):
         # Not "While executing %node": the error may be shown.
         self.extra_traceback = False
         self.seconds: dict[str, float] = {}
+        self._only_read = _only_read(graph)
         self._wait = clock.device_barrier()
         self._until = time.perf_counter() + BUDGET
         self._autocasts: list[Any] = []
 
     def run_node(self, n: Node) -> Any:
         if not n.op.startswith("call_"):
-            return super().run_node(n)
+            value = super().run_node(n)
+            return self.own(n.name, value) if n.op == "get_attr" else value
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         operation = getattr(self, n.op)
 
@@ -148,9 +165,11 @@ class _Timed(Interpreter):
         self.seconds[n.name] = self._again(run, first) if _repeats(n, result) else first
         return result
 
-    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
-        # Tensors that the graph holds: an optimizer's parameters, for one.
-        return _copy(super().get_attr(target, args, kwargs))
+    def own(self, name: str, value: Any) -> Any:
+        """What stands for an input, or a tensor that the graph holds."""
+        if name in self._only_read or not isinstance(value, torch.Tensor):
+            return value
+        return value.detach().clone().requires_grad_(value.requires_grad)
 
     def _reading(self, run: Callable[[], Any]) -> tuple[Any, float]:
         if self._wait is not None:

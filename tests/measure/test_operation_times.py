@@ -128,3 +128,21 @@ def test_transforms_of_torch_func_are_not_timed():
     with pytest.raises(operation_times.UntimedError, match=r"torch\.func"):
         time_operations(graph, args)
     assert torch.func.grad(lambda t: (t**2).sum())(torch.ones(3)).tolist() == [2, 2, 2]
+
+
+def test_weights_that_are_only_read_are_not_copied():
+    net = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).eval()
+    graph, args = captured(net, torch.ones(2, 3))
+    placeholders = [n.name for n in graph.graph.nodes if n.op == "placeholder"]
+    found = operation_times._only_read(graph)
+    of = {id(value): name for name, value in zip(placeholders, args, strict=True)}
+    assert of[id(net[0].weight)] in found
+    assert of[id(net[1].running_mean)] not in found
+
+    def changes(weight, x):
+        y = functional.linear(x, weight)
+        weight.add_(1)
+        return y
+
+    graph, _ = captured(changes, torch.ones(3, 3), torch.ones(2, 3))
+    assert len(operation_times._only_read(graph)) == 1
