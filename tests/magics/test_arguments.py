@@ -168,13 +168,19 @@ def test_a_syntax_error_is_shown_as_pythons(cells: Live) -> None:
 
 def parsed(**given: Any) -> argparse.Namespace:
     blank = dict.fromkeys(("mode", "backend", "output", "opt", "executor"))
-    flags = dict.fromkeys(("dynamic", "static", "fullgraph", "quiet", "strict"), False)
+    names = ("dynamic", "static", "fullgraph", "profile", "quiet", "strict")
+    flags = dict.fromkeys(names, False)
     return argparse.Namespace(**{**blank, **flags, **given})
 
 
 def test_defaults() -> None:
     found = cell_arguments(parsed())
     assert (found.mode, found.backend, found.dynamic, found.options) == ("optimize", None, None, ())
+
+
+def test_profile_is_a_flag() -> None:
+    assert cell_arguments(parsed(profile=True)).profile
+    assert not cell_arguments(parsed()).profile
 
 
 def test_dynamic_has_three_states() -> None:
