@@ -167,8 +167,8 @@ def drawn(rows: Sequence[Row]) -> Plot:
 
 _PAGE = """# Speed: auto, each backend alone, and what people run without us
 
-On [an AMD EPYC](auto.md) and on [an Intel Xeon](auto-xeon.md), two cores of each. Transformers
-gain 2 to 3 on the first and 1.1 to 1.5 on the second, and not from the same backend.
+What is fastest differs by processor, which the last line names: there is [one page](auto.md) and
+[one of another](auto-xeon.md).
 
 Each model runs in a process of its own: its graphs are raced, and then `auto`, every backend alone
 and the peers are compared in one interleaved schedule (`dynamo_ext.compare`).

@@ -156,6 +156,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
     every = [p for g in report.graphs for p in g.partitions]
     short = sum(p.operations for p in every if "operations in a row" in p.reason)
     parts = sum(len(g.partitions) for g in report.graphs if len(g.partitions) > 1)
+    shares = {each.name: each.share for each in operator_times(report)}
     for (name, message), group in groups.items():
         kept = sum(f.count for f in group)
         if name:
@@ -166,7 +167,8 @@ def _unsupported(report: Report) -> Iterator[Advice]:
                 f"out of {report.backend}: {_clause(message)}"
             )
             evidence = f"{kept / max(covered.total, 1):.0%} of the operations{also}"
-            evidence += _of_time(report, name)
+            if operator(name) in shares:
+                evidence += f"; it has {shares[operator(name)]:.0%} of their time in eager"
             if parts:
                 evidence += f"; it runs in {parts} parts"
         else:
@@ -179,12 +181,6 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         yield Advice(
             "unsupported", problem, step, evidence, "Fallbacks", 0.3 + 0.4 * share, group[0].line
         )
-
-
-def _of_time(report: Report, wanted: str) -> str:
-    """What share of the operations' time in eager an operator has, where that was measured."""
-    found = (each for each in operator_times(report) if each.name == operator(wanted))
-    return "".join(f"; it has {each.share:.0%} of their time in eager" for each in found)
 
 
 def _uncaptured(report: Report) -> Iterator[Advice]:
@@ -285,7 +281,8 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
         return
     covered = coverage(report)
     rest = report.run_seconds
-    if costliest := next(iter(operator_times(report)), None):
+    costliest = next(iter(operator_times(report)), None)
+    if costliest and (report.backend == EAGER or covered.in_engine):
         yield Advice(
             "profiled",
             f"Nothing is in the way, and `{costliest.name}` has {costliest.share:.0%} of the "

@@ -338,6 +338,9 @@ def test_where_eager_won_the_race_nothing_is_advised() -> None:
     graphs = tuple(dataclasses.replace(g, contest=contest) for g in report.graphs)
     raced = dataclasses.replace(report, backend="auto", graphs=graphs, compile_seconds=0.0)
     assert not advise(raced)
+    timed = tuple(dataclasses.replace(op, seconds=1.0) for op in graphs[0].operations)
+    graphs = (dataclasses.replace(graphs[0], operations=timed),)
+    assert not advise(dataclasses.replace(raced, graphs=graphs))
 
 
 def test_calls_that_fitted_nothing_are_said_under_run() -> None:

@@ -13,7 +13,6 @@ from dynamo_ext.auto.heats import Lane
 from dynamo_ext.auto.placing import MATTERS, place, winner_of
 from dynamo_ext.backends.whole import held_tensors
 from dynamo_ext.measure import accuracy, clock, entrant
-from dynamo_ext.measure.precision import precision
 from dynamo_ext.measure.race import Contender
 from dynamo_ext.measure.snapshot import Snapshot
 from dynamo_ext.measure.surroundings import Surroundings
@@ -131,28 +130,16 @@ def _check(
         return
     judged = accuracy.against(found, expected)
     lane.error = judged.max_rel
-    if not judged.within and not _as_good_as_eager(switch, args, found, expected, surroundings):
+    if not judged.within and not accuracy.as_good_in_float64(
+        lambda: _outcome_of(Lane(EAGER, switch.compiled[EAGER]), args, surroundings),
+        [value for value in args if isinstance(value, torch.Tensor)],
+        found,
+        expected,
+    ):
         lane.outcome, lane.reason = "wrong", judged.detail
     elif not runs_in_engine(switch, lane.name):
         reasons = [f.message or f.exception for f in switch.fallbacks(lane.name)]
         lane.outcome, lane.reason = "eager", (reasons or ["It took no operation."])[0]
-
-
-def _as_good_as_eager(
-    switch: Switch,
-    args: Sequence[Any],
-    found: accuracy.Results,
-    expected: accuracy.Results,
-    surroundings: Surroundings,
-) -> bool:
-    """Whether float64 says that eager itself is as far off."""
-    tensors = [a for a in args if isinstance(a, torch.Tensor)]
-    try:
-        with precision(tensors, torch.float64):
-            exact = _outcome_of(Lane(EAGER, switch.compiled[EAGER]), args, surroundings)
-    except Exception:  # noqa: BLE001 - not every graph runs in float64
-        return False
-    return accuracy.as_good_as_eager(found, expected, exact)
 
 
 def _judge(lanes: list[Lane], failed: tuple[Contestant, ...], seconds: float) -> Contest:

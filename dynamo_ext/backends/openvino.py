@@ -85,7 +85,7 @@ class OpenVinoBackend:
 
 def _attempt(node: Node) -> str:
     with torch_private.outside_modes(), openvino_convert.quiet():
-        return trial.disagreement(node, _lowered, "OpenVINO")
+        return trial.disagreement(node, _lowered, "OpenVINO", strict=True)
 
 
 def _lowered(graph: GraphModule) -> CompiledFn:

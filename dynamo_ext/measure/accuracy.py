@@ -16,9 +16,10 @@ import torch
 from dynamo_ext.backends import verify
 from dynamo_ext.backends.exact import is_as_good
 from dynamo_ext.comparison import Accuracy
+from dynamo_ext.measure.precision import precision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 Results = dict[str, Any]
 """Names of results to tensors (detached copies) and other values."""
@@ -113,6 +114,21 @@ def as_good_as_eager(found: Results, eager: Results, exact: Results) -> bool:
         return False
     read_from = _coarsest(eager)
     return all(is_as_good(found[n], eager[n], exact.get(n), read_from) for n in eager)
+
+
+def as_good_in_float64(
+    eager: Callable[[], Results],
+    tensors: Iterable[torch.Tensor],
+    found: Results,
+    expected: Results,
+) -> bool:
+    """``as_good_as_eager`` by running ``eager`` once more, with ``tensors`` held in float64."""
+    try:
+        with precision(tensors, torch.float64):
+            exact = eager()
+    except Exception:  # noqa: BLE001 - not every graph runs in float64
+        return False
+    return as_good_as_eager(found, expected, exact)
 
 
 def _measured(found: Results, expected: Results, reference: str, detail: str) -> Accuracy:

@@ -67,7 +67,7 @@ class OperationTimes:
 
     def __call__(self, calls: Calls, graph: GraphModule, args: Sequence[Any]) -> None:
         """Time a graph's operations on the inputs of its first call."""
-        if calls.operation_seconds or calls.untimed:
+        if calls.profile_seconds:
             return
         started = time.perf_counter()
         self._told(f"the times of {count(len(graph.graph.nodes), 'operation')} in eager")

@@ -12,7 +12,6 @@ from dynamo_ext.backends.whole import held_tensors
 from dynamo_ext.capture import run_log, torch_private, tracing
 from dynamo_ext.comparison import GraphComparison, GraphTime, Mix, Outcome
 from dynamo_ext.measure import accuracy, clock, entrant, statistics
-from dynamo_ext.measure.precision import precision
 from dynamo_ext.measure.race import Contender, Plan, race
 from dynamo_ext.measure.snapshot import Snapshot
 from dynamo_ext.measure.switchboard import EAGER, Switch, Switchboard, runs_in_engine
@@ -111,7 +110,12 @@ def _graph(
             broken[name], outcomes[name] = error, "failed"
             continue
         judged = accuracy.against(found, expected)
-        if not judged.within and not _as_good_as_eager(switch, inputs, found, expected):
+        if not judged.within and not accuracy.as_good_in_float64(
+            lambda: _results(switch.compiled[EAGER], inputs)[0],
+            [*(v for v in inputs if isinstance(v, torch.Tensor)), *held_tensors(switch.graph)],
+            found,
+            expected,
+        ):
             broken[name], outcomes[name] = judged.detail, "wrong"
             continue
         outcomes[name] = "measured" if name == EAGER or runs_in_engine(switch, name) else "eager"
@@ -129,19 +133,6 @@ def _graph(
     ]
     best = max(faster, key=lambda t: t.speedup.ratio if t.speedup else 0.0, default=None)
     return _comparison(switch, times, best.backend if best else EAGER)
-
-
-def _as_good_as_eager(
-    switch: Switch,
-    inputs: tuple[Any, ...],
-    found: accuracy.Results,
-    expected: accuracy.Results,
-) -> bool:
-    """Whether float64 says that eager itself is as far off."""
-    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
-    with precision([*tensors, *held_tensors(switch.graph)], torch.float64):
-        exact, _not_in_float64 = _results(switch.compiled[EAGER], inputs)
-    return accuracy.as_good_as_eager(found, expected, exact)
 
 
 def _time(

@@ -92,9 +92,12 @@ def captured(report: Report) -> str:
     share = min(sum(graph.run_seconds for graph in report.graphs) / rest, 1.0)
     graphs = count(covered.graphs, "graph")
     operations = count(covered.total, "operation")
+    rest_is = (
+        "neither compiling nor timing operations" if report.profile_seconds else "not compiling"
+    )
     return (
         f"{operations} in {graphs}, {covered.in_engine:,} of them in an engine. "
-        f"Graphs took {share:.0%} of the time that was not compiling."
+        f"Graphs took {share:.0%} of the time that was {rest_is}."
     )
 
 

@@ -154,8 +154,15 @@ def test_a_trial_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     state = torch.get_rng_state()
     assert backend.supports(node) == Support(supported=True)
     assert torch.equal(torch.get_rng_state(), state)
-    monkeypatch.setattr(trial, "disagreement", lambda *_: pytest.fail("asked twice"))
+    monkeypatch.setattr(trial, "disagreement", lambda *_, **__: pytest.fail("asked twice"))
     assert backend.supports(node).supported
+
+
+def test_infinity_is_tried_where_other_engines_are_excused() -> None:
+    answer = module.OpenVinoBackend().supports(
+        node_of(torch.ops.aten.gelu.default, torch.tensor(1.5))
+    )
+    assert "infinite values" in answer.reason
 
 
 def test_probe_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from dynamo_ext.capture.run_log import Calls
 from dynamo_ext.measure import operation_times
 from dynamo_ext.measure.operation_times import time_operations
 
@@ -145,3 +146,19 @@ def test_weights_that_are_only_read_are_not_copied():
 
     graph, _ = captured(changes, torch.ones(3, 3), torch.ones(2, 3))
     assert len(operation_times._only_read(graph)) == 1
+
+
+def test_a_graph_is_timed_at_its_first_call_alone(sleepy):
+    graph, args = captured(torch.ops.dx_times.sleepy, torch.ones(3))
+    sleepy.clear()
+    calls, watcher = Calls(), operation_times.OperationTimes()
+    watcher(calls, graph, args)
+    watcher(calls, graph, args)
+    assert len(sleepy) == 1
+    empty = torch.fx.Graph()
+    empty.output(empty.placeholder("x"))
+    calls = Calls()
+    watcher(calls, torch.fx.GraphModule({}, empty), args)
+    first = calls.profile_seconds
+    watcher(calls, torch.fx.GraphModule({}, empty), args)
+    assert calls.profile_seconds == first > 0
