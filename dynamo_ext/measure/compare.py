@@ -194,8 +194,9 @@ class _Comparing:
 
     def _float64(self) -> Results:
         workload = self._workload
+        workload.restore(thorough=True)
         try:
-            with precision(workload.snapshot.tensors, torch.float64):
+            with _held_in(workload, "float64"):
                 workload.plain()()
                 return workload.results()
         except Exception as error:  # noqa: BLE001 - not every code runs in float64

@@ -27,18 +27,33 @@ def precision(tensors: Iterable[torch.Tensor], dtype: torch.dtype) -> Iterator[N
     Tensors that the code makes itself come in torch's default dtype, which stays: random numbers
     drawn at another precision would be other numbers.
     """
-    kept: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]] = []
+    # A gradient is held so, too, before it is given back: torch takes none of another dtype.
+    leaves = {id(each): each for each in _with_gradients(tensors) if each.is_leaf}
+    kept = [
+        (each, each.data, each.grad)
+        for each in leaves.values()
+        if each.is_floating_point() and each.dtype != dtype
+    ]
     try:
-        for tensor in tensors:
-            if not tensor.is_floating_point() or tensor.dtype == dtype or not tensor.is_leaf:
-                continue
-            kept.append((tensor, tensor.data, tensor.grad))
-            # A gradient of another dtype would keep the data from changing.
+        for tensor, _data, _grad in kept:
             tensor.grad = None
-            tensor.data = tensor.data.to(dtype)
+        for tensor, data, _grad in kept:
+            tensor.data = data.to(dtype)
+        for tensor, _data, grad in kept:
+            if grad is not None and grad.dtype == dtype:
+                tensor.grad = grad
         yield
     finally:
-        for tensor, data, grad in kept:
+        for tensor, _data, _grad in kept:
             tensor.grad = None
+        for tensor, data, _grad in kept:
             tensor.data = data
+        for tensor, _data, grad in kept:
             tensor.grad = grad
+
+
+def _with_gradients(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+    for tensor in tensors:
+        yield tensor
+        if tensor.is_leaf and tensor.grad is not None:
+            yield tensor.grad

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import collections
 import io
+import itertools
 import random
+import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -20,6 +22,9 @@ import torch
 from dynamo_ext.measure.tensor_state import TensorState
 
 MOST_OBJECTS = 500_000
+
+_OF_MODULE = re.compile(r"\['_(?:modules|parameters|buffers)'\]\['([^']+)'\]")
+"""How a path goes through a module."""
 
 _PLAIN = (
     *(type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis)),
@@ -49,7 +54,7 @@ class Snapshot:
     def __init__(self, roots: Mapping[str, Any]) -> None:
         self.tensors: list[torch.Tensor] = []
         self.unrestorable: list[str] = []
-        self._states: list[TensorState] = []
+        self._states: dict[str, TensorState] = {}
         self._undo: list[Callable[[], bool]] = []
         # Keeping what was seen keeps its id from being given to something else.
         self._seen: dict[int, Any] = {}
@@ -61,9 +66,18 @@ class Snapshot:
             self._seen[id(value)] = value
             pending.extend(self._take(path, value))
 
-    def changed(self) -> list[torch.Tensor]:
-        """The tensors whose content, gradient or memory is not what it was."""
-        return [state.tensor for state in self._states if state.changed(thorough=True)]
+    def changed(self) -> dict[str, torch.Tensor]:
+        """The tensors whose content or memory is not what it was, and gradients that are new.
+
+        By the path they were found on, a module's as in its ``named_parameters``.
+        """
+        found = {}
+        for path, state in self._states.items():
+            if state.content_changed(thorough=True):
+                found[path] = state.tensor
+            if state.gradient_changed() and state.tensor.grad is not None:
+                found[f"{path}.grad"] = state.tensor.grad
+        return found
 
     def restore(self, *, thorough: bool = True) -> bool:
         """Put everything back; whether there was anything to.
@@ -73,7 +87,7 @@ class Snapshot:
         through ``.data`` and NumPy.
         """
         undone = [undo() for undo in self._undo]
-        restored = [state.restore(thorough=thorough) for state in self._states]
+        restored = [state.restore(thorough=thorough) for state in self._states.values()]
         return any(undone) or any(restored)
 
     def _take(self, path: str, value: Any) -> Iterable[tuple[str, Any]]:
@@ -87,10 +101,17 @@ class Snapshot:
 
     def _tensor(self, path: str, value: torch.Tensor) -> Iterable[tuple[str, Any]]:
         try:
-            self._states.append(TensorState(value))
+            state = TensorState(value)
         except (RuntimeError, NotImplementedError) as error:
             self.unrestorable.append(f"{path} ({str(error).splitlines()[0]})")
             return ()
+        spelt = base = _OF_MODULE.sub(r".\1", path)
+        for number in itertools.count(2):
+            # Two modules may have a global of one name.
+            if spelt not in self._states:
+                break
+            spelt = f"{base} ({number})"
+        self._states[spelt] = state
         self.tensors.append(value)
         found: list[tuple[str, Any]] = [(path, vars(value))]
         if value.is_leaf and value.grad is not None:

@@ -31,30 +31,34 @@ class TensorState:
         self._requires_grad = tensor.requires_grad
         self._version = _version(tensor)
 
-    def changed(self, *, thorough: bool) -> bool:
-        """Whether content, memory or gradient is another.
+    def content_changed(self, *, thorough: bool) -> bool:
+        """Whether content or memory is another.
 
         Without ``thorough`` the content counts as unchanged where the version counter stands
         still, as it does under writes through ``.data`` and NumPy.
         """
         tensor = self.tensor
         moved = tensor.data_ptr() != self._memory.data_ptr() or tensor.dtype != self._memory.dtype
-        if moved or tensor.shape != self._memory.shape or self._grad_changed():
-            return True
-        if tensor.is_leaf and tensor.requires_grad != self._requires_grad:
+        if moved or tensor.shape != self._memory.shape:
             return True
         if not thorough and _version(tensor) == self._version:
             return False
         return not _equal(tensor.detach(), self._content)
 
+    def gradient_changed(self) -> bool:
+        """Whether the gradient is another tensor, or gone; not whether its content changed."""
+        return self.tensor.is_leaf and self.tensor.grad is not self._grad
+
     def restore(self, *, thorough: bool) -> bool:
         """Put memory, content and gradient back where they changed; whether they had."""
-        if not self.changed(thorough=thorough):
-            return False
         tensor = self.tensor
-        if tensor.is_leaf and self._grad_changed():
+        required = tensor.is_leaf and tensor.requires_grad != self._requires_grad
+        content = self.content_changed(thorough=thorough)
+        if not (content or required or self.gradient_changed()):
+            return False
+        if self.gradient_changed():
             tensor.grad = self._grad
-        if tensor.is_leaf and tensor.requires_grad != self._requires_grad:
+        if required:
             tensor.requires_grad_(self._requires_grad)
         same_place = tensor.data_ptr() == self._memory.data_ptr()
         if not same_place or tensor.shape != self._memory.shape:
@@ -65,9 +69,6 @@ class TensorState:
                 tensor.detach().copy_(self._content)
         self._version = _version(tensor)
         return True
-
-    def _grad_changed(self) -> bool:
-        return self.tensor.is_leaf and self.tensor.grad is not self._grad
 
 
 def _version(tensor: torch.Tensor) -> int:

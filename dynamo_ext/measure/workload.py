@@ -132,11 +132,8 @@ class FunctionWorkload:
         return self._forward(under)
 
     def results(self) -> accuracy.Results:
-        """The returned values and, in training, the gradients."""
-        found = {"result": self._value}
-        if self._train:
-            found["gradients"] = gradients(self.snapshot)
-        return accuracy.collect(found)
+        """What the function returned, and changed in place (weights, gradients)."""
+        return accuracy.collect({"result": self._value, **self.snapshot.changed()})
 
     def restore(self, *, thorough: bool = False) -> bool:
         """Put back what the call changed in its arguments and what they reach."""
@@ -241,13 +238,7 @@ class CellWorkload:
 
     def results(self) -> accuracy.Results:
         """What the cell assigned, displayed, and changed in place (weights, gradients)."""
-        found = self._named()
-        changed = self.snapshot.changed()
-        if changed:
-            found["changed in place"] = [tensor.detach() for tensor in changed]
-        if self._train:
-            found["gradients"] = gradients(self.snapshot)
-        return accuracy.collect(found)
+        return accuracy.collect({**self.snapshot.changed(), **self._named()})
 
     def restore(self, *, thorough: bool = False) -> bool:
         """Put the namespace and what it reaches back; whether a second run would have noticed."""
@@ -303,12 +294,6 @@ def tensors_in(value: Any, depth: int = 6) -> Iterator[torch.Tensor]:
     elif depth and isinstance(value, (list, tuple)):
         for item in value:
             yield from tensors_in(item, depth - 1)
-
-
-def gradients(snapshot: Snapshot) -> list[torch.Tensor]:
-    """The gradients of the leaves that a snapshot found, in its order."""
-    leaves = (t for t in snapshot.tensors if t.is_leaf and t.requires_grad)
-    return [leaf.grad for leaf in leaves if leaf.grad is not None]
 
 
 class _Nowhere:

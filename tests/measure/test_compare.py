@@ -190,6 +190,34 @@ def test_float64_judges_by_the_distance_that_eager_has():
     assert x.dtype is torch.float32
 
 
+def test_float64_takes_over_gradients_and_optimizers_and_gives_them_back():
+    net, x = model(), torch.randn(4, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    net(x).sum().backward()
+    optimizer.step()
+    owned = [*net.parameters(), *(state["momentum_buffer"] for state in optimizer.state.values())]
+    grads = [each.grad for each in net.parameters()]
+    values = [each.detach().clone() for each in [*owned, *grads]]
+
+    def step(x):
+        optimizer.zero_grad(set_to_none=False)
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    found = dynamo_ext.compare(step, (x,), ["aot_eager"], rounds=ROUNDS, fp64=True)["aot_eager"]
+    assert [(each.reference, each.within) for each in found.accuracy] == [
+        ("eager", True),
+        ("float64", True),
+    ]
+    # The loss; weights, gradients and momentum, which the step changes in place.
+    assert found.accuracy[1].outputs == 1 + 3 * len(grads)
+    assert [each.grad for each in net.parameters()] == grads
+    assert {each.dtype for each in [*owned, *grads]} == {torch.float32}
+    assert all(map(torch.equal, [*owned, *grads], values))
+
+
 def cancelling(x):
     return (x + 1e5) - 1e5
 

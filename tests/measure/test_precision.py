@@ -33,3 +33,17 @@ def test_it_comes_back_after_an_error():
     with pytest.raises(KeyError):
         fail()
     assert tensor.dtype is torch.float32
+
+
+def test_a_gradient_that_is_among_the_tensors_comes_back_with_its_owner():
+    module = torch.nn.Linear(2, 2)
+    module(torch.ones(1, 2)).sum().backward()
+    grads = [each.grad for each in module.parameters()]
+    values = [each.clone() for each in grads]
+    with precision([*module.parameters(), *grads], torch.bfloat16):
+        assert [each.grad for each in module.parameters()] == grads
+        assert {each.dtype for each in grads} == {torch.bfloat16}
+        module(torch.ones(1, 2, dtype=torch.bfloat16)).sum().backward()
+    assert all(p.grad is grad for p, grad in zip(module.parameters(), grads, strict=True))
+    assert {p.dtype for p in [*module.parameters(), *grads]} == {torch.float32}
+    assert all(map(torch.equal, grads, values))
