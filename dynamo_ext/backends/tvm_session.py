@@ -177,13 +177,20 @@ class Session:
                 raise IndexRangeError(message)
         results = results[: self._count]
         if self._shared is None:
-            self._shared = self._examined(results, held)
+            with _LOCK:
+                again = self._call(*held)
+            self._shared = self._examined(results, held, [take(each) for each in again])
         for position in self._shared:
             results[position] = results[position].clone()
         return results
 
-    def _examined(self, results: list[torch.Tensor], inputs: list[Any]) -> list[int]:
-        """Positions of results that share memory with inputs or others; they never should."""
+    def _examined(
+        self, results: list[torch.Tensor], inputs: list[Any], again: list[torch.Tensor]
+    ) -> list[int]:
+        """Positions of results whose memory is an input's, another result's or a constant's.
+
+        A constant's is known by being there a second time, while the first result is held.
+        """
         for result, (shape, dtype) in zip(results, self._expected, strict=True):
             if (tuple(result.shape), result.dtype) != (shape, dtype):
                 message = (
@@ -191,10 +198,10 @@ class Session:
                     f"{dtype} {shape}"
                 )
                 raise RuntimeError(message)
-        seen = {value.data_ptr() for value in inputs}
+        seen = {value.data_ptr() for value in [*inputs, *again]}
         shared = []
         for position, result in enumerate(results):
-            if result.data_ptr() in seen:
+            if result.numel() and result.data_ptr() in seen:
                 shared.append(position)
             seen.add(result.data_ptr())
         return shared

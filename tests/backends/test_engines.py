@@ -40,6 +40,32 @@ def test_the_zoo_gives_what_eager_gives(harness: Harness, engine: str, name: str
         gives_what_eager_gives(harness, compiler(engine, verify=False, min_partition=1), ZOO[name])
 
 
+class Constant(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        scaled = self.weight.softmax(-1) * 2
+        return x @ scaled, scaled, torch.arange(12.0).exp(), torch.zeros_like(x).exp() - 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_results_that_depend_on_no_input_are_the_caller_s_to_write_to(
+    harness: Harness, engine: str
+) -> None:
+    model = Constant().eval()
+    compiled = harness.compile(model, compiler(engine, min_partition=1))
+    with torch.no_grad():
+        for _ in range(4):
+            x = torch.randn(2, 4)
+            found, expected = compiled(x), model(x)
+            for mine, theirs in zip(found, expected, strict=True):
+                same(mine, theirs)
+                mine.fill_(99.0)
+    assert not set(harness.stages) - {"unsupported"}
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("engine", WHOLE)
 def test_models_run_in_one_part_and_follow_their_weights(
