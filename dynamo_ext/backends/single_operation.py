@@ -91,12 +91,18 @@ def _describe(value: Any) -> Any:
 
 def size(value: Any) -> int:
     """A size as a number: a symbolic one as it was when the graph was traced."""
+    return int(_number(value))
+
+
+def _number(value: Any) -> Any:
     import torch
 
-    if isinstance(value, torch.SymInt):
-        hint = value.node.hint
-        return int(hint) if hint is not None else 2
-    return int(value)
+    kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+    kind = kinds.get(type(value))
+    if kind is None:
+        return value
+    hint = value.node.hint
+    return kind(2 if hint is None else hint)
 
 
 def alone(node: Node, sources: Sequence[Node]) -> GraphModule:
@@ -104,7 +110,6 @@ def alone(node: Node, sources: Sequence[Node]) -> GraphModule:
 
     Its outputs are those that the node's own graph reads.
     """
-    import torch
     from torch.fx import Graph, GraphModule, map_arg
 
     graph = Graph()
@@ -113,8 +118,7 @@ def alone(node: Node, sources: Sequence[Node]) -> GraphModule:
     def stand_in(source: Node) -> Any:
         if source in inputs:
             return inputs[source]
-        value = source.meta.get("val")
-        return size(value) if isinstance(value, (int, torch.SymInt)) else value
+        return _number(source.meta.get("val"))
 
     target: Any = node.target
     made = graph.call_function(target, map_arg(node.args, stand_in), map_arg(node.kwargs, stand_in))

@@ -119,6 +119,8 @@ def _values_differ(got: torch.Tensor, want: torch.Tensor) -> str:
             return ""
         if bool((mine.isnan() & ~theirs.isnan()).any()):
             return f"NaN in {int(mine.isnan().sum())} of {want.numel()} values, not so in eager."
+        if lost := int((bad & strange).sum()):
+            return f"{lost} of {want.numel()} values are not the NaN or infinity of eager's."
         worst = float(torch.where(strange, 0.0, error).max())
         return f"{count} of {want.numel()} values are off, by up to {worst:.3g}."
 

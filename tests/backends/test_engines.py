@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from typing import Any
 
@@ -148,6 +149,23 @@ def test_ten_steps_follow_eager(harness: Harness, engine: str) -> None:
             curve.append(loss.item())
         losses.append(curve)
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["openvino", "tvm", "xla"])
+def test_a_scale_by_a_symbolic_size_is_tried_as_the_number_it_was(
+    harness: Harness, engine: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    norm = nn.BatchNorm1d(3).train()
+    compiled = harness.compile(norm, compiler(engine))
+    with torch.no_grad():
+        for batch in (4, 3, 5):
+            x = torch.randn(batch, 3, 7)
+            twin = copy.deepcopy(norm)
+            found = compiled(x)
+            same(found, twin(x))
+            same(norm.running_var, twin.running_var)
+    assert "Traceback" not in capfd.readouterr().err
+    assert not [f for f in harness.journal.fallbacks.values() if "No data were found" in f.message]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
