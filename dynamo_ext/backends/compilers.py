@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends.checkpointing import keep_random_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -55,6 +56,7 @@ class Compiler:
         """Compile a captured graph; failures give the graph itself, and a word in the journal."""
         from dynamo_ext.backends import pipeline, whole
 
+        keep_random_state(graph)
         take = whole.compile_graph if self.backend.whole_graph else pipeline.compile_graph
         return take(graph, example_inputs, self.backend, self.options, journals.current())
 
@@ -75,5 +77,6 @@ class UnavailableCompiler(Compiler):
             message=f"{self.name} is not available: {self.availability.reason}",
             remedy=self.availability.remedy,
         )
+        keep_random_state(graph)
         forward: Callable[..., Any] = graph.forward
         return forward

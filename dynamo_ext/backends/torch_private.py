@@ -603,3 +603,17 @@ def has_lazy_kernel(name: str) -> bool:
     twin = f"{packet}_copy{dot}{overload}"
     known = set(torch._C._dispatch_get_all_op_names())
     return any(has(each, key) for each in (name, twin) if each in known for key in keys)
+
+
+def checkpoint_operator() -> Any:
+    """The higher-order operator that Dynamo writes for ``torch.utils.checkpoint``."""
+    import torch
+
+    return torch.ops.higher_order.tag_activation_checkpoint
+
+
+def is_traced(values: Sequence[Any]) -> bool:
+    """Whether code that gets these values is being traced: with fake tensors, or to a graph."""
+    from torch._guards import detect_fake_mode
+
+    return detect_fake_mode(values) is not None

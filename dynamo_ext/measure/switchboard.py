@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends.checkpointing import keep_random_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,6 +78,7 @@ class Switchboard:
 
     def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile one captured graph with each (Dynamo's backend contract)."""
+        keep_random_state(graph)
         switch = Switch(len(self.switches), graph, {EAGER: graph.forward})
         compile_into(switch, self._compilers, inputs)
         self.switches.append(switch)

@@ -1,0 +1,48 @@
+"""Activation checkpoints in a captured graph, where the graph runs as it is.
+
+Dynamo writes ``torch.utils.checkpoint`` as a higher-order operator that leaves the random state
+alone, since AOTAutograd's partitioner sees to it. Run in eager, it would draw a dropout's mask anew
+in the backward pass, and refuse a batch norm that counts its batches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import torch_private
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule
+
+
+def keep_random_state(graph: GraphModule) -> None:
+    """Make a captured graph's checkpoints keep their random state, unless they are traced."""
+    operator = torch_private.checkpoint_operator()
+    found = graph.graph.find_nodes(op="call_function", target=operator)
+    for node in found:
+        node.target = checkpointed
+    if found:
+        graph.recompile()
+
+
+def checkpointed(body: GraphModule, *args: Any, **kwargs: Any) -> Any:
+    """A checkpoint as eager has it; traced, it is the operator that Dynamo wrote.
+
+    Parameters
+    ----------
+    body
+        What is computed again in the backward pass.
+    args, kwargs
+        Its arguments, and those of ``torch.utils.checkpoint.checkpoint``.
+    """
+    from torch.utils.checkpoint import checkpoint
+
+    operator = torch_private.checkpoint_operator()
+    if torch_private.is_traced(args):
+        return operator(body, *args, **kwargs)
+    settings, given = operator.divide_kwargs(kwargs)
+    settings["use_reentrant"] = False
+    if "_checkpoint_context_fn" in body.meta:
+        settings["context_fn"] = body.meta["_checkpoint_context_fn"]
+    # Not as arguments of checkpoint: it would forbid the body to write to them, as to a buffer.
+    return checkpoint(lambda: body(*args, **given), **settings)
