@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.checkpointing import keep_random_state
+from dynamo_ext.backends.idle_dropout import give_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,6 +58,7 @@ class Compiler:
         from dynamo_ext.backends import pipeline, whole
 
         keep_random_state(graph)
+        give_inputs(graph)
         take = whole.compile_graph if self.backend.whole_graph else pipeline.compile_graph
         return take(graph, example_inputs, self.backend, self.options, journals.current())
 

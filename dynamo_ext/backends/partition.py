@@ -74,8 +74,18 @@ def common_objection(node: Node) -> str:
     values = [node.meta.get("val"), *(arg.meta.get("val") for arg in node.all_input_nodes)]
     if torch.Tag.data_dependent_output in target.tags or torch_private.has_unbacked(values):
         return "The shape of its result depends on the data."
-    if any(user.op == "output" for user in node.users) and _overlaps(node.meta.get("val")):
+    if any(user.op == "output" for user in node.users):
+        return _objection_to_return(node.meta.get("val"))
+    return ""
+
+
+def _objection_to_return(value: object) -> str:
+    """Why what a graph returns had better be in memory of torch's own; empty where nothing is."""
+    if _overlaps(value):
         return "Its result, which the graph returns, shares memory between elements."
+    # As `out=torch.empty(0)` is; torch leaves a tensor unusable whose storage refused to grow.
+    if any(isinstance(size, int) and not size for size in getattr(value, "shape", ())):
+        return "Its result is empty: it may be resized, which an engine's memory cannot be."
     return ""
 
 
