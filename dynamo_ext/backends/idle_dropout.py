@@ -29,7 +29,8 @@ def _is_idle(node: Node) -> bool:
     kinds = _kinds()
     if node.target not in kinds or not node.args:
         return False
-    defaults, dimensions = kinds[node.target]
+    target: Any = node.target
+    defaults, dimensions = kinds[target]
     given = {**defaults, **dict(zip(defaults, node.args[1:], strict=False)), **node.kwargs}
     source: Any = node.args[0]
     value = getattr(source, "meta", {}).get("example_value")
@@ -55,10 +56,11 @@ def _kinds() -> Mapping[Callable[..., Any], tuple[dict[str, Any], int]]:
         functional.alpha_dropout: 0,
         functional.feature_alpha_dropout: 0,
     }
-    found: dict[Callable[..., Any], tuple[dict[str, Any], int]] = {}
+    untyped: tuple[Any, ...] = (torch.dropout, torch.alpha_dropout, torch.feature_alpha_dropout)
+    found: dict[Callable[..., Any], tuple[dict[str, Any], int]] = {
+        each: (of_torch, 0) for each in untyped
+    }
     for function, number in dimensions.items():
         parameters = list(inspect.signature(function).parameters.values())[1:]
         found[function] = ({each.name: each.default for each in parameters}, number)
-    for function in (torch.dropout, torch.alpha_dropout, torch.feature_alpha_dropout):
-        found[function] = (of_torch, 0)
     return found

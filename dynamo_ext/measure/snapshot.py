@@ -7,11 +7,13 @@ still fits.
 
 from __future__ import annotations
 
+import array
 import collections
 import io
 import itertools
 import random
 import re
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -29,7 +31,7 @@ _OF_MODULE = re.compile(r"\['_(?:modules|parameters|buffers)'\]\['([^']+)'\]")
 _PLAIN = (
     *(type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis)),
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format),
-    *(types.ModuleType, types.BuiltinFunctionType, types.CodeType, types.GetSetDescriptorType),
+    *(types.BuiltinFunctionType, types.CodeType, types.GetSetDescriptorType),
     *(types.WrapperDescriptorType, types.MethodDescriptorType, types.MemberDescriptorType),
     *(property, staticmethod, classmethod, np.generic, np.dtype),
 )
@@ -61,7 +63,7 @@ class Snapshot:
         pending: collections.deque[tuple[str, Any]] = collections.deque(roots.items())
         while pending and len(self._seen) < MOST_OBJECTS:
             path, value = pending.popleft()
-            if isinstance(value, _PLAIN) or id(value) in self._seen:
+            if _is_plain(value) or id(value) in self._seen:
                 continue
             self._seen[id(value)] = value
             pending.extend(self._take(path, value))
@@ -96,7 +98,7 @@ class Snapshot:
             return self._tensor(path, value)
         for kind, take in _KINDS:
             if isinstance(value, kind):
-                return take(self, path, value)
+                return [*take(self, path, value), *_attributes(path, value)]
         return self._object(path, value)
 
     def _tensor(self, path: str, value: torch.Tensor) -> Iterable[tuple[str, Any]]:
@@ -161,8 +163,8 @@ class Snapshot:
     def _fixed(self, path: str, value: Any) -> Iterable[tuple[str, Any]]:
         return [(f"{path}[{index}]", item) for index, item in enumerate(value)]
 
-    def _bytes(self, _path: str, value: bytearray) -> Iterable[tuple[str, Any]]:
-        was = bytes(value)
+    def _buffer(self, _path: str, value: Any) -> Iterable[tuple[str, Any]]:
+        was = value[:]
 
         def undo() -> bool:
             if value == was:
@@ -232,8 +234,6 @@ class Snapshot:
         free = value.__code__.co_freevars
         found: list[tuple[str, Any]] = [*zip(free, value.__closure__ or (), strict=True)]
         found += [(path, default) for default in value.__defaults__ or ()]
-        if value.__dict__:
-            found.append((path, value.__dict__))
         if not is_library(value.__code__.co_filename):
             scope = value.__globals__
             names = names_read(value.__code__)
@@ -280,7 +280,7 @@ _KINDS: list[tuple[Any, Callable[[Snapshot, str, Any], Iterable[tuple[str, Any]]
     ((list, collections.deque), Snapshot._sequence),  # noqa: SLF001
     (set, Snapshot._set),  # noqa: SLF001
     ((tuple, frozenset), Snapshot._fixed),  # noqa: SLF001
-    (bytearray, Snapshot._bytes),  # noqa: SLF001
+    ((bytearray, array.array), Snapshot._buffer),  # noqa: SLF001
     (np.ndarray, Snapshot._array),  # noqa: SLF001
     (random.Random, Snapshot._python_random),  # noqa: SLF001
     ((np.random.Generator, np.random.RandomState), Snapshot._numpy_random),  # noqa: SLF001
@@ -291,6 +291,19 @@ _KINDS: list[tuple[Any, Callable[[Snapshot, str, Any], Iterable[tuple[str, Any]]
     (type, Snapshot._class),  # noqa: SLF001
     ((io.IOBase, Iterator, types.CoroutineType), Snapshot._lost),  # noqa: SLF001
 ]
+
+
+def _is_plain(value: object) -> bool:
+    """Whether there is nothing in it to put back: a number, a module that was imported."""
+    if isinstance(value, types.ModuleType):
+        return sys.modules.get(value.__name__) is value
+    return isinstance(value, _PLAIN)
+
+
+def _attributes(path: str, value: object) -> Iterable[tuple[str, Any]]:
+    """What a function or an object of a derived class carries beside its content."""
+    state = getattr(value, "__dict__", None)
+    return [(path, state)] if isinstance(state, dict) else []
 
 
 def _random_back(put: Callable[[Any], object], state: Any) -> Callable[[], bool]:

@@ -56,8 +56,10 @@ class TensorState:
         content = self.content_changed(thorough=thorough)
         if not (content or required or self.gradient_changed()):
             return False
-        if self.gradient_changed():
-            tensor.grad = self._grad
+        another = self.gradient_changed()
+        if another:
+            # Its shape may be that of the memory which is put back first.
+            tensor.grad = None
         if required:
             tensor.requires_grad_(self._requires_grad)
         same_place = tensor.data_ptr() == self._memory.data_ptr()
@@ -67,6 +69,8 @@ class TensorState:
             # Not through .data: whoever froze this tensor must see that it was written to.
             with torch.inference_mode(tensor.is_inference()), torch.no_grad():
                 tensor.detach().copy_(self._content)
+        if another:
+            tensor.grad = self._grad
         self._version = _version(tensor)
         return True
 

@@ -16,10 +16,10 @@ Harness = Any
 
 IDLE = {
     "off": lambda x: functional.dropout(x, 0.5, training=False),
-    "off, by position": lambda x: functional.dropout(x, 0.5, False),  # noqa: FBT003
+    "off, by position": lambda x: functional.dropout(x, 0.5, False),
     "nothing to drop": lambda x: functional.dropout(x, 0.0),
     "alpha, whose default is off": functional.alpha_dropout,
-    "of torch": lambda x: torch.dropout(x, 0.5, False),  # noqa: FBT003
+    "of torch": lambda x: torch.dropout(x, 0.5, False),
     "channels": lambda x: functional.dropout2d(x, training=False),
     "modules": nn.Sequential(nn.Dropout(), nn.Identity(), nn.AlphaDropout()).eval(),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import dataclasses
 import io
@@ -22,6 +23,24 @@ from dynamo_ext.measure.surroundings import Surroundings
 class Point:
     x: int
     children: list
+
+
+class Tagged(list):
+    pass
+
+
+def noted():
+    return None
+
+
+def trained():
+    leaf = torch.ones(3, requires_grad=True)
+    leaf.sum().backward()
+    return leaf
+
+
+def shrunk(leaf):
+    leaf.data, leaf.grad = torch.zeros(2), None
 
 
 class Slotted:
@@ -51,6 +70,11 @@ def restored(root, change, read):
         (lambda: collections.deque([1]), lambda v: v.append(2), list),
         (lambda: collections.OrderedDict(a=1, b=2), lambda v: v.move_to_end("a"), list),
         (lambda: collections.defaultdict(list), lambda v: v["x"].append(1), dict),
+        (lambda: array.array("i", [1]), lambda v: v.append(2), list),
+        (lambda: Tagged([1]), lambda v: setattr(v, "tag", 1), lambda v: dict(vars(v))),
+        (lambda: noted, lambda v: setattr(v, "calls", 1), lambda v: dict(vars(v))),
+        (lambda: types.ModuleType("made"), lambda v: setattr(v, "new", 1), lambda v: len(vars(v))),
+        (trained, shrunk, lambda v: (v.tolist(), v.grad is None)),
         (lambda: bytearray(b"ab"), lambda v: v.extend(b"c"), bytes),
         (lambda: np.zeros(3), lambda v: v.fill(1), lambda v: v.tolist()),
         (lambda: Point(1, [2]), lambda v: setattr(v, "x", 5), lambda v: v.x),
