@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import numbers
+import reprlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,9 +160,17 @@ def _check_rounds(rounds: object) -> None:
 
 
 def _check_seconds(name: str, given: object) -> None:
-    if not (isinstance(given, numbers.Real) and float(given) >= 0):
-        message = f"{name}={given!r} is no time to measure for."
-        raise OptionError(message, f"Give seconds, as in {name}=30.")
+    counts = isinstance(given, numbers.Real) and not isinstance(given, bool)
+    if not (counts and 0 < given < math.inf):  # type: ignore[operator]
+        message = f"{name}={reprlib.repr(given)} is no time to measure for."
+        raise OptionError(message, f"Give a finite number of seconds above 0, as in {name}=30.")
+
+
+def _check_seed(seed: object) -> None:
+    counts = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+    if not (counts and int(seed) >= 0):  # type: ignore[call-overload]
+        message = f"seed={reprlib.repr(seed)} is no seed."
+        raise OptionError(message, "Give a whole number, 0 or more.")
 
 
 def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
@@ -200,7 +210,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     rounds
         A fixed number of rounds. Without it they go on until every interval is within ±1 %.
     budget
-        Seconds to measure for; compiling comes on top.
+        Seconds to measure for, more than 0; compiling comes on top.
     baseline
         ``eager`` is the code as it is, without Dynamo; else one of ``backends``.
     fp64
@@ -256,6 +266,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     _check_rounds(rounds)
     _check_seconds("budget", budget)
     _check_seconds("compile_budget", compile_budget)
+    _check_seed(seed)
     options = mapping_of("compare", options)
     settings = Settings(
         rounds=rounds,

@@ -98,9 +98,12 @@ def _convert(backend: str, spec: OptionSpec, value: Any) -> Any:
         raise OptionError(message, f"Choose from: {', '.join(spec.choices)}.")
     least = -math.inf if spec.least is None else spec.least
     most = math.inf if spec.most is None else spec.most
-    if kind in {int, float} and not least <= converted <= most:  # nan is between no bounds
+    endless = kind is float and math.isinf(converted)
+    # nan is between no bounds.
+    if kind in {int, float} and (endless or not least <= converted <= most):
         message = f"{backend}'s option {spec.name!r} cannot be {reprlib.repr(value)}."
-        raise OptionError(message, f"Give it {_range(least, most)}.")
+        finite = ", and finite" if endless else ""
+        raise OptionError(message, f"Give it {_range(least, most)}{finite}.")
     return converted
 
 

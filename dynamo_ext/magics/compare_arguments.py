@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ HELP = """Measure several backends on a cell, against eager and each other.
 Baseline and candidates run interleaved, in an order drawn anew each round. Your names, weights,
 random state and output are as before afterwards: the cell's own results are not kept.
 """
+
+_SHORTEST = 0.1
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,9 @@ def parser() -> argparse.ArgumentParser:
     add: Any = made.add_argument
     add("-b", "--backends", "--backend", action="append", metavar="A,B,…",
         help="the candidates: names, or variables of yours, with commas between")  # fmt: skip
-    add("-n", "--rounds", type=int, metavar="N", help="exactly N rounds; without it they go on "
+    add("-n", "--rounds", metavar="N", help="exactly N rounds; without it they go on "
         "until every interval is within 1 per cent")  # fmt: skip
-    add("--budget", type=float, default=30.0, metavar="SECONDS",
+    add("--budget", default="30", metavar="SECONDS",
         help="seconds to measure for; compiling comes on top (default: 30)")  # fmt: skip
     add("--baseline", default="eager", metavar="NAME",
         help="what to compare with: eager (the cell as it is) or a candidate")  # fmt: skip
@@ -68,10 +71,10 @@ def parser() -> argparse.ArgumentParser:
     add("--train", action="store_true", help="go on to the gradients of the cell's results")
     add("--per-graph", action="store_true", help="also race every captured graph by itself")
     add("--isolate", action="store_true", help="each candidate in a process of its own")
-    add("--compile-budget", type=float, default=300.0, metavar="SECONDS",
+    add("--compile-budget", default="300", metavar="SECONDS",
         help="seconds that compiling an isolated candidate may take (default: 300)")  # fmt: skip
     add("--executor", metavar="EXPR", help="a concurrent.futures.Executor of yours to carry them")
-    add("--seed", type=int, default=0, help="of the schedule and the bootstrap")
+    add("--seed", default="0", metavar="N", help="of the schedule and the bootstrap")
     add("-o", "--output", metavar="NAME", help="keep the comparison under NAME")
     add("--quiet", action="store_true", help="measure without showing the result")
     add("--opt", action="append", metavar="[BACKEND.]KEY=VALUE", help="a backend option")
@@ -105,24 +108,50 @@ def compare_arguments(line: str) -> CompareArguments | None:
     if not backends:
         msg = "%%dynamo compare needs candidates."
         raise OptionError(msg, "Write it as in %%dynamo compare -b inductor,onnxrt.")
-    for name, value, least in (("-n", parsed.rounds, 6), ("--budget", parsed.budget, 0.1)):
-        if value is not None and value < least:
-            msg = f"{name} {value} is too little to tell anything."
-            raise OptionError(msg, f"Give {least} or more.")
     return CompareArguments(
         backends=backends,
-        rounds=parsed.rounds,
-        budget=parsed.budget,
+        rounds=None if parsed.rounds is None else _whole("-n", parsed.rounds, 6),
+        budget=_seconds("--budget", parsed.budget),
         baseline=unquoted(parsed.baseline),
         fp64=parsed.fp64,
         dtype=parsed.dtype or "",
         train=parsed.train,
         per_graph=parsed.per_graph,
         isolate=parsed.isolate,
-        compile_budget=parsed.compile_budget,
+        compile_budget=_seconds("--compile-budget", parsed.compile_budget),
         executor=unquoted(parsed.executor) if parsed.executor else None,
-        seed=parsed.seed,
+        seed=_whole("--seed", parsed.seed, 0),
         output=check_name(parsed.output),
         quiet=parsed.quiet,
         options=tuple(key_and_value(text) for text in parsed.opt or ()),
     )
+
+
+def _whole(flag: str, text: str, least: int) -> int:
+    """The number after a flag, read here since argparse would name no remedy."""
+    remedy = f"Give a whole number, {least} or more."
+    try:
+        number = int(unquoted(text))
+    except ValueError:
+        msg = f"{flag} {text} is no whole number."
+        raise OptionError(msg, remedy) from None
+    if number < least:
+        msg = f"{flag} {text} is too little."
+        raise OptionError(msg, remedy)
+    return number
+
+
+def _seconds(flag: str, text: str) -> float:
+    """The time after a flag: nan and infinity, which ``float`` reads, would never end."""
+    remedy = f"Give a finite number of seconds, {_SHORTEST} or more."
+    try:
+        number = float(unquoted(text))
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        msg = f"{flag} {text} is no time to measure for."
+        raise OptionError(msg, remedy)
+    if number < _SHORTEST:
+        msg = f"{flag} {text} is too little."
+        raise OptionError(msg, remedy)
+    return number

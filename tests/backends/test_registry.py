@@ -155,6 +155,7 @@ def test_values_that_do_not_fit(default: Any, given: Any) -> None:
         ("tvm_meta_schedule", {"trials": -1}, "'trials' cannot be -1. Give it 0 or more"),
         ("tvm_meta_schedule", {"budget": -0.5}, "'budget' cannot be -0.5. Give it 0 or more"),
         ("auto", {"budget": "nan"}, "'budget' cannot be 'nan'"),
+        ("auto", {"budget": "inf"}, "'budget' cannot be 'inf'. Give it 0 or more, and finite"),
         ("auto", {"budget": 10**400}, "'budget' cannot be "),
         ("tensorrt", {"workspace_size": -1}, "Give it 0 or more"),
         ("onnxrt", "verify", "onnxrt's options cannot be 'verify'. Give a mapping"),
