@@ -121,19 +121,24 @@ class Store:
         Raises
         ------
         RecordFormatError
-            Where the file is none.
+            Where the file is none, or cannot be read.
         """
+        remedy = "Give a file that %dynamo cache export wrote."
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             if record["format"] != FORMAT:
                 message = f"{path} has format {record['format']!r}; this version reads {FORMAT}."
                 raise RecordFormatError(message, "Export it again with this version.")
             entries = cattrs.structure(record["contests"], list[Entry])
-        except (OSError, ValueError, KeyError, TypeError, cattrs.BaseValidationError) as error:
+        except FileNotFoundError:
+            message = f"There is no file {path}."
+            raise RecordFormatError(message, remedy) from None
+        except OSError as error:
+            message = f"{path} cannot be read: {(error.strerror or type(error).__name__).lower()}."
+            raise RecordFormatError(message, remedy) from None
+        except (ValueError, KeyError, TypeError, cattrs.BaseValidationError) as error:
             message = f"{path} is no export of races: {type(error).__name__}."
-            raise RecordFormatError(
-                message, "Give a file that %dynamo cache export wrote."
-            ) from None
+            raise RecordFormatError(message, remedy) from None
         for entry in entries:
             self.remember(entry.graph, entry.place, entry.contest, entry.made)
         return len(entries)

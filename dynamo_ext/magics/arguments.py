@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
+from dynamo_ext.magics.option_values import lacking
 
 if TYPE_CHECKING:
     import argparse
@@ -64,8 +65,8 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
     Raises
     ------
     OptionError
-        For ``--dynamic`` with ``--static``, ``--fullgraph`` with ``run``, an ``--opt`` that is no
-        ``KEY=VALUE``, and an ``-o`` that is no name.
+        For ``--dynamic`` with ``--static``, ``--fullgraph`` with ``run``, an empty ``-b`` or
+        ``--executor``, an ``--opt`` that is no ``KEY=VALUE``, and an ``-o`` that is no name.
     """
     if parsed.dynamic and parsed.static:
         msg = "--dynamic and --static contradict each other."
@@ -76,13 +77,13 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
     dynamic = True if parsed.dynamic else False if parsed.static else None
     return CellArguments(
         parsed.mode or "optimize",
-        unquoted(parsed.backend) if parsed.backend else None,
+        given("-b", "backend", parsed.backend),
         dynamic,
         bool(parsed.fullgraph),
         check_name(parsed.output),
         bool(parsed.quiet),
         bool(parsed.strict),
-        unquoted(parsed.executor) if parsed.executor else None,
+        given("--executor", "executor", parsed.executor),
         tuple(key_and_value(text) for text in parsed.opt or ()),
         bool(parsed.profile),
     )
@@ -93,6 +94,22 @@ def unquoted(text: str) -> str:
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         return text[1:-1]
     return text
+
+
+def given(flag: str, what: str, text: str | None) -> str | None:
+    """What stands after a flag, without quotes; ``None`` without the flag.
+
+    Raises
+    ------
+    OptionError
+        Where it is empty.
+    """
+    if text is None:
+        return None
+    bare = unquoted(text)
+    if not bare.strip():
+        raise OptionError(lacking(flag, what))
+    return bare
 
 
 def check_name(output: str | None) -> str | None:

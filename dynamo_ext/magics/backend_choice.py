@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError, UnknownBackendError
+from dynamo_ext.magics.misspelt import explain_several
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,7 @@ def choose(
     InvalidBackendError
         Where the expression's value is a backend object that lacks something.
     OptionError
-        Where the expression's value cannot be called, or an option does not fit.
+        Where it names several, the expression's value cannot be called, or an option does not fit.
     BackendUnavailableError
         With ``strict``.
     """
@@ -40,6 +41,7 @@ def choose(
     try:
         return registry.compiler(text, options, strict=strict)
     except UnknownBackendError:
+        explain_several(text)
         if not _is_users_expression(text, namespace):
             raise
     value = evaluate(text, namespace)
@@ -108,16 +110,14 @@ def evaluate(text: str, namespace: dict[str, Any], flag: str = "-b") -> Any:
         raise UnknownBackendError(msg, remedy) from error
 
 
-def executor_of(text: str | None, namespace: dict[str, Any]) -> Executor | None:
-    """The ``concurrent.futures.Executor`` that ``--executor`` names, if it was given.
+def executor_of(text: str, namespace: dict[str, Any]) -> Executor:
+    """The ``concurrent.futures.Executor`` that ``--executor`` names.
 
     Raises
     ------
     OptionError
         Where the expression raises, or is something else.
     """
-    if text is None:
-        return None
     value = evaluate(text, namespace, "--executor")
     if not isinstance(value, Executor):
         msg = f"--executor {text} is a {type(value).__name__}, no concurrent.futures.Executor."

@@ -14,7 +14,7 @@ from dynamo_ext.magics.arguments import unquoted
 from dynamo_ext.wording import count
 
 if TYPE_CHECKING:
-    from dynamo_ext.auto.store import Entry
+    from dynamo_ext.auto.store import Entry, Store
 
 _USAGE = "%dynamo cache [show|clear|export FILE|import FILE]"
 
@@ -25,9 +25,9 @@ def cache_command(action: str, file: str | None) -> None:
     Raises
     ------
     UsageError
-        For another action, or one with a file too many or too few.
+        For another action, one with a file too many or too few, or one that cannot be written.
     RecordFormatError
-        Where an imported file is no export.
+        Where an imported file is not there, or no export.
     """
     store = BACKEND.store
     if action not in {"show", "clear", "export", "import"}:
@@ -42,10 +42,19 @@ def cache_command(action: str, file: str | None) -> None:
     elif action == "clear":
         said = f"{count(store.clear(), 'race')} forgotten."
     elif action == "export":
-        said = f"{count(store.export(path), 'race')} written to {path}."
+        said = f"{count(_export(store, path), 'race')} written to {path}."
     else:
         said = f"{count(store.take(path), 'race')} read from {path}."
     print(said)  # noqa: T201 - a magic's answer goes to stdout
+
+
+def _export(store: Store, path: Path) -> int:
+    try:
+        return store.export(path)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        msg = f"{path} cannot be written: {reason}. Give a file in a folder of yours that exists."
+        raise UsageError(msg) from None
 
 
 def _summary(entries: list[Entry], path: Path) -> str:

@@ -11,8 +11,8 @@ from IPython.core.magic_arguments import MagicArgumentParser
 
 from dynamo_ext.comparing import DTYPES
 from dynamo_ext.errors import OptionError
-from dynamo_ext.magics.arguments import check_name, key_and_value, unquoted
-from dynamo_ext.magics.misspelt import explain_misspelt_option
+from dynamo_ext.magics.arguments import check_name, given, key_and_value, unquoted
+from dynamo_ext.magics.misspelt import explain_compare, unreadable
 
 if TYPE_CHECKING:
     import argparse
@@ -24,6 +24,7 @@ HELP = """Measure several backends on a cell, against eager and each other.
 
 Baseline and candidates run interleaved, in an order drawn anew each round. Your names, weights,
 random state and output are as before afterwards: the cell's own results are not kept.
+
 """
 
 _SHORTEST = 0.1
@@ -52,7 +53,8 @@ class CompareArguments:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the line, for its help too."""
-    made = MagicArgumentParser("%%dynamo compare", add_help=False)
+    # Its formatter writes another % before the name.
+    made = MagicArgumentParser("%dynamo compare", add_help=False)
     add: Any = made.add_argument
     add("-b", "--backends", "--backend", action="append", metavar="A,B,…",
         help="the candidates: names, or variables of yours, with commas between")  # fmt: skip
@@ -67,7 +69,8 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="judge results by their distance from float64's, too, not only where eager's disagree",
     )
-    add("--dtype", choices=DTYPES, help="hold weights and inputs in this precision")
+    add("--dtype", metavar="DTYPE",
+        help=f"hold weights and inputs in this precision: {' or '.join(DTYPES)}")  # fmt: skip
     add("--train", action="store_true", help="go on to the gradients of the cell's results")
     add("--per-graph", action="store_true", help="also race every captured graph by itself")
     add("--isolate", action="store_true", help="each candidate in a process of its own")
@@ -88,7 +91,7 @@ def compare_arguments(line: str) -> CompareArguments | None:
     Raises
     ------
     UsageError
-        For an unknown flag or a value of the wrong kind.
+        For an unknown flag, a value too many or too few, or a word that is no flag's.
     OptionError
         For no backends, numbers that make no sense, or an ``-o`` that is no name.
     """
@@ -96,11 +99,11 @@ def compare_arguments(line: str) -> CompareArguments | None:
     try:
         parsed = made.parse_argstring(line)  # type: ignore[attr-defined]
     except UsageError:
-        explain_misspelt_option(line, made)
+        explain_compare(line, made)
         raise
     except ValueError as error:
-        msg = f"%%dynamo compare {line.strip()} cannot be read: {error}."
-        raise UsageError(msg) from None
+        whole = f"compare {line}"
+        raise unreadable(whole, error) from None
     if parsed.help:
         return None
     names = [part.strip() for text in parsed.backends or () for part in unquoted(text).split(",")]
@@ -114,17 +117,24 @@ def compare_arguments(line: str) -> CompareArguments | None:
         budget=_seconds("--budget", parsed.budget),
         baseline=unquoted(parsed.baseline),
         fp64=parsed.fp64,
-        dtype=parsed.dtype or "",
+        dtype=_dtype(parsed.dtype),
         train=parsed.train,
         per_graph=parsed.per_graph,
         isolate=parsed.isolate,
         compile_budget=_seconds("--compile-budget", parsed.compile_budget),
-        executor=unquoted(parsed.executor) if parsed.executor else None,
+        executor=given("--executor", "executor", parsed.executor),
         seed=_whole("--seed", parsed.seed, 0),
         output=check_name(parsed.output),
         quiet=parsed.quiet,
         options=tuple(key_and_value(text) for text in parsed.opt or ()),
     )
+
+
+def _dtype(text: str | None) -> str:
+    if text is not None and unquoted(text) not in DTYPES:
+        msg = f"--dtype {text} is none that can be compared in."
+        raise OptionError(msg, f"Use {' or '.join(DTYPES)}.")
+    return unquoted(text or "")
 
 
 def _whole(flag: str, text: str, least: int) -> int:

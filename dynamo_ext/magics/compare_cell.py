@@ -55,7 +55,8 @@ def compare_cell(
     )
     title = f"Cell In[{text.number}]"
     cell = CodeBlock(title, program.filename, 1, text.source)
-    executor = executor_of(arguments.executor, shell.user_ns)
+    carrier = arguments.executor
+    executor = None if carrier is None else executor_of(carrier, shell.user_ns)
     with ProgressLine("Comparing") as line:
         if arguments.isolate or executor is not None:
             from dynamo_ext.measure.isolation import CellTask, compare_apart

@@ -13,7 +13,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from dynamo_ext.errors import DynamoExtError
 from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES, PARTS, cell_arguments
 from dynamo_ext.magics.completion import add_completion, remove_completion
-from dynamo_ext.magics.misspelt import closest, explain_misspelt
+from dynamo_ext.magics.misspelt import closest, explain_misspelt, unreadable
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -117,9 +117,7 @@ class DynamoMagics(Magics):
             explain_misspelt(line, self.dynamo.parser)
             raise
         except ValueError as error:
-            # The shell's splitter: "No closing quotation".
-            msg = f"%%dynamo {line.strip()} cannot be read: {error}."
-            raise UsageError(msg) from None
+            raise unreadable(line, error) from None
         if parsed.help:
             print(_help(self.dynamo))  # noqa: T201 - a magic's help goes to stdout
             return
@@ -130,14 +128,14 @@ class DynamoMagics(Magics):
 
         arguments = compare_arguments(rest)
         if arguments is None:
-            print(HELP + "\n" + parser().format_help())  # noqa: T201 - help goes to stdout
+            print(HELP + _unmarked(parser().format_help()))  # noqa: T201 - help goes to stdout
             return
         self.workbench.compare_cell(line, cell, arguments)
 
     def _command(self, line: str) -> None:
         words = line.split()
         name, rest = (words[0], words[1:]) if words else ("", [])
-        if name in {"-h", "--help"}:
+        if name in {"-h", "--help", "help"}:
             print(_help(self.dynamo))  # noqa: T201
             return
         if name in {*MODES, COMPARE} or (name.startswith("-") and name):
@@ -172,8 +170,12 @@ _USAGE: dict[str, tuple[int, float, str]] = {
 
 
 def _help(magic: object) -> str:
-    """A magic's docstring without the marks that are for documentation tools."""
-    text = re.sub(r"^[ ]*::\n\n?", "", magic.__doc__ or "", flags=re.MULTILINE)
+    return _unmarked(magic.__doc__ or "")
+
+
+def _unmarked(text: str) -> str:
+    """A help text without the marks that are for documentation tools."""
+    text = re.sub(r"^[ ]*::\n\n?", "", text, flags=re.MULTILINE)
     return text.replace("::\n", ":\n")
 
 

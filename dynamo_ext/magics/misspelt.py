@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from IPython.core.error import UsageError
 from IPython.utils.process import arg_split  # type: ignore[attr-defined,unused-ignore]
 
+from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
+from dynamo_ext.magics.option_values import explain_values
 
 if TYPE_CHECKING:
     import argparse
@@ -19,8 +21,32 @@ _EXPRESSIONS = ("-b", "--backend", "--executor")
 
 def closest(word: str, known: Collection[str]) -> str:
     """The known word that is most like this one; empty where none is alike."""
-    near = difflib.get_close_matches(word, known, n=1)
+    near = difflib.get_close_matches(word.lower(), known, n=1)
     return near[0] if near else ""
+
+
+def unreadable(line: str, error: ValueError) -> UsageError:
+    """What to raise for a line that the shell's splitter refused."""
+    said = str(error).rstrip(".")
+    msg = f"%%dynamo {line.strip()} cannot be read: {said[:1].lower()}{said[1:]}."
+    remedy = " Close the quote, or take it out." if "quotation" in said else ""
+    return UsageError(msg + remedy)
+
+
+def explain_several(text: str) -> None:
+    """Point from ``-b onnxrt,inductor``, where one backend goes, to ``compare``.
+
+    Raises
+    ------
+    OptionError
+        Where the text lists names.
+    """
+    names = [name.strip() for name in text.split(",")]
+    listed = [name for name in names if name]
+    if len(names) > 1 and listed and all(name.isidentifier() for name in listed):
+        msg = "-b takes one backend here."
+        remedy = f"Several are compared by %%dynamo {COMPARE} -b {','.join(listed)}."
+        raise OptionError(msg, remedy)
 
 
 def explain_misspelt(line: str, parser: argparse.ArgumentParser) -> None:
@@ -29,13 +55,21 @@ def explain_misspelt(line: str, parser: argparse.ArgumentParser) -> None:
     Raises
     ------
     UsageError
-        For an expression without quotes, an unknown option or an unknown mode.
+        For an expression without quotes, an unknown option, a value too many or too few, and an
+        unknown mode.
+    OptionError
+        For several backends.
     """
     words = arg_split(line)
     options = _options(parser)
     _explain_unquoted(words, options)
     explain_misspelt_option(line, parser)
-    stray = next((w for w in _positional(words, options) if w not in MODES), None)
+    explain_values(line, parser)
+    modes = list(_positional(words, options))
+    stray = next((word for word in modes if word not in MODES), None)
+    if stray is None and len(modes) > 1:
+        msg = f"One mode goes on the line; leave out {' or '.join(modes)}."
+        raise UsageError(msg)
     if stray is None:
         return
     near = closest(stray, (*MODES, COMPARE))
@@ -48,6 +82,26 @@ def explain_misspelt(line: str, parser: argparse.ArgumentParser) -> None:
     else:
         msg = f"{stray} is no mode; there are: {', '.join((*MODES, COMPARE))}."
     raise UsageError(msg)
+
+
+def explain_compare(line: str, parser: argparse.ArgumentParser) -> None:
+    """Say what is wrong with the rest of a ``compare`` line that ``parser`` refused.
+
+    Raises
+    ------
+    UsageError
+        For an unknown option, a value too many or too few, and a word that is no option's.
+    """
+    explain_misspelt_option(line, parser)
+    explain_values(line, parser)
+    stray = next(_positional(arg_split(line), _options(parser)), None)
+    if stray in MODES:
+        msg = f"{COMPARE} takes no mode; leave out {stray}."
+        raise UsageError(msg)
+    if stray is not None:
+        rule = "backends go after -b, with commas and no spaces: -b inductor,onnxrt."
+        msg = f"{stray} is left over; {rule}"
+        raise UsageError(msg)
 
 
 def explain_misspelt_option(line: str, parser: argparse.ArgumentParser) -> None:
@@ -87,6 +141,8 @@ def _explain_unquoted(words: list[str], options: Collection[str]) -> None:
         ends = (i for i, word in enumerate(rest) if word in options or word.startswith("--"))
         end = next(ends, len(rest))
         said = " ".join(rest[:end])
+        if flag != "--executor" and end > 1:
+            explain_several(said)
         if end > 1 and (said.startswith("lambda") or _is_expression(said)):
             quote = "'" if '"' in said else '"'
             msg = f"Quote an expression that has spaces: {flag} {quote}{said}{quote}"

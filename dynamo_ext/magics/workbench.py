@@ -97,8 +97,8 @@ class Workbench:
 
     def _racing(self, arguments: CellArguments) -> contextlib.AbstractContextManager[None]:
         """Where the races of ``auto`` are held while the cell runs."""
-        executor = executor_of(arguments.executor, self._shell.user_ns)
-        if executor is None:
+        text = arguments.executor
+        if text is None:
             return contextlib.nullcontext()
         backend = arguments.backend or self.default
         if backend != "auto":
@@ -106,7 +106,7 @@ class Workbench:
             raise OptionError(msg, "Add -b auto, or compare: %%dynamo compare --executor …")
         from dynamo_ext.auto.apart import race_on
 
-        return race_on(executor)
+        return race_on(executor_of(text, self._shell.user_ns))
 
     def _find(self, text: CellText) -> CellState:
         return self._programs.find(text.key, text.cell_id, lambda: self._build(text))

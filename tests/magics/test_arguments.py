@@ -83,10 +83,27 @@ def refused(cells: Live, text: str) -> Ran:
         ("-b max(kept, 2)", '-b "max(kept, 2)"'),
         ("run --fullgraph", "--fullgraph does not go with run, which never compiles"),
         ("compare --bakends eager", "--bakends is no option; did you mean --backends?"),
-        ("run optimize", "optimize"),
-        ("-b", "expected one argument"),
-        ("-b eager -o", "expected one argument"),
-        ("-b 'eager", "quotation"),
+        ("run optimize", "One mode goes on the line; leave out run or optimize."),
+        ("-b", "-b needs a value, as in -b onnxrt."),
+        ("-b --quiet", "-b needs a value, as in -b onnxrt."),
+        ("--backend=", "-b needs a value, as in -b onnxrt."),
+        ('-b ""', "-b needs a value, as in -b onnxrt."),
+        ("-b auto --executor=", "--executor needs a value, as in --executor pool."),
+        ("-b eager -o", "-o needs a value, as in -o report."),
+        ("--profile=yes", "--profile takes no value; leave out =yes."),
+        ("--st", "--st may be --static or --strict; write it out."),
+        ("-b 'eager", "no closing quotation. Close the quote, or take it out."),
+        ("-b onnxrt,inductor", "-b takes one backend here. Several are compared by %%dynamo compa"),
+        ("-b onnxrt, inductor", "%%dynamo compare -b onnxrt,inductor."),
+        ("-b kept,torch", "%%dynamo compare -b kept,torch."),
+        ("-b eager --executor kept", "--executor carries the races of auto, and this cell runs on"),
+        ("-b auto --executor kept", "--executor kept is a int, no concurrent.futures.Executor"),
+        ("compare -b", "-b needs a value, as in -b inductor,onnxrt."),
+        ("compare -b eager --budget", "--budget needs a value, as in --budget 30."),
+        ("compare run -b eager", "compare takes no mode; leave out run."),
+        ("compare -b onnxrt, inductor", "inductor is left over; backends go after -b, with comm"),
+        ("compare -b eager --dtype int8", "--dtype int8 is none that can be compared in. Use flo"),
+        ("compare -b 'eager", "%%dynamo compare -b 'eager cannot be read: no closing quotation."),
     ],
 )
 def test_bad_lines_are_one_sentence(cells: Live, line: str, says: str) -> None:
@@ -143,6 +160,8 @@ def test_a_local_name_of_a_function_is_no_collision(cells: Live) -> None:
         ("%dynamo use onxrt", "Did you mean onnxrt"),
         ("%dynamo use kept", "cannot be called"),
         ("%dynamo use eager onnxrt", "%dynamo use BACKEND"),
+        ("%dynamo use eager,onnxrt", "%%dynamo compare -b eager,onnxrt"),
+        ("%dynamo GRAPHS", "Did you mean graphs?"),
         ("%dynamo backends nope", "no backend 'nope'"),
         ("%dynamo backends a b", "%dynamo backends"),
         ("%dynamo report now", "%dynamo report"),
@@ -154,6 +173,10 @@ def test_a_local_name_of_a_function_is_no_collision(cells: Live) -> None:
 )
 def test_bad_cells_and_commands_are_one_sentence(cells: Live, text: str, says: str) -> None:
     assert any(word in refused(cells, text).err for word in says.split("|"))
+
+
+def test_help_is_a_command(cells: Live) -> None:
+    assert cells.well("%dynamo help").out == cells.well("%dynamo --help").out
 
 
 def test_a_syntax_error_is_shown_as_pythons(cells: Live) -> None:

@@ -45,7 +45,11 @@ def test_races_are_counted_by_winner_and_carried(cells: Live, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("line", "words"),
     [("cache nonsense", "not known"), ("cache export", "FILE"), ("cache show x", "FILE"),
-     ("cache import /nonexistent", "export"), ("cache export a b", "FILE")],
+     ("cache import /nonexistent", "There is no file /nonexistent. Give a file that %dynamo"),
+     ("cache import /", "/ cannot be read: is a directory. Give a file that %dynamo cache expo"),
+     ("cache import /dev/null", "is no export of races"), ("cache export a b", "FILE"),
+     ("cache export /nonexistent/x.json", "/nonexistent/x.json cannot be written: no such file"),
+     ("cache export /", "/ cannot be written: is a directory. Give a file in a folder")],
 )  # fmt: skip
 def test_bad_lines_are_one_sentence(cells: Live, line: str, words: str) -> None:
     ran = cells.run(f"%dynamo {line}")

@@ -148,6 +148,8 @@ def test_help_lists_the_flags(cells: Live) -> None:
     ran = cells.well("%%dynamo compare -h\nx")
     assert "--fp64" in ran.out
     assert "--isolate" in ran.out
+    assert "\n  %%dynamo compare [-b" in ran.out
+    assert "::" not in ran.out
 
 
 def test_the_line_magic_says_that_it_needs_a_cell(cells: Live) -> None:
