@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from dynamo_ext.widgets import markup, plain, summary
 from dynamo_ext.widgets.markup import Html, element
 from dynamo_ext.widgets.style import STYLE
-from dynamo_ext.wording import clip, seconds
+from dynamo_ext.wording import clip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamo_ext.records import Report
 
-_HEADERS = ("Run", "Backend", "Outcome", "Graphs", "Breaks", "Fallbacks", "Compile", "Run time")
-_NUMBERS = {3, 4, 5, 6, 7}
+_COUNTS = ("Graphs", "Breaks", "Recompiles", "Fallbacks", "Compile", "Run")
+_HEADERS = ("Cell", "Backend", "Outcome", *_COUNTS)
+_NUMBERS = set(range(3, len(_HEADERS)))
 _NOTHING = "No %%dynamo cell has run yet."
 
 
@@ -48,13 +49,9 @@ class History:
                 clip(each.title, 40),
                 clip(f"{each.mode} {each.backend}".strip(), 40),
                 summary.status(each)[1],
-                f"{len(each.graphs):,}",
-                f"{len(each.breaks):,}",
-                f"{len(each.fallbacks):,}",
-                seconds(each.compile_seconds),
-                seconds(max(each.seconds - each.compile_seconds, 0.0)),
+                *(counts[name] for name in _COUNTS),
             ]
-            for each in self.reports
+            for each, counts in ((each, dict(summary.counts(each))) for each in self.reports)
         ]
 
     def _repr_html_(self) -> str:

@@ -79,7 +79,7 @@ def headline(report: Report, found: Sequence[Advice]) -> str:
 def html(report: Report) -> Html:
     """Render the verdict, the sentence and a table of counts."""
     grade, word = status(report)
-    counts = list(_counts(report))
+    shown = list(counts(report))
     parts: list[object] = []
     if gone := _unavailable(report):
         parts.append(
@@ -99,7 +99,7 @@ def html(report: Report) -> Html:
         parts.append(steps.html(found))
     parts.append(
         markup.table(
-            "Counts", [name for name, _ in counts], [[n for _, n in counts]], class_="dx-counts"
+            "Counts", [name for name, _ in shown], [[n for _, n in shown]], class_="dx-counts"
         )
     )
     return element("div", *parts)
@@ -114,8 +114,8 @@ def text(report: Report) -> str:
         lead = plain.paragraph(f"{status(report)[1]}: {headline(report, found)}")
         if more := steps.text(found):
             lead = f"{lead}\n\n{more}"
-    counts = list(_counts(report))
-    return f"{lead}\n\n" + plain.table([n for n, _ in counts], [[n for _, n in counts]])
+    shown = list(counts(report))
+    return f"{lead}\n\n" + plain.table([n for n, _ in shown], [[n for _, n in shown]])
 
 
 def _unavailable(report: Report) -> Fallback | None:
@@ -188,7 +188,8 @@ def _remedy(fallback: Fallback) -> str:
     return sentence(remedy)
 
 
-def _counts(report: Report) -> Iterator[tuple[str, str]]:
+def counts(report: Report) -> Iterator[tuple[str, str]]:
+    """The numbers of a run, by name, as they are shown."""
     covered = coverage(report)
     yield "Graphs", f"{len(report.graphs):,}"
     yield "Operations", f"{sum(g.operation_count for g in report.graphs):,}"
