@@ -40,7 +40,8 @@ class Difference:
 
     ``before`` and ``after`` are their titles with mode and backend. ``figures`` has every number
     of the summary; ``changed`` only the kinds that differ. ``backend_changed`` says that the two
-    ran on different backends, so that seconds tell of the backend as well as of the code.
+    ran on different backends, so that seconds tell of the backend as well as of the code, and
+    ``code_changed`` that the texts of their cells differ.
     """
 
     before: str
@@ -48,6 +49,7 @@ class Difference:
     figures: tuple[Figure, ...]
     changed: tuple[Changed, ...]
     backend_changed: bool
+    code_changed: bool = False
 
 
 def difference(before: Report, after: Report) -> Difference:
@@ -76,7 +78,14 @@ def difference(before: Report, after: Report) -> Difference:
         tuple(_figures(before, after)),
         tuple(changed),
         before.backend != after.backend,
+        _code(before) != _code(after),
     )
+
+
+def _code(report: Report) -> str:
+    """The text of a run's cell without its magics: they say how it runs, not what."""
+    lines = report.cell.source.strip().split("\n") if report.cell is not None else []
+    return "\n".join(line for line in lines if not line.lstrip().startswith("# %%"))
 
 
 def _title(report: Report) -> str:

@@ -37,7 +37,8 @@ class DifferenceView:
         lead = element("p", element("b", found.before), " → ", element("b", found.after))
         rows = [_row(figure) for figure in found.figures]
         table = markup.table("Two runs", _HEADERS, rows, numeric={1, 2, 3})
-        parts: list[object] = [STYLE, lead, table]
+        other = element("p", _OTHER_CODE, class_="dx-quiet") if found.code_changed else ""
+        parts: list[object] = [STYLE, lead, other, table]
         parts += [_fold(each) for each in found.changed]
         if not found.changed:
             parts.append(element("p", _SAME))
@@ -51,6 +52,7 @@ class DifferenceView:
         rows = [_row(figure) for figure in found.figures]
         parts = [
             plain.paragraph(f"{found.before} → {found.after}"),
+            *([plain.paragraph(_OTHER_CODE)] if found.code_changed else []),
             plain.table(list(_HEADERS), rows),
         ]
         for each in found.changed:
@@ -71,6 +73,7 @@ class DifferenceView:
 
 
 _SAME = "Graphs, breaks, guards, recompiles and fallbacks are the same."
+_OTHER_CODE = "The cells' texts differ. %dynamo diff 5 7 compares two runs of your choice."
 _OTHER = "The backends differ, so the seconds tell of them as well as of the code."
 
 

@@ -3,7 +3,16 @@ from __future__ import annotations
 import dataclasses
 
 from dynamo_ext.difference import difference
+from dynamo_ext.records import CodeBlock
 from dynamo_ext.widgets.difference import DifferenceView
+
+
+def cell(backend, body):
+    return CodeBlock("cell", "ipy.py", 1, f"# %%dynamo -b {backend}\n{body}")
+
+
+def view(before, after):
+    return DifferenceView(difference(before, after))
 
 
 def test_both_forms_say_the_same(reports, page):
@@ -25,6 +34,21 @@ def test_other_backends_are_told_apart(reports):
     view = DifferenceView(difference(reports["clean"], other))
     assert "The backends differ" in view.text()
     assert "The backends differ" in view.html()
+
+
+def test_runs_of_different_code_are_named_as_such(reports, page):
+    first = dataclasses.replace(reports["clean"], title="Cell In[1]", cell=cell("b", "y = x"))
+    other = dataclasses.replace(first, title="Cell In[7]", cell=cell("b", "y = x + 1"))
+    for shown in (repr(found := view(first, other)), page(found.html()).text):
+        assert "Cell In[7]" in shown
+        assert "The cells' texts differ" in shown
+        assert "%dynamo diff 5 7" in shown
+
+
+def test_the_magics_over_a_cell_are_not_its_code(reports):
+    first = dataclasses.replace(reports["clean"], cell=cell("onnxrt", "y = x"))
+    again = dataclasses.replace(first, cell=cell("tvm", "y = x\n"))
+    assert "texts" not in repr(view(first, again))
 
 
 def test_names_of_users_are_escaped(reports, rude, page):
