@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 
 T = TypeVar("T")
 
-Mode = Literal["optimize", "run"]
+Mode = Literal["optimize", "run", "explain"]
 FrameOutcome = Literal["compiled", "reused", "eager", "skipped", "failed"]
 FallbackStage = Literal["capture", "unavailable", "unsupported", "lower", "verify", "run"]
 FallbackScope = Literal["frame", "graph", "partition"]

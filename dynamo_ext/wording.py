@@ -32,6 +32,12 @@ def seconds(value: float) -> str:
     return "under 1 µs"
 
 
+def percent(share: float) -> str:
+    """Write a share of 1; what is something is not shown as nothing."""
+    shown = f"{share:.0%}"
+    return "<1%" if share > 0 and shown == "0%" else shown
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """Write a number and its noun (``1 graph``, ``1,500 operations``)."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -24,6 +24,14 @@ def test_seconds(value, words):
     assert wording.seconds(value) == words
 
 
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0, "0%"), (1e-6, "<1%"), (0.004, "<1%"), (0.006, "1%"), (0.5, "50%"), (1, "100%")],
+)
+def test_a_share_that_is_something_is_not_nothing(share, words):
+    assert wording.percent(share) == words
+
+
 def test_count_and_listing():
     assert wording.count(1, "graph") == "1 graph"
     assert wording.count(1500, "graph") == "1,500 graphs"

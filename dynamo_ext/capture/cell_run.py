@@ -86,7 +86,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     seconds = time.perf_counter() - started
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
-    if mode == "optimize":
+    if mode != "run":
         state.standing.keep(run, backend)
     facts = RunFacts(
         mode=mode,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection
 
+    from dynamo_ext.records import Mode
+
 MODES = ("optimize", "run")
 COMPARE = "compare"
 PARTS = ("graphs", "guards", "breaks", "fallbacks")
@@ -47,7 +49,7 @@ FLAGS = {
 class CellArguments:
     """A parsed ``%%dynamo`` line; ``backend`` is ``None`` where the default is meant."""
 
-    mode: str = "optimize"
+    mode: Mode = "optimize"
     backend: str | None = None
     dynamic: bool | None = None
     fullgraph: bool = False

@@ -74,7 +74,7 @@ class Workbench:
                 self._shell.user_ns,
                 tracer,
                 self._names,
-                mode="run" if arguments.mode == "run" else "optimize",
+                mode=arguments.mode,
                 title=f"Cell In[{text.number}]",
                 source=text.source,
                 versions=session.versions(),
@@ -259,7 +259,7 @@ class Workbench:
 
     def explain_command(self, expression: str) -> None:
         """``%dynamo explain EXPR``: capture it, run it eagerly, time its operations, report."""
-        arguments = CellArguments(backend="eager", profile=True)
+        arguments = CellArguments("explain", "eager", profile=True)
         # The report is what was asked for, not the value.
         self.run_cell("explain", expression, arguments, silent=True)
 

@@ -9,7 +9,7 @@ from dynamo_ext.placement import EAGER, Placement
 from dynamo_ext.widgets.layout import BOX_HEIGHT, BOX_WIDTH, arrange
 from dynamo_ext.widgets.markup import EMPTY, Html, element
 from dynamo_ext.widgets.style import hue
-from dynamo_ext.wording import clip, count, place, seconds
+from dynamo_ext.wording import clip, count, percent, place, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ def result(operation: Operation) -> str:
 
 def share(operation: Operation, whole: float) -> str:
     """Write an operation's share of ``whole`` seconds in eager; empty where it was not timed."""
-    return f"{operation.seconds / whole:.0%}" if operation.seconds and whole else ""
+    return percent(operation.seconds / whole) if operation.seconds and whole else ""
 
 
 def colours(engines: Iterable[str]) -> Mapping[str, str]:

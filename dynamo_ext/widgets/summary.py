@@ -130,6 +130,9 @@ def _gone(report: Report, fallback: Fallback) -> str:
     if covered.in_engine:
         lead = f"A backend is not available here: only {covered_words(covered)} ran compiled."
     message = clip(sentence(fallback.message), _LONGEST)
+    again = f"{report.backend} is not available: "
+    if message.startswith(again) and not covered.in_engine:
+        lead, message = f"{lead[:-1]}:", message.removeprefix(again)
     return " ".join(filter(None, [lead, message, _remedy(fallback)]))
 
 

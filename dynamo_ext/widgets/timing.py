@@ -8,7 +8,7 @@ from dynamo_ext.operator_times import operator_times
 from dynamo_ext.placement import coverage, place_graph
 from dynamo_ext.widgets import contests, markup, plain
 from dynamo_ext.widgets.markup import Html, element
-from dynamo_ext.wording import clip, count, seconds, sentence
+from dynamo_ext.wording import clip, count, percent, seconds, sentence
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Report
@@ -97,7 +97,7 @@ def captured(report: Report) -> str:
     )
     return (
         f"{operations} in {graphs}, {covered.in_engine:,} of them in an engine. "
-        f"Graphs took {share:.0%} of the time that was {rest_is}."
+        f"Graphs took {percent(share)} of the time that was {rest_is}."
     )
 
 
@@ -119,7 +119,7 @@ def _parts(report: Report) -> tuple[list[str], list[list[str]]]:
 
 def _share(name: str, value: float, whole: float) -> list[str]:
     share = value / whole if whole > 0 else 0.0
-    return [name, seconds(value), f"{share:.0%}", "█" * round(share * _BAR)]
+    return [name, seconds(value), percent(share), "█" * round(share * _BAR)]
 
 
 def _graphs(report: Report) -> tuple[list[str], list[list[str]]]:
@@ -144,7 +144,7 @@ def _operators(report: Report) -> tuple[list[str], list[list[str]]]:
             each.name,
             f"{each.calls:,}",
             seconds(each.seconds),
-            f"{each.share:.0%}",
+            percent(each.share),
             ", ".join(engine or _EITHER for engine in each.engines),
         ]
         for each in operator_times(report)[:_OPERATORS]

@@ -89,6 +89,8 @@ def test_explain_reports_and_leaves_the_namespace(cells: Live) -> None:
     assert {name for name in set(cells.names) - before if not name.startswith("_")} == set()
     assert not any(name.startswith("__") for name in set(cells.names) - before)
     assert dynamo_ext.last_report().backend == "eager"
+    assert "explain · eager · Cell In[" in found
+    assert "explain eager" in shown(cells.well("%dynamo history"))
 
 
 def test_explain_shows_the_users_error(cells: Live) -> None:

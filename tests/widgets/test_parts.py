@@ -5,6 +5,13 @@ import dataclasses
 from dynamo_ext.widgets import bytecode, fallbacks, guards, plain, timing
 
 
+def test_a_part_of_the_time_is_not_shown_as_none_of_it(reports):
+    report = dataclasses.replace(reports["mixed"], seconds=100.0, profile_seconds=0.0)
+    rows = [line.split() for line in timing.text(report).split("\n")]
+    assert ["Running", "graphs", "1.11", "ms", "<1%"] in rows
+    assert "Graphs took <1% of the time" in timing.captured(report)
+
+
 def test_failed_guards_come_first_with_expected_and_actual(reports, page):
     read = page(guards.html(reports["mixed"])).text
     assert read.startswith("40 guards on 2 functions. Guards that failed")

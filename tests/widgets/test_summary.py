@@ -50,6 +50,17 @@ def test_an_unavailable_backend_comes_first_with_its_command(reports, page):
     assert "pip install apache-tvm Graphs" in read, "the command has no full stop to copy"
 
 
+def test_an_unavailable_backend_is_named_once(reports, page):
+    (gone,) = reports["unavailable"].fallbacks
+    said = "tvm is not available: no package apache_tvm. Nor a compiler."
+    report = dataclasses.replace(
+        reports["unavailable"], fallbacks=(dataclasses.replace(gone, message=said),)
+    )
+    words = "captured graph ran eagerly: no package apache_tvm. Nor a compiler. Install it with:"
+    assert words in page(summary.html(report)).text
+    assert words in " ".join(summary.text(report).split())
+
+
 def test_nothing_captured_is_said_with_the_reason(reports):
     nothing = reports["nothing"]
     assert "Nothing was captured" in headline_of(nothing)
