@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from dynamo_ext.advice import advise
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 TITLE = "Summary"
 _LONGEST = 400
+# What IPython makes of it, first under the comments that stand for the magic lines.
+_CELL_MAGIC = re.compile(r"\A(?:\s*#.*\n|\s*\n)*get_ipython\(\)\.run_cell_magic\('([\w.]+)'")
 
 
 def covered_words(covered: Coverage) -> str:
@@ -176,11 +179,19 @@ def _nothing(report: Report) -> str:
         return "No graph was captured before."
     reasons = [f.reason for f in report.frames if f.reason]
     why = sentence(clip(reasons[0], _LONGEST)) if reasons else ""
-    if not why and not report.error and not report.interrupted:
+    if not report.error and (other := _other_magic(report)):
+        why = f"%%{other} has the code to run: put %%dynamo below %%{other}."
+    elif not why and not report.error and not report.interrupted:
         why = "Only tensor operations become graphs; check that the code has some."
     if report.error:
         return f"Nothing was captured. {why}".rstrip()
     return f"Nothing was captured: all of it ran as ordinary Python. {why}".rstrip()
+
+
+def _other_magic(report: Report) -> str:
+    """The cell magic that stands right under ``%%dynamo``; empty where there is none."""
+    found = _CELL_MAGIC.search(report.cell.source) if report.cell is not None else None
+    return found[1] if found else ""
 
 
 def _remedy(fallback: Fallback) -> str:
