@@ -99,7 +99,8 @@ def closing(record: Comparison) -> str:
     confidence = f"{speedup.confidence:.0%}" if speedup else "95%"
     method = (
         f"{count(record.rounds, 'round')} interleaved in random order (seed {record.seed}); "
-        f"medians; {confidence} bootstrap interval of the ratio within a round; Wilcoxon p"
+        "times are medians, speedups the medians of ratios within a round, so the two may differ; "
+        f"{confidence} bootstrap interval; Wilcoxon p"
     )
     facts = [
         method,

@@ -198,7 +198,8 @@ def test_text_fits_a_terminal(a_comparison):
 def test_text_says_how_it_was_measured_and_what_to_know(compared):
     made = " ".join(comparison.text(compared["full"]).split())
     assert "! The generator `loader` cannot be put back between runs." in made
-    assert "40 rounds interleaved in random order (seed 0); medians; 95% bootstrap" in made
+    assert "40 rounds interleaved in random order (seed 0); times are medians, speedups" in made
+    assert "the medians of ratios within a round, so the two may differ; 95% bootstrap" in made
     assert "cpu · 2 threads · torch 2.13.0" in closing(compared["full"])
     assert "Mix of the fastest (openvino for g0; eager for g1): the graphs' gains promise" in made
 
