@@ -129,7 +129,7 @@ def _row(
     start = [lead, element("td", word, style=left)]
     rest = columns[len(LEAD) :]
     if why and each.timing is None:
-        cell = element("td", why, colspan=len(rest), style=left, class_="dx-why")
+        cell = element("td", element("div", why), colspan=len(rest), style=left, class_="dx-why")
         return [element("tr", *start, cell)]
     right = "text-align:right;vertical-align:top;white-space:nowrap"
     won = "dx-won" if each is record.best else None
@@ -144,7 +144,9 @@ def _row(
     ]
     rows = [element("tr", *start, *cells)]
     if why:
-        cell = element("td", why, colspan=len(columns) - 1, style=left, class_="dx-why")
+        cell = element(
+            "td", element("div", why), colspan=len(columns) - 1, style=left, class_="dx-why"
+        )
         rows.append(element("tr", element("td", EMPTY), cell, class_="dx-because"))
     return rows
 

@@ -46,6 +46,8 @@ _BASE = """
 .dx .dx-wide th, .dx .dx-wide td { padding: 4px 14px 4px 0; border: 0;
   border-bottom: 1px solid var(--dx-line); white-space: normal; overflow-wrap: break-word;
   max-width: 460px; font-variant-numeric: tabular-nums; }
+.dx .dx-wide td > b { display: inline-block; max-width: 24ch; overflow-wrap: break-word; }
+.dx .dx-wide td:has(> code:only-child) { min-width: 14ch; }
 .dx .dx-wide th { font-weight: 500; font-size: 12px; color: var(--dx-quiet); white-space: nowrap; }
 .dx .dx-wide tbody tr, .dx .dx-wide tbody tr:nth-child(even) { background: none; }
 .dx .dx-wide tbody tr:hover { background: var(--dx-faint); }
@@ -142,7 +144,8 @@ _COMPARE = """
 .dx .dx-compare td.dx-won { font-weight: 600; }
 .dx .dx-wide .dx-compare tbody tr:last-child th { border-bottom: 0; }
 .dx .dx-compare .dx-word { white-space: nowrap; padding: 1px 7px; border-radius: 8px; }
-.dx .dx-wide .dx-compare td.dx-why { max-width: 62ch; }
+.dx .dx-wide:has(> .dx-compare) { container-type: inline-size; }
+.dx .dx-compare .dx-why > div { max-width: 62ch; max-width: clamp(20ch, 100cqi - 300px, 62ch); }
 .dx .dx-compare tr:has(+ .dx-because) > * { border-bottom: 0; }
 .dx .dx-compare tr.dx-because td { padding-top: 0; }
 .dx .dx-compare tr.dx-sum > * { border-top: 2px solid var(--dx-line); font-weight: 600; }
