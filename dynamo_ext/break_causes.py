@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamo_ext.line_of_code import chooses_by_reading, condition, leaves_value, reader
 from dynamo_ext.wording import is_other_cell
 
 if TYPE_CHECKING:
@@ -24,14 +25,20 @@ class Cause:
     """Why a graph ends at a line, as a clause, and what to do, as a sentence.
 
     ``harmless`` says that capture could not gain anything there: nothing need be done.
+    ``known`` is false where the words are torch's.
     """
 
     because: str
     step: str
     harmless: bool = False
+    known: bool = True
 
 
 _READS = "Keep it a tensor and read it after the compiled code"
+_ON_PURPOSE = "gb0025"
+"""Torch's page on calls of ``torch._dynamo.graph_break()``."""
+
+_NOTHING = "Nothing needs to be done."
 _SCALARS = "or set torch._dynamo.config.capture_scalar_outputs = True"
 _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
 _SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
@@ -39,7 +46,13 @@ _NOT_THE_USERS = re.compile(
     r"[\\/]lib[\\/]python3\.\d+[\\/](?!(?:site|dist)-packages)|(?:site|dist)-packages[\\/]torch[\\/]",
     re.IGNORECASE,
 )
-_UNHELPFUL = ("file an issue", "report an issue", "It may be possible to write Dynamo")
+_UNHELPFUL = (
+    "file an issue",
+    "report an issue",
+    "It may be possible to write Dynamo",
+    "removing the `torch.compile` call",
+)
+_OBJECT = re.compile(r"<(?:built-in )?(?:function|method) (?P<name>[\w.]+)[^>]*>")
 
 
 def cause_of(each: GraphBreak) -> Cause:
@@ -67,9 +80,15 @@ def cause_of(each: GraphBreak) -> Cause:
 def _unknown(each: GraphBreak) -> Cause:
     """In torch's words, its first hint that is about the user's code."""
     hints = [hint for hint in each.hints if not any(words in hint for words in _UNHELPFUL)]
-    reason = each.reason.strip().rstrip(".")
+    reason = _named(each.reason.strip().rstrip("."))
     said = f" ({reason})" if reason else ""
-    return Cause(f"Dynamo cannot trace it{said}", hints[0] if hints else "")
+    step = _named(hints[0]) if hints else ""
+    return Cause(f"Dynamo cannot trace it{said}", step, known=False)
+
+
+def _named(text: str) -> str:
+    """Torch's text with functions called by their names."""
+    return _OBJECT.sub(r"`\g<name>`", text)
 
 
 def origin(each: GraphBreak) -> SourceLine | None:
@@ -82,9 +101,16 @@ def origin(each: GraphBreak) -> SourceLine | None:
 
 
 def is_torchs_own(each: GraphBreak) -> bool:
-    """Whether no line of the user's is on it: torch splits its own optimizers, for one."""
+    """Whether torch stops there by itself: its own optimizers call ``graph_break()``, for one."""
+    if each.registry_id == _ON_PURPOSE and _is_in_torch(each):
+        return True
     lines = [*each.stack, *([each.line] if each.line is not None else [])]
     return bool(lines) and all(_NOT_THE_USERS.search(line.file) for line in lines)
+
+
+def _is_in_torch(each: GraphBreak) -> bool:
+    """Whether the innermost line is torch's own, whatever line of the user's led there."""
+    return bool(each.stack and _NOT_THE_USERS.search(each.stack[-1].file))
 
 
 def where(each: GraphBreak) -> str:
@@ -116,18 +142,47 @@ def _code(each: GraphBreak) -> str:
 
 def _item(each: GraphBreak) -> Cause:
     code = _code(each)
-    calls = (".item()", "int(", "float(", "bool(")
-    read = next((call for call in calls if call in code), ".item()")
-    name = f"{read})" if read.endswith("(") else read
-    return Cause(f"`{name}` reads a value out of a tensor", f"{_READS}, {_SCALARS}.")
+    if chooses_by_reading(code):
+        # Capturing the number would only move the break to the choice.
+        return _branch(each)
+    found = reader(code)
+    who = f"`{found}`" if found else "it"
+    return Cause(f"{who} reads a value out of a tensor", f"{_READS}, {_SCALARS}.")
 
 
 def _branch(each: GraphBreak) -> Cause:
-    word = "while" if re.match(r"\s*while\b", _code(each)) else "if"
-    step = "Compute both sides and choose with torch.where, or use torch.cond."
-    if word == "while":
-        step = "Run a fixed number of steps, or use torch.while_loop."
-    return Cause(f"its `{word}` asks for the value of a tensor", step)
+    word = condition(_code(each))
+    steps = {
+        "while": "Run a fixed number of steps, or use torch.while_loop.",
+        "assert": "Check it before or after the compiled code.",
+    }
+    who = f"its `{word}`" if word else "it"
+    choose = "Compute both sides and choose with torch.where, or use torch.cond."
+    return Cause(f"{who} asks for the value of a tensor", steps.get(word, choose))
+
+
+def _number(each: GraphBreak) -> Cause:
+    del each
+    return Cause(
+        "it needs a number that is read out of a tensor",
+        "Read the number before the compiled code and pass it.",
+    )
+
+
+def _on_purpose(each: GraphBreak) -> Cause:
+    if not _is_in_torch(each):
+        return Cause("torch._dynamo.graph_break() is called there", "Take the call away.")
+    own = "optimizer" if "optim" in each.stack[-1].file else "code"
+    return Cause(f"torch's own {own} ends a graph there", _NOTHING, harmless=True)
+
+
+def _reordered(each: GraphBreak) -> Cause:
+    found = _OBJECT.search(" ".join(each.hints))
+    name = found["name"] if found else "print"
+    return Cause(
+        f"`{name}` is given what cannot wait until the graph has run",
+        "Give it tensors, numbers and text alone, or call it after the compiled code.",
+    )
 
 
 def _builtin(each: GraphBreak) -> Cause:
@@ -158,6 +213,10 @@ def _skipped(each: GraphBreak) -> Cause:
     if not name:
         return Cause(
             "it calls what Dynamo does not trace", "Call it before or after the compiled code."
+        )
+    if leaves_value(_code(each), name):
+        return Cause(
+            f"Dynamo does not trace `{name}`", f"Call `{name}` before or after the compiled code."
         )
     step = f"Call `{name}` before the compiled code and pass what it gives"
     wrap = ", or make it a torch.library.custom_op"
@@ -211,7 +270,7 @@ def _fixed(because: str, step: str, *, harmless: bool = False) -> Callable[[Grap
 
 _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
     "gb0007": _skipped,
-    "gb0025": _fixed("torch._dynamo.graph_break() is called there", "Take the call away."),
+    _ON_PURPOSE: _on_purpose,
     "gb0033": _item,
     "gb0036": _sized_by_data,
     "gb0059": _builtin,
@@ -224,17 +283,19 @@ _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
     "gb0109": _list,
     "gb0123": _fixed(
         "backward() is called there, whose graphs are compiled with the forward's",
-        "Nothing needs to be done.",
+        _NOTHING,
         harmless=True,
     ),
     "gb0124": _item,
     "gb0142": _context,
+    "gb0290": _numpy,
     "gb0291": _fixed(
         "it logs",
         "Log before or after the compiled code, or add the method to "
         "torch._dynamo.config.ignore_logging_functions.",
     ),
     "gb0293": _numpy,
+    "gb0296": _reordered,
     "gb0354": _missing_name,
     "gb4198": _fixed("it deep-copies a tensor", "Use .clone()."),
     "gb8985": _fixed(
@@ -244,6 +305,7 @@ _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
 }
 _BY_REASON: tuple[tuple[str, Callable[[GraphBreak], Cause]], ...] = (
     ("Data-dependent branching", _branch),
+    ("Data-dependent number", _number),
     ("call `torch.from_numpy`", _numpy),
     ("Attempted to inline function marked as skipped", _skipped),
 )

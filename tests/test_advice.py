@@ -17,6 +17,7 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.advice import advise
+from dynamo_ext.break_causes import cause_of
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records import Contest, Contestant
 
@@ -43,7 +44,25 @@ class Situation(NamedTuple):
 
 def reads_item(x: torch.Tensor) -> torch.Tensor:
     y = x * 2
+    total = y.sum().item()
+    return y * 3 + total
+
+
+def decides_by_item(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
     return y * 3 if y.sum().item() > 5 else y
+
+
+def prints_a_number(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    print("sum", float(y.sum()))  # noqa: T201
+    return y * 3
+
+
+def waits(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    time.sleep(0)
+    return y * 3
 
 
 def reads_int(x: torch.Tensor) -> torch.Tensor:
@@ -165,6 +184,9 @@ def applies(x: torch.Tensor, function: Callable[..., Any]) -> torch.Tensor:
 
 SITUATIONS = [
     Situation("item", reads_item, [(X,)], "break", "`.item()` reads a value", "Keep it a tensor"),
+    Situation("item in if", decides_by_item, [(X,)], "break", "its `if` asks for the value", "torch.where"),
+    Situation("float in print", prints_a_number, [(X,)], "break", "`float()` reads", "Keep it a tensor"),
+    Situation("sleep", waits, [(X,)], "break", "`time.sleep`", "before or after the compiled"),
     Situation("int", reads_int, [(X,)], "break", "`int()` reads a value", "Keep it a tensor"),
     Situation("if", branches, [(X,)], "break", "its `if` asks for the value", "torch.where"),
     Situation("while", repeats, [(X,)], "break", "its `while` asks", "fixed number"),
@@ -376,6 +398,23 @@ def test_what_torch_splits_itself_is_not_advised_about() -> None:
 
     report = run(steps, [(X,)], "eager")
     assert not any("optimizer.py" in each.problem for each in advise(report))
+    assert not any("graph_break()" in each.problem for each in advise(report))
+    causes = [cause_of(each) for each in report.breaks]
+    assert any("torch's own optimizer" in each.because and each.harmless for each in causes)
+
+
+def test_a_choice_by_a_captured_number_is_told_as_a_choice() -> None:
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        first, *others = advise(run(decides_by_item, [(X,)], "eager"))
+    assert "its `if` asks for the value" in first.problem
+    assert not others
+
+
+def test_a_function_that_cannot_wait_is_called_by_its_name() -> None:
+    with torch._dynamo.config.patch(reorderable_logging_functions={print}):
+        first = advise(run(prints, [(X,)], "eager"))[0]
+    assert "`print` is given what cannot wait" in first.problem
+    assert "<" not in first.problem + first.step
 
 
 def test_an_error_of_the_users_is_not_advised_about() -> None:

@@ -118,9 +118,11 @@ def graph_break(text: str, line: SourceLine | None, stack: tuple[SourceLine, ...
 
 
 def _plain(reason: str) -> str:
-    """Torch's internal names for two kinds of break, in words."""
+    """Reasons that are internal names, or a page for torch's developers, in words."""
     if reason.startswith("generic_jump"):
         return "Data-dependent branching"
+    if reason.startswith("Consider annotating your code"):
+        return f"Data-dependent {'branching' if 'Could not guard on' in reason else 'number'}"
     if reason == "step_unsupported":
         return "Dynamo cannot trace this instruction (often `del` of a global name)"
     return reason

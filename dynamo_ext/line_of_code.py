@@ -1,0 +1,64 @@
+"""What one line of the user's code asks for, as far as the line by itself tells."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+_READERS = ("float", "int", "bool", "complex")
+_READER = re.compile(rf"(?<![\w.])(?P<name>{'|'.join(_READERS)})\(")
+_CONDITIONS = ("while", "elif", "if", "assert", "and", "or", "not")
+
+
+def reader(code: str) -> str:
+    """The call that reads a value out of a tensor, as written (``float()``), or an empty text."""
+    if ".item()" in code:
+        return ".item()"
+    tree = _parsed(code)
+    if tree is None:
+        found = _READER.search(code)
+        return f"{found['name']}()" if found else ""
+    names = [call.func.id for call in _calls(tree) if isinstance(call.func, ast.Name)]
+    return next((f"{name}()" for name in names if name in _READERS), "")
+
+
+def chooses_by_reading(code: str) -> bool:
+    """Whether what is read out of a tensor decides there which way the code goes."""
+    tree = _parsed(code)
+    choices = (ast.If, ast.While, ast.IfExp)
+    return tree is not None and any(
+        isinstance(node, choices) and reader(ast.unparse(node.test)) for node in ast.walk(tree)
+    )
+
+
+def condition(code: str) -> str:
+    """The word that asks for a truth value (``if``, ``while`` …), or an empty text."""
+    words = re.findall(r"\w+", code)
+    return next((word for word in _CONDITIONS if word in words), "")
+
+
+def leaves_value(code: str, function: str) -> bool:
+    """Whether the line is no more than a call of ``function``, whose value goes nowhere."""
+    tree = _parsed(code)
+    last = function.rsplit(".", 1)[-1]
+    return tree is not None and any(
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func).rsplit(".", 1)[-1] == last
+        for node in ast.walk(tree)
+    )
+
+
+def _calls(tree: ast.AST) -> list[ast.Call]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def _parsed(code: str) -> ast.AST | None:
+    """The line as a tree, also where it only opens a block; none of a part of a statement."""
+    line = re.sub(r"^elif\b", "if", code.strip())
+    for text in (line, f"{line} pass"):
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError):
+            continue
+    return None
