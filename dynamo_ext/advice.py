@@ -11,7 +11,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamo_ext.break_causes import cause_of, is_torchs_own, origin, place, where
+from dynamo_ext.break_causes import (
+    break_of,
+    cause_of,
+    is_torchs_own,
+    origin,
+    place,
+    remedy,
+    where,
+)
 from dynamo_ext.operator_times import operator_times
 from dynamo_ext.placement import EAGER, coverage, operator, place_graph
 from dynamo_ext.recompile_causes import changes
@@ -188,13 +196,13 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
     for fallback in report.fallbacks:
         if fallback.stage != "capture" or _is_limit(fallback):
             continue
-        cut = _break_of(report, fallback)
+        cut = break_of(report, fallback)
         name = _name(_frame(report, fallback))
         if cut is not None:
             cause = cause_of(cut)
             at = where(cut)
             why = f"at {at} {cause.because}" if at else cause.because
-            step = _own_remedy(fallback, cause.step)
+            step = remedy(report, fallback)
         else:
             why, step = _clause(fallback.message), fallback.remedy
         yield Advice(
@@ -209,7 +217,7 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
 
 
 def _breaks(report: Report) -> Iterator[Advice]:
-    eager = {id(_break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
+    eager = {id(break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
     groups: dict[tuple[str, str], list[GraphBreak]] = {}
     first, last = _span_of_graphs(report)
     for each in report.breaks:
@@ -339,19 +347,6 @@ def _name(frame: Frame | None) -> str:
     if frame is None or (frame.in_cell and frame.name == "<module>"):
         return "The cell's own code"
     return f"Function {frame.name}"
-
-
-def _break_of(report: Report, fallback: Fallback) -> GraphBreak | None:
-    """The break that a frame's failure is, where it is recorded as one."""
-    same = [b for b in report.breaks if b.reason and b.reason in fallback.message]
-    return same[-1] if same else None
-
-
-def _own_remedy(fallback: Fallback, step: str) -> str:
-    """What helps against the cause, and the capture's own remedy where it is about the place."""
-    if "loop" in fallback.remedy:
-        return f"{step} {fallback.remedy}".strip()
-    return step or fallback.remedy
 
 
 def _examples(each: Changes) -> str:

@@ -17,7 +17,7 @@ from dynamo_ext.wording import is_other_cell
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamo_ext.records import GraphBreak, SourceLine
+    from dynamo_ext.records import Fallback, GraphBreak, Report, SourceLine
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,12 @@ def origin(each: GraphBreak) -> SourceLine | None:
     return own[-1] if own else each.line
 
 
+def callers(each: GraphBreak) -> tuple[SourceLine, ...]:
+    """The user's lines that led to ``origin``, the nearest first."""
+    own = [line for line in each.stack if not _NOT_THE_USERS.search(line.file)]
+    return tuple(reversed(own[:-1]))
+
+
 def is_torchs_own(each: GraphBreak) -> bool:
     """Whether torch stops there by itself: its own optimizers call ``graph_break()``, for one."""
     if each.registry_id == _ON_PURPOSE and _is_in_torch(each):
@@ -113,6 +119,21 @@ def _is_in_torch(each: GraphBreak) -> bool:
     return bool(each.stack and _NOT_THE_USERS.search(each.stack[-1].file))
 
 
+def break_of(report: Report, fallback: Fallback) -> GraphBreak | None:
+    """The break that a frame's failure is, where it is recorded as one."""
+    same = [b for b in report.breaks if b.reason and b.reason in fallback.message]
+    return same[-1] if fallback.stage == "capture" and same else None
+
+
+def remedy(report: Report, fallback: Fallback) -> str:
+    """What helps against a break's cause, and the capture's own remedy if it is about the place."""
+    cut = break_of(report, fallback)
+    step = cause_of(cut).step if cut is not None else ""
+    if step and "loop" in fallback.remedy:
+        return f"{step} {fallback.remedy}"
+    return step or fallback.remedy
+
+
 def where(each: GraphBreak) -> str:
     """``line 7``, ``line 3 of `f`, called at line 7,`` or ``line 12 of `step` in model.py``."""
     line, called = origin(each), each.line
@@ -123,13 +144,15 @@ def where(each: GraphBreak) -> str:
 
 
 def place(line: SourceLine | None) -> str:
-    """``line 7`` of the cell, ``line 3 of `f``` of another cell, ``line 12 of `f` in model.py``."""
+    """``line 7`` of the cell, ``line 3 of `f` in In[5]``, ``line 12 of `f` in model.py``."""
     if line is None or not line.line:
         return ""
     if line.in_cell:
         return f"line {line.line}"
     name = line.file.replace("\\", "/").rsplit("/", 1)[-1]
     of = f" of `{line.function}`" if line.function.isidentifier() else ""
+    if line.cell:
+        return f"line {line.line}{of} in {line.cell}"
     if line.file.startswith("<") or is_other_cell(line.file):
         return f"line {line.line}{of or ' of another cell'}"
     return f"line {line.line}{of} in {name}"

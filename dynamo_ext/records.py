@@ -69,7 +69,8 @@ class SourceLine:
     """A line of the user's source.
 
     ``file`` is the name in the code object; ``in_cell`` says that it is the cell that was run,
-    in which case ``line`` counts the ``%%dynamo`` line as line 1, as the editor does.
+    in which case ``line`` counts the ``%%dynamo`` line as line 1, as the editor does. ``cell`` is
+    what the notebook calls another cell (``In[5]``), where it is known.
     """
 
     file: str
@@ -77,6 +78,7 @@ class SourceLine:
     function: str = ""
     code: str = ""
     in_cell: bool = False
+    cell: str = dataclasses.field(default="", compare=False)
 
 
 @dataclass(frozen=True)

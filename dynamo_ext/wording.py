@@ -80,6 +80,6 @@ def place(line: SourceLine | None) -> str:
         return ""
     if line.in_cell:
         return f"line {line.line}"
-    if is_other_cell(line.file):
-        return f"another cell:{line.line}"
+    if line.cell or is_other_cell(line.file):
+        return f"{line.cell or 'another cell'}:{line.line}"
     return f"{PurePath(line.file).name or line.file}:{line.line}"

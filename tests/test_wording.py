@@ -56,6 +56,7 @@ def test_place_names_a_line_as_a_reader_would():
     assert wording.place(SourceLine("x.py", 3, in_cell=True)) == "line 3"
     assert wording.place(SourceLine("/a/b/model.py", 3)) == "model.py:3"
     assert wording.place(SourceLine("/tmp/ipykernel_12/345.py", 3)) == "another cell:3"
+    assert wording.place(SourceLine("/tmp/ipykernel_12/345.py", 3, cell="In[5]")) == "In[5]:3"
 
 
 def test_commands_are_told_from_prose():

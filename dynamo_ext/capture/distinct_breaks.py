@@ -1,13 +1,15 @@
 """Equal graph breaks once, with their count.
 
 Torch tells of one break several times: while it traces the cell (the break is then at a line of
-the cell, inside the function that the line calls), and again for the function's own frame, often
-without the page in its registry.
+the cell, inside the function that the line calls), and again for each function on the way and for
+the function's own frame, often without the page in its registry. A count is of what one frame
+told: more than once where it was compiled again.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from dynamo_ext.records import GraphBreak, SourceLine
 
-_Place = tuple[str, str, int]
+_Place = tuple[str, tuple[str, int], tuple[str, int]]
 
 
 class DistinctBreaks:
@@ -23,24 +25,23 @@ class DistinctBreaks:
 
     def __init__(self, told: Iterable[GraphBreak]) -> None:
         self._found: dict[_Place, GraphBreak] = {}
+        self._frames: dict[_Place, Counter[tuple[str, int]]] = {}
         self._same_as: dict[_Place, _Place] = {}
-        tellings = list(told)
         # Those at a line of the cell first: the others may be tellings of the same break.
-        for one in sorted(tellings, key=lambda b: not (b.line is not None and b.line.in_cell)):
+        for one in sorted(told, key=lambda b: not (b.line is not None and b.line.in_cell)):
             self._add(one)
 
     def _add(self, told: GraphBreak) -> None:
-        own, inner = _place(told, told.line), _place(told, told.stack[-1] if told.stack else None)
-        place = self._same_as.get(own, own)
-        known = self._found.get(place)
-        if known is None:
-            self._found[place] = dataclasses.replace(told, count=1)
-        else:
-            better = known if known.registry_id or not told.registry_id else told
-            line = known.line
-            self._found[place] = dataclasses.replace(better, line=line, count=known.count + 1)
-        if own == place and told.line is not None and told.line.in_cell:
-            self._same_as.setdefault(inner, place)
+        place = self._place(told)
+        frames = self._frames.setdefault(place, Counter())
+        frames[_at(told.stack[0] if told.stack else told.line)] += 1
+        known = self._found.get(place, told)
+        better = known if known.registry_id or not told.registry_id else told
+        count = max(frames.values())
+        self._found[place] = dataclasses.replace(better, line=known.line, count=count)
+        if told.line is not None and told.line.in_cell:
+            inner = _at(told.stack[-1] if told.stack else told.line)
+            self._same_as.setdefault((told.reason, inner, inner), place)
 
     @property
     def records(self) -> tuple[GraphBreak, ...]:
@@ -51,10 +52,16 @@ class DistinctBreaks:
         """The position in ``records`` of a break that torch told of."""
         if told is None:
             return None
-        own = _place(told, told.line)
-        place = self._same_as.get(own, own)
+        place = self._place(told)
         return list(self._found).index(place) if place in self._found else None
 
+    def _place(self, told: GraphBreak) -> _Place:
+        inner = _at(told.stack[-1] if told.stack else told.line)
+        if told.line is not None and told.line.in_cell:
+            return (told.reason, _at(told.line), inner)
+        own = (told.reason, inner, inner)
+        return self._same_as.get(own, own)
 
-def _place(told: GraphBreak, line: SourceLine | None) -> _Place:
-    return (told.reason, line.file, line.line) if line else (told.reason, "", 0)
+
+def _at(line: SourceLine | None) -> tuple[str, int]:
+    return (line.file, line.line) if line else ("", 0)

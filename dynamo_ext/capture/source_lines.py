@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.records import SourceLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _TRACE_LINE = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
 _LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 _STANDARD = sysconfig.get_path("stdlib")
 _RESUMED = re.compile(r"^(?:torch_dynamo_resume_in_)+(?P<name>.+?)(?:_at_\d+)+$")
+
+
+_cell_of: Callable[[str], str] | None = None
+
+
+def name_cells_by(cell_of: Callable[[str], str]) -> None:
+    """Have lines of other cells say which; ``cell_of`` gives a file's cell, or an empty text."""
+    global _cell_of  # noqa: PLW0603 - a process has one notebook, and lines are made everywhere
+    _cell_of = cell_of
 
 
 def original_function(name: str) -> str:
@@ -27,7 +36,9 @@ def original_function(name: str) -> str:
 def source_line(file: str, line: int, function: str, cell_file: str | None) -> SourceLine:
     """A line with its text, and whether it belongs to the cell called ``cell_file``."""
     code = linecache.getline(file, line).strip()
-    return SourceLine(file, line, original_function(function), code, in_cell=file == cell_file)
+    in_cell = file == cell_file
+    cell = _cell_of(file) if _cell_of and not in_cell else ""
+    return SourceLine(file, line, original_function(function), code, in_cell, cell)
 
 
 def from_summaries(stack: Iterable[Any], cell_file: str | None) -> tuple[SourceLine, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import tokenize
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -40,6 +41,19 @@ class CellText:
         names: Any = getattr(self.shell.compile, "_filename_map", None)
         if isinstance(names, dict):
             names[filename] = self.number
+
+
+def cell_names(shell: InteractiveShell) -> Callable[[str], str]:
+    """What tells the cell of a code object's file as tracebacks do (``In[5]``)."""
+    # Lines outlive a shell that was thrown away.
+    compiler = weakref.ref(shell.compile)
+
+    def cell_of(file: str) -> str:
+        alive = compiler()
+        named = alive.format_code_name(file) if alive is not None else None
+        return named[1] if named is not None else ""
+
+    return cell_of
 
 
 def read_cell(shell: InteractiveShell, line: str, body: str, *, silent: bool = False) -> CellText:

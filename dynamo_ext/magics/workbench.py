@@ -15,11 +15,12 @@ from dynamo_ext.capture.given_up import forget_on_the_way_to, without_missing_na
 from dynamo_ext.capture.hidden_names import HiddenNames
 from dynamo_ext.capture.programs import ProgramCache
 from dynamo_ext.capture.recorded_compiler import recorded
+from dynamo_ext.capture.source_lines import name_cells_by
 from dynamo_ext.capture.user_traceback import trim_tracebacks
 from dynamo_ext.errors import CellError, DynamoExtError, OptionError, UnknownBackendError
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
 from dynamo_ext.magics.backend_choice import choose, executor_of
-from dynamo_ext.magics.cell_text import CellText, read_cell
+from dynamo_ext.magics.cell_text import CellText, cell_names, read_cell
 from dynamo_ext.magics.past_runs import PastRuns
 from dynamo_ext.measure.operation_times import OperationTimes
 from dynamo_ext.widgets.backends import render_backends
@@ -47,6 +48,7 @@ class Workbench:
         self._names = HiddenNames(shell.user_ns)
         self._tracers: dict[tuple[int, bool | None, bool], tuple[CompilerFn, Tracer]] = {}
         self._past = PastRuns()
+        name_cells_by(cell_names(shell))
         self.default = DEFAULT_BACKEND
 
     def run_cell(

@@ -1,31 +1,34 @@
-"""Graph breaks: where capture stopped, why, and what lets it go on."""
+"""Graph breaks: where capture stopped, why, and what lets it go on.
+
+Our words come first and torch's own are folded under them: its hints are for any program, and some
+of them do not hold here.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo_ext.break_causes import callers, cause_of, origin, where
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
 from dynamo_ext.wording import count, place, sentence
 
 if TYPE_CHECKING:
-    from dynamo_ext.records import GraphBreak, Report
+    from dynamo_ext.records import GraphBreak, Report, SourceLine
 
 MARK = "✂"
 
 
 def html(report: Report) -> Html:
-    """Each break with its place, reason, explanation and hints; empty when there is none."""
+    """Each break with its place, why it is one and what helps; empty when there is none."""
     if not report.breaks:
         return EMPTY
     rows = [
         [
-            unbroken(f"{MARK} {place(each.line)}".rstrip()),
+            unbroken(f"{MARK} {place(origin(each))}".rstrip()),
             f"{each.count:,}",
             _why(each),
-            element("ul", *(element("li", prose(hint)) for hint in each.hints))
-            if each.hints
-            else "",
+            prose(sentence(cause_of(each).step)),
         ]
         for each in report.breaks
     ]
@@ -34,36 +37,51 @@ def html(report: Report) -> Html:
 
 
 def text(report: Report) -> str:
-    """Render the same for a terminal; empty when there is none."""
+    """Render the same for a terminal, without torch's own words where there are ours."""
     parts = []
     for each in report.breaks:
         times = f" ({count(each.count, 'time')})" if each.count > 1 else ""
-        reason = " ".join(filter(None, [sentence(each.reason), sentence(each.explanation)]))
-        lead = f"{MARK} {place(each.line) or 'graph break'}{times}: "
-        parts.append(plain.paragraph(reason, "  ", lead))
-        parts += [plain.paragraph(hint, "      ", "    → ") for hint in each.hints]
+        at = where(each).rstrip(",") or "graph break"
+        said = [because(each)]
+        if not cause_of(each).known:
+            said.append(sentence(each.explanation))
+        reason = " ".join(filter(None, said))
+        parts.append(plain.paragraph(reason, "  ", f"{MARK} {at}{times}: "))
+        if step := sentence(cause_of(each).step):
+            parts.append(plain.paragraph(step, "      ", "    → "))
     return "\n".join(parts)
 
 
+def because(each: GraphBreak) -> str:
+    """Say why there is a break, in one sentence."""
+    said = cause_of(each).because
+    # A name keeps its small letter.
+    return sentence(said if said.startswith("torch.") else f"{said[:1].upper()}{said[1:]}")
+
+
 def _why(each: GraphBreak) -> Html:
-    parts: list[object] = [prose(sentence(each.reason))]
-    if each.explanation:
-        parts += [" ", prose(sentence(each.explanation))]
-    if each.line and each.line.code:
-        parts += [markup.BREAK, code(each.line.code.strip())]
-    called = [
-        f"{place(frame)} in {frame.function}"
-        for frame in each.stack
-        if frame.function and frame != each.line
-    ]
+    parts: list[object] = [prose(because(each))]
+    line = origin(each)
+    if line and line.code:
+        parts += [markup.BREAK, code(line.code.strip())]
+    called = ", ".join(_caller(frame) for frame in callers(each))
     if called:
-        parts += [
-            markup.BREAK,
-            element("span", "Called from ", ", ".join(called), class_="dx-quiet"),
-        ]
+        parts += [markup.BREAK, element("span", "Called from ", called, class_="dx-quiet")]
+    return markup.join([*parts, _torchs_words(each)])
+
+
+def _caller(frame: SourceLine) -> str:
+    return place(frame) if frame.in_cell else f"{place(frame)} in {frame.function}"
+
+
+def _torchs_words(each: GraphBreak) -> Html:
+    """What torch says of it, folded, with its page."""
+    words = " ".join(filter(None, [sentence(each.reason), sentence(each.explanation)]))
+    parts: list[object] = [prose(words)]
+    if each.hints:
+        parts.append(element("ul", *(element("li", prose(hint)) for hint in each.hints)))
     if each.registry_id:
         # Only a web address may be followed: a record can come from a file.
         safe = each.link.startswith(("https://", "http://"))
-        name = element("a", each.registry_id, href=each.link) if safe else each.registry_id
-        parts += [" ", name]
-    return markup.join(parts)
+        parts.append(element("a", each.registry_id, href=each.link) if safe else each.registry_id)
+    return markup.details("In torch's words", *parts)

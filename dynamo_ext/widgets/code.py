@@ -10,16 +10,17 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dynamo_ext.break_causes import origin
 from dynamo_ext.placement import EAGER, place_graph
 from dynamo_ext.widgets import breaks, markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element
 from dynamo_ext.widgets.style import hue
-from dynamo_ext.wording import clip, place, printable, sentence
+from dynamo_ext.wording import clip, place, printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from dynamo_ext.records import CodeBlock, Graph, Report, SourceLine
+    from dynamo_ext.records import CodeBlock, Graph, GraphBreak, Report, SourceLine
 
 TITLE = "Code"
 NOTHING = "No source was recorded for this run."
@@ -129,9 +130,9 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
             mark.seconds += op.seconds * graph.calls
     _share_out(marks.values())
     for each in report.breaks:
-        if each.line:
-            mark = marks.setdefault(_where(each.line), _Mark())
-            mark.eager, mark.broken = True, sentence(each.reason)
+        for at in _lines_of(each):
+            mark = marks.setdefault(_where(at), _Mark())
+            mark.eager, mark.broken = True, breaks.because(each)
     if report.cell and _own_code_is_eager(report):
         for number, line in _numbered(report.cell):
             if line.strip() and not re.match(r"\s*#", line):
@@ -170,8 +171,13 @@ def _all_lines(report: Report) -> Iterator[SourceLine]:
             if op.line and op.opcode.startswith("call_"):
                 yield op.line
     for each in report.breaks:
-        if each.line:
-            yield each.line
+        yield from _lines_of(each)
+
+
+def _lines_of(each: GraphBreak) -> tuple[SourceLine, ...]:
+    """The line that breaks, and the cell's line that leads to it."""
+    inner = origin(each)
+    return tuple(line for line in dict.fromkeys((each.line, inner)) if line is not None)
 
 
 def _row(number: int, line: str, mark: _Mark, tints: dict[str, str]) -> Html:

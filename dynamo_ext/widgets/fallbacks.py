@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo_ext.break_causes import remedy
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
 from dynamo_ext.wording import clip, count, is_command, place, printable, sentence
@@ -39,7 +40,7 @@ def html(report: Report) -> Html:
                 ", ",
             ),
             _message(each),
-            code(each.remedy) if is_command(each.remedy) else prose(sentence(each.remedy)),
+            _remedy(remedy(report, each)),
             f"{each.count:,}",
         ]
         for each in _ordered(report)
@@ -59,11 +60,15 @@ def text(report: Report) -> str:
         said = ": ".join(filter(None, [each.exception, message]))
         if said:
             lines.append(plain.paragraph(said, "    "))
-        if each.remedy:
-            remedy = each.remedy if is_command(each.remedy) else sentence(each.remedy)
-            lines.append(plain.paragraph(remedy, "      ", "    → "))
+        if helps := remedy(report, each):
+            said = helps if is_command(helps) else sentence(helps)
+            lines.append(plain.paragraph(said, "      ", "    → "))
         parts.append("\n".join(lines))
     return "\n".join(parts)
+
+
+def _remedy(helps: str) -> Html:
+    return code(helps) if is_command(helps) else prose(sentence(helps))
 
 
 def _ordered(report: Report) -> list[Fallback]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.placement import Placement, partition_engine, place_graph
 from dynamo_ext.repro import repro
-from dynamo_ext.widgets import markup, plain
+from dynamo_ext.widgets import breaks, markup, plain
 from dynamo_ext.widgets.drawing import colours, is_parameter, result, share
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, unbroken
 from dynamo_ext.wording import clip, count, place, seconds, sentence
@@ -73,7 +73,7 @@ def describe(report: Report, graph: Graph) -> str:
     size = count(graph.operation_count, "operation")
     ended = ""
     if graph.ended_by is not None and 0 <= graph.ended_by < len(report.breaks):
-        ended = f", ended by a break: {clip(sentence(report.breaks[graph.ended_by].reason), 120)}"
+        ended = f", ended by a break: {clip(breaks.because(report.breaks[graph.ended_by]), 120)}"
     once = f", {graph.folded:,} normalised ones computed at compile time" if graph.folded else ""
     return f"{size} in {placement.label}{once}{ended}"
 

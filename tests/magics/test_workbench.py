@@ -39,6 +39,13 @@ def test_o_keeps_the_report(cells: Live) -> None:
     assert cells.names["r"] is dynamo_ext.last_report()
 
 
+def test_a_break_in_another_cell_names_that_cell(cells: Live) -> None:
+    cells.well("def f(x):\n    y = x + 1\n    return y * y.sum().item()")
+    number = cells.shell.execution_count - 1
+    said = " ".join(cells.well("%%dynamo -b eager\nz = f(x)").out.split())
+    assert f"line 3 of `f` in In[{number}], called at line 2: `.item()` reads" in said
+
+
 def test_o_keeps_the_report_of_a_cell_that_fails(cells: Live) -> None:
     ran = cells.run("%%dynamo -b eager --quiet -o r\ny = x + 1\n1 / 0")
     assert isinstance(ran.error, ZeroDivisionError)

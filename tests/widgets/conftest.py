@@ -56,7 +56,7 @@ BREAK = GraphBreak(
     ("Move the print out of the compiled code.", "Set reorderable_logging_functions."),
     "https://meta-pytorch.org/compile-graph-break-site/gb/gb0059.html",
     at(5),
-    (SourceLine("/home/me/train.py", 12, "step"),),
+    (at(5), SourceLine("/home/me/train.py", 12, "step")),
 )
 
 G0 = Graph(

@@ -2,8 +2,17 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynamo_ext.records import CodeBlock, Frame, Graph, Operation, Report, SourceLine
-from dynamo_ext.widgets import breaks, code
+from dynamo_ext.records import (
+    CodeBlock,
+    Fallback,
+    Frame,
+    Graph,
+    GraphBreak,
+    Operation,
+    Report,
+    SourceLine,
+)
+from dynamo_ext.widgets import breaks, code, fallbacks
 
 
 def labels(report) -> dict[int, str]:
@@ -37,7 +46,7 @@ def test_html_shows_code_labels_key_and_break(reports, page):
         "g0: onnxrt",
         "g1: onnxrt + eager",
         "eager ✂",
-        "✂ Failed to trace builtin operator.",
+        "✂ It prints.",
         "gb0059",
     ):
         assert words in read.text
@@ -73,10 +82,44 @@ def test_a_run_without_source_and_breaks_has_no_code(reports):
 
 def test_breaks_give_reason_hints_and_stack(reports, page):
     read = page(breaks.html(reports["mixed"])).text
+    assert "It prints." in read
     assert "Failed to trace builtin operator. Dynamo does not know how to trace builtin" in read
-    assert "Called from train.py:12 in step" in read
-    assert "→ Move the print out of the compiled code." in breaks.text(reports["mixed"])
+    assert "Move the print out of the compiled code." in read
+    assert "✂ train.py:12 1 It prints." in read
+    assert "Called from line 5" in read
     assert breaks.html(reports["clean"]) == breaks.text(reports["clean"]) == ""
+
+
+def test_torchs_own_words_are_folded_under_ours_or_left_out(reports):
+    mixed = reports["mixed"]
+    folded = breaks.html(mixed).split("<details>")[1].split("</details>")[0]
+    assert "Failed to trace builtin operator" in folded
+    assert "Move the print out of the compiled code." in folded
+    assert breaks.text(mixed).startswith(
+        "✂ line 12 of `step` in train.py, called at line 5: It prints.\n    → Print after"
+    )
+    assert "Move the print" not in breaks.text(mixed)
+
+
+def test_what_has_no_words_of_ours_keeps_torchs_in_sight(reports):
+    odd = dataclasses.replace(reports["mixed"].breaks[0], registry_id="gb9999", reason="Odd.")
+    said = " ".join(breaks.text(dataclasses.replace(reports["mixed"], breaks=(odd,))).split())
+    assert "Dynamo cannot trace it (Odd). Dynamo does not know how to trace" in said
+    assert "→ Move the print out of the compiled code." in said
+
+
+def test_a_break_inside_what_the_cell_calls_is_at_its_own_line(reports, page):
+    called = SourceLine("ipy.py", 6, "<module>", "order = f(x)", in_cell=True)
+    way = SourceLine("/me/model.py", 20, "f", "return g(x)")
+    inner = SourceLine("/me/model.py", 9, "g", "if x.sum() > 0:")
+    cut = GraphBreak("gb0170", "Data-dependent branching", "", (), "", called, (called, way, inner))
+    report = dataclasses.replace(reports["mixed"], breaks=(cut,))
+    read = page(code.html(report)).text
+    assert "model.py:9 eager ✂ if x.sum() > 0: g" in read
+    assert "✂ model.py:9 1 Its if asks for the value of a tensor." in read
+    assert "Called from model.py:20 in f, line 6" in read
+    assert "✂ line 9 of `g` in model.py, called at line 6: Its `if` asks" in breaks.text(report)
+    assert labels(report)[6] == "g1 eager ✂"
 
 
 def test_a_skipped_cell_is_eager_on_every_line_though_it_calls_compiled_code() -> None:
@@ -119,3 +162,13 @@ def test_lines_have_their_share_of_the_time_where_operations_were_timed(reports,
         "Percentages are shares of the operations' time in eager." in page(code.html(profiled)).text
     )
     assert "%" not in "".join(labels(reports["mixed"]).values())
+
+
+def test_what_helps_against_a_break_is_said_alike_among_the_fallbacks(reports, page):
+    mixed = reports["mixed"]
+    reason = mixed.breaks[0].reason
+    gave_up = Fallback("capture", "frame", "2", "", "Unsupported", reason, "Avoid calling it.")
+    report = dataclasses.replace(mixed, fallbacks=(gave_up,))
+    for said in (page(fallbacks.html(report)).text, " ".join(fallbacks.text(report).split())):
+        assert "Print after the compiled code" in said
+        assert "Avoid calling" not in said
