@@ -219,11 +219,9 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
 def _breaks(report: Report) -> Iterator[Advice]:
     eager = {id(break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
     groups: dict[tuple[str, str], list[GraphBreak]] = {}
-    first, last = _span_of_graphs(report)
-    for each in report.breaks:
-        # Outside of the cell's operations there is nothing to be split.
+    for index, each in enumerate(report.breaks):
         line = origin(each)
-        outside = line is not None and line.in_cell and not first <= line.line <= last
+        outside = line is not None and line.in_cell and _splits_nothing(report, index, line.line)
         if id(each) not in eager and not outside and not is_torchs_own(each):
             groups.setdefault((place(line), cause_of(each).because), []).append(each)
     for (_, because), group in groups.items():
@@ -240,6 +238,14 @@ def _breaks(report: Report) -> Iterator[Advice]:
             0.05 if cause.harmless else 0.4,
             called.line,
         )
+
+
+def _splits_nothing(report: Report, index: int, line: int) -> bool:
+    """Whether all of the cell's operations are before or all after a break at one of its lines."""
+    first, last = _span_of_graphs(report)
+    if line == last and report.graphs:
+        return report.graphs[-1].ended_by == index
+    return not first <= line <= last
 
 
 def _span_of_graphs(report: Report) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from dynamo_ext.advice import advise
 from dynamo_ext.break_causes import cause_of
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records import Contest, Contestant
+from tests.capture.live import live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -420,3 +421,19 @@ def test_a_function_that_cannot_wait_is_called_by_its_name() -> None:
 def test_an_error_of_the_users_is_not_advised_about() -> None:
     report = dataclasses.replace(run(scales, [(X,)], "eager"), error="ValueError: mine")
     assert not advise(report)
+
+
+@pytest.mark.parametrize(
+    ("cell", "splits"),
+    [
+        ("s = (x * 2).sum().item()", False),
+        ("for _ in range(2):\n    s = (x * 2).sum().item()", False),
+        ("s = (x * 2).sum().item() * x", True),
+        ("s = (x * 2).sum().item()\nt = x + 1", True),
+    ],
+)
+def test_a_value_read_at_the_end_splits_nothing(cell: str, splits: bool) -> None:
+    with live("import torch; x = torch.arange(3.)") as cells:
+        report = cells.report(cell, "-b eager")
+    assert report.breaks
+    assert any(each.topic == "break" for each in advise(report)) is splits
