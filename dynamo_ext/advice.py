@@ -123,7 +123,7 @@ def _limits(report: Report) -> Iterator[Advice]:
             f"{name} was compiled so often that it stays in eager now{why}",
             step,
             f"{count(times, 'recompile')} in this run" if times else "torch's recompile limit",
-            "Guards",
+            "Guards" if found else "Fallbacks",
             0.9,
             fallback.line,
         )

@@ -296,6 +296,11 @@ _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
     _ON_PURPOSE: _on_purpose,
     "gb0033": _item,
     "gb0036": _sized_by_data,
+    "gb0039": _fixed(
+        "it was compiled as often as torch allows",
+        "Keep a number that changes from run to run in a tensor, and mark changing sizes with "
+        "%%dynamo --dynamic.",
+    ),
     "gb0059": _builtin,
     "gb0088": _fixed(
         "an exception goes through it while Dynamo traces it",

@@ -28,6 +28,9 @@ _DTYPES = {
 }
 
 
+SEE_GUARDS = "See Guards for what was expected."
+"""The step where no more is known than the guard itself."""
+
 _NOTHING = "Nothing needs to be done"
 
 
@@ -199,5 +202,5 @@ def _words(kind: str, name: str, variable: str, dim: str, *, many: bool) -> tupl
             "Each value has its own compiled code; keep the number of values small.",
         ),
     }
-    lead, step = sentences.get(kind, ("", "See Guards for what was expected."))
+    lead, step = sentences.get(kind, ("", SEE_GUARDS))
     return f"{lead} {name}".strip(), step

@@ -43,6 +43,12 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def article(noun: str) -> str:
+    """``noun`` with its article (``an int64``, ``a uint8``)."""
+    vowel = noun[:1].lower() in tuple("aeio") or noun.startswith(("un", "Un"))
+    return f"{'an' if vowel and not noun.startswith(('uni', 'Uni')) else 'a'} {noun}"
+
+
 def listing(items: Sequence[str]) -> str:
     """Items as prose: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))

@@ -418,6 +418,15 @@ def test_a_function_that_cannot_wait_is_called_by_its_name() -> None:
     assert "<" not in first.problem + first.step
 
 
+def test_a_limit_met_before_points_to_no_empty_list() -> None:
+    report = run(scales, [(X, i / 7) for i in range(12)], "eager")
+    later = dataclasses.replace(report, recompiles=(), guards=(), graphs=())
+    first = advise(later)[0]
+    assert first.topic == "recompile-limit"
+    assert "Guards" not in first.step + first.part
+    assert "Keep a number that changes" in first.step
+
+
 def test_an_error_of_the_users_is_not_advised_about() -> None:
     report = dataclasses.replace(run(scales, [(X,)], "eager"), error="ValueError: mine")
     assert not advise(report)

@@ -41,6 +41,13 @@ def test_count_and_listing():
     assert wording.listing(["a", "b", "c"]) == "a, b and c"
 
 
+def test_an_article_fits_its_noun():
+    nouns = ("int64", "uint8", "float32", "Unit", "object", "unsigned", "union")
+    assert [wording.article(noun).split()[0] for noun in nouns] == [
+        "an", "a", "a", "a", "an", "an", "a",
+    ]  # fmt: skip
+
+
 def test_sentence_ends_once_and_stays_on_one_line():
     assert wording.sentence("a\n b") == "a b."
     assert wording.sentence("why?") == "why?"

@@ -35,8 +35,12 @@ _SPLIT = (
     "which is then compiled by itself."
 )
 WHAT_CHANGES = (
-    "See Guards for what changes from run to run: keep a changing number in a tensor, and mark "
-    "changing sizes with %%dynamo --dynamic."
+    "Keep a number that changes from run to run in a tensor, and mark changing sizes with "
+    "%%dynamo --dynamic."
+)
+_LEAVES = (
+    "The loop may end early there, so it stays Python; the functions that it calls are compiled "
+    "by themselves."
 )
 _REMEDIES = {
     "RecompileLimitExceeded": WHAT_CHANGES,
@@ -71,8 +75,9 @@ def note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
     remedy = message.hints[0] if message.hints else _REMEDIES.get(kind, "")
     if message.registry_id == LIMIT:
         remedy = _REMEDIES["RecompileLimitExceeded"]
-    elif kind == "Unsupported" and _is_in_loop(entry, metrics):
-        remedy = _SPLIT
+    elif kind == "Unsupported" and (loop := _loop_around(entry, metrics)) is not None:
+        leaves = _may_leave(loop, metrics.fail_user_frame_lineno)
+        remedy = _LEAVES if leaves else _SPLIT
     # The break itself tells the rest.
     known = bool(message.registry_id)
     detail = message.reason if known else f"{message.reason} {message.explanation}".strip()
@@ -118,15 +123,26 @@ def forget_on_the_way_to(error: BaseException | None) -> None:
         torch_private.forget_code(frame.f_code)
 
 
-def _is_in_loop(entry: FrameEntry, metrics: Any) -> bool:
-    """Whether the frame's own loop is around the line that ended its capture."""
+def _loop_around(entry: FrameEntry, metrics: Any) -> ast.For | ast.While | None:
+    """The frame's own loop around the line that ended its capture, the outermost one."""
     if metrics.fail_user_frame_filename != entry.file:
-        return False
+        return None
     source = "".join(linecache.getlines(entry.file))
     with contextlib.suppress(SyntaxError):
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, (ast.For, ast.While)):
                 last = node.end_lineno or node.lineno
                 if node.lineno <= metrics.fail_user_frame_lineno <= last:
-                    return True
-    return False
+                    return node
+    return None
+
+
+def _may_leave(loop: ast.For | ast.While, line: int) -> bool:
+    """Whether what is decided at ``line`` is whether the loop goes on: no function can do that."""
+    asked = [n for n in ast.walk(loop) if isinstance(n, (ast.If, ast.While))]
+    leaving = (ast.Break, ast.Continue, ast.Return)
+    return any(
+        isinstance(node, ast.While) or any(isinstance(n, leaving) for n in ast.walk(node))
+        for node in asked
+        if node.lineno <= line <= (node.test.end_lineno or node.lineno)
+    )

@@ -9,6 +9,7 @@ import torch
 
 from dynamo_ext.capture.source_lines import from_summaries, users_line
 from dynamo_ext.records import Guard
+from dynamo_ext.wording import article
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,6 +116,8 @@ def _record(
         words = tensor_words(subject, value, shapes.get(source))
     else:
         words = in_words(kind, subject, code)
+        if kind == "DUPLICATE_INPUT" and isinstance(value, torch.Tensor):
+            words = words.replace("same object", "same tensor")
     return Guard(frame, root_variable(source, arguments), source, kind, words, code, line)
 
 
@@ -147,7 +150,7 @@ def tensor_words(subject: str, value: torch.Tensor, sizes: tuple[str, ...] | Non
     device = "the CPU" if value.device.type == "cpu" else str(value.device)
     dtype = str(value.dtype).removeprefix("torch.")
     grad = ", requiring grad" if value.requires_grad else ""
-    return f"`{subject}` must stay a {dtype} tensor on {device} of shape {shape}{grad}"
+    return f"`{subject}` must stay {article(dtype)} tensor on {device} of shape {shape}{grad}"
 
 
 _SENTENCES = {
@@ -180,7 +183,7 @@ _SENTENCES = {
     "DEFAULT_DEVICE": "the default device must stay as it was",
     "GLOBAL_STATE": "torch's global modes (grad, autocast, threads) must stay as they were",
     "SHAPE_ENV": "sizes must keep the relations that the graph relies on",
-    "DUPLICATE_INPUT": "`{subject}` must stay the same tensor as its other name",
+    "DUPLICATE_INPUT": "`{subject}` must stay the same object as its other name",
     "NO_TENSOR_ALIASING": "different inputs must stay different tensors",
     "BOOL_MATCH": "`{subject}` must keep its truth value",
     "NONE_MATCH": "`{subject}` must stay None",

@@ -93,7 +93,7 @@ def _frame(entry: FrameEntry, run: Run, names: dict[GraphEntry, str]) -> Frame:
         line=entry.line,
         outcome=outcome,  # type: ignore[arg-type]
         graphs=tuple(names[g] for g in live if g is not None and g in names),
-        guards=len(entry.guards),
+        guards=len({(guard.source, guard.words) for guard in entry.guards}),
         compile_seconds=entry.seconds if entry in run.compiled else 0.0,
         reason=entry.reason,
         in_cell=entry.file == run.cell_file,

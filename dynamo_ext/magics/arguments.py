@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.option_values import lacking
+from dynamo_ext.wording import article
 
 if TYPE_CHECKING:
     import argparse
@@ -161,5 +162,5 @@ def check_output_name(name: str | None, namespace: dict[str, Any], stored: Colle
         raise OptionError(msg, "Choose another name for the report.")
     if name in namespace and not isinstance(namespace[name], (Report, ComparisonResult)):
         kind = type(namespace[name]).__name__
-        msg = f"-o {name} would overwrite your variable {name} (a {kind})."
+        msg = f"-o {name} would overwrite your variable {name} ({article(kind)})."
         raise OptionError(msg, "Choose another name for the report.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.magics.misspelt import explain_several
+from dynamo_ext.wording import article
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +51,7 @@ def choose(
     if is_backend(value):
         return registry.compiler(value, options, strict=strict)
     if not callable(value):
-        msg = f"-b {text} is a {type(value).__name__}, which cannot be called."
+        msg = f"-b {text} is {article(type(value).__name__)}, which cannot be called."
         remedy = (
             "Give a backend's name, a dynamo_ext.Backend, or a function "
             "(GraphModule, example_inputs) -> callable."
@@ -120,6 +121,8 @@ def executor_of(text: str, namespace: dict[str, Any]) -> Executor:
     """
     value = evaluate(text, namespace, "--executor")
     if not isinstance(value, Executor):
-        msg = f"--executor {text} is a {type(value).__name__}, no concurrent.futures.Executor."
+        msg = (
+            f"--executor {text} is {article(type(value).__name__)}, no concurrent.futures.Executor."
+        )
         raise OptionError(msg, "Give one, as client.get_executor() of a Dask client.")
     return value

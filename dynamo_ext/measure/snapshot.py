@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from dynamo_ext.measure.tensor_state import TensorState
+from dynamo_ext.wording import article
 
 MOST_OBJECTS = 500_000
 
@@ -209,7 +210,7 @@ class Snapshot:
         return ()
 
     def _lost(self, path: str, value: Any) -> Iterable[tuple[str, Any]]:
-        self.unrestorable.append(f"{path} (a {type(value).__name__})")
+        self.unrestorable.append(f"{path} ({article(type(value).__name__)})")
         return ()
 
     def _method(self, path: str, value: types.MethodType) -> Iterable[tuple[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.recompile_causes import changes
+from dynamo_ext.recompile_causes import SEE_GUARDS, changes
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
 from dynamo_ext.wording import clip, count, place, seconds, sentence
@@ -46,11 +46,11 @@ def text(report: Report) -> str:
         lines = ["Guards that failed:"]
         for each in report.recompiles:
             lead = f"  {each.variable or each.guard or each.function}: "
-            words = f"expected {each.expected}, got {each.actual}; {_then(each)}."
-            lines.append(plain.paragraph(words, "    ", lead))
-            if each.guard:
+            lines.append(plain.paragraph(f"{_came(each)}; {_then(each)}.", "    ", lead))
+            if each.guard and each.expected:
                 lines.append(plain.paragraph(clip(each.guard, 160), "      "))
-            lines.append(plain.paragraph(_step(each), "      ", "    → "))
+            if step := _step(each):
+                lines.append(plain.paragraph(step, "      ", "    → "))
         parts.append("\n".join(lines))
     for name, guards in _groups(report).items():
         lines = [f"{name}: {count(len(guards), 'guard')}"]
@@ -80,8 +80,8 @@ def _failures(report: Report) -> Html:
     rows = [
         [
             element("b", each.variable or "—"),
-            clip(each.expected, 200),
-            clip(each.actual, 200),
+            clip(each.expected, 200) or "—",
+            clip(each.actual, 200) or "—",
             f"{each.count:,}",
             _then(each),
             " · ".join(filter(None, [each.function, place(each.line)])),
@@ -95,8 +95,16 @@ def _failures(report: Report) -> Html:
 
 
 def _step(each: Recompile) -> str:
-    """What would let one compiled version serve both."""
-    return changes([each])[0].step
+    """What would let one compiled version serve both, where that is known."""
+    step = changes([each])[0].step
+    return "" if step == SEE_GUARDS else step
+
+
+def _came(each: Recompile) -> str:
+    """Say what was expected and what came, or what does not hold any more."""
+    if not each.expected:
+        return f"`{clip(each.guard, 160)}` does not hold" if each.guard else "another one came"
+    return f"expected {each.expected}" + (f", got {each.actual}" if each.actual else "")
 
 
 def _then(each: Recompile) -> str:

@@ -104,7 +104,7 @@ def test_a_turn_at_the_limit_runs_plainly_and_is_told() -> None:
     frame = entry(turn)
     note_division(raised.value, frame, (), run)
     assert "recompile limit" in frame.fallbacks[0].message
-    assert frame.fallbacks[0].remedy.startswith("See Guards")
+    assert frame.fallbacks[0].remedy.startswith("Keep a number that changes")
 
 
 def test_what_runs_plainly_for_a_list_is_told() -> None:

@@ -51,6 +51,19 @@ def test_a_break_in_a_loop_says_that_its_body_can_be_a_function(entry: FrameEntr
     assert "put the loop's body into a function" in fallback.remedy
 
 
+@pytest.mark.parametrize("leave", ["break", "return t", "continue"])
+def test_a_condition_that_ends_a_loop_is_not_to_be_moved_out(
+    monkeypatch: pytest.MonkeyPatch, leave: str
+) -> None:
+    text = f"def f(t):\n    for k in t:\n        t, stop = g(t)\n        if stop:\n            {leave}\n"
+    monkeypatch.setitem(linecache.cache, "<leaves>", (0, None, text.splitlines(True), "<leaves>"))
+    left = FrameEntry("0/0", "f", "<leaves>", 1, weakref.ref(note_failure.__code__))
+    reason = UNSUPPORTED.format(page="gb0170")
+    note_failure(left, metrics("torch._dynamo.exc.Unsupported", reason, 4, "<leaves>"), Run())
+    assert "may end early" in left.fallbacks[0].remedy
+    assert "put the loop's body" not in left.fallbacks[0].remedy
+
+
 @pytest.mark.parametrize(("line", "file"), [(2, "<given up>"), (4, "<another>")])
 def test_elsewhere_torchs_own_hint_is_given(entry: FrameEntry, line: int, file: str) -> None:
     reason = UNSUPPORTED.format(page="gb0059")
@@ -61,7 +74,7 @@ def test_elsewhere_torchs_own_hint_is_given(entry: FrameEntry, line: int, file: 
 def test_the_limit_asks_what_changes(entry: FrameEntry) -> None:
     reason = UNSUPPORTED.format(page=LIMIT)
     note_failure(entry, metrics("torch._dynamo.exc.Unsupported", reason), Run())
-    assert entry.fallbacks[0].remedy.startswith("See Guards for what changes")
+    assert entry.fallbacks[0].remedy.startswith("Keep a number that changes")
 
 
 def test_a_failing_backend_is_a_failure(entry: FrameEntry) -> None:

@@ -64,7 +64,7 @@ def test_conditions_are_sentences(kind: str, code: str, words: str) -> None:
     [
         (torch.ones(2, 3), None, "`x` must stay a float32 tensor on the CPU of shape (2, 3)"),
         (torch.ones(2), None, "`x` must stay a float32 tensor on the CPU of shape (2,)"),
-        (torch.tensor(1), None, "`x` must stay a int64 tensor on the CPU of shape ()"),
+        (torch.tensor(1), None, "`x` must stay an int64 tensor on the CPU of shape ()"),
         (torch.ones(2, 3), ("s0", "3"),
          "`x` must stay a float32 tensor on the CPU of shape (any, 3)"),
         (torch.ones(1, requires_grad=True), None,
@@ -75,6 +75,16 @@ def test_tensor_guards_say_what_they_hold(
     value: torch.Tensor, sizes: tuple[str, ...] | None, words: str
 ) -> None:
     assert tensor_words("x", value, sizes) == words
+
+
+def test_an_object_under_two_names_is_no_tensor() -> None:
+    assert in_words("DUPLICATE_INPUT", "inspect", ()) == (
+        "`inspect` must stay the same object as its other name"
+    )
+
+
+def test_a_dtype_has_its_article() -> None:
+    assert "must stay an int64 tensor" in tensor_words("n", torch.ones(2, dtype=torch.int64), None)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,9 @@ def test_equal_guards_of_a_frame_are_one() -> None:
     guard = Guard("0/0", "x", "L['x']", "TENSOR_MATCH", "words")
     run = Run()
     run.compiled.append(frame(guards=(guard, guard)))
-    assert build_report(run, FACTS).guards == (guard,)
+    report = build_report(run, FACTS)
+    assert report.guards == (guard,)
+    assert [found.guards for found in report.frames] == [1], "one number in all parts"
 
 
 def test_frame_fallbacks_are_kept() -> None:

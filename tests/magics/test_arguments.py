@@ -57,7 +57,7 @@ def refused(cells: Live, text: str) -> Ran:
         ("--opt threads", "not KEY=VALUE"),
         ("--opt =2", "not KEY=VALUE"),
         ("--dynamic --static", "contradict"),
-        ("-b kept", "is a int, which cannot be called"),
+        ("-b kept", "is an int, which cannot be called"),
         ("-b [1,2]", "is a list, which cannot be called"),
         ("-b kept.nope", "raises AttributeError"),
         ("-b 1/0", "raises ZeroDivisionError"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from dynamo_ext.records import Recompile
 from dynamo_ext.widgets import bytecode, fallbacks, guards, plain, timing
 
 
@@ -29,6 +30,15 @@ def test_guards_are_grouped_by_variable_and_equal_ones_merged(reports, page):
 
 def test_a_prevented_recompile_is_said_to_have_run_eagerly(reports):
     assert "ran eagerly, as run never compiles" in guards.html(reports["run"])
+
+
+def test_a_fact_without_values_is_a_sentence_without_gaps(reports, page):
+    odd = Recompile("0/0", "cell", "(n % 2) == 0", "n", "", "")
+    report = dataclasses.replace(reports["mixed"], recompiles=(odd,))
+    said = guards.text(report)
+    assert "n: `(n % 2) == 0` does not hold; compiled again." in said
+    assert "See Guards" not in said
+    assert "n — — 1 compiled again" in page(guards.html(report)).text
 
 
 def test_no_guard_no_part(reports):
