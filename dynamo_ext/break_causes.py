@@ -334,6 +334,13 @@ _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
 _BY_REASON: tuple[tuple[str, Callable[[GraphBreak], Cause]], ...] = (
     ("Data-dependent branching", _branch),
     ("Data-dependent number", _number),
+    (
+        "RuntimeError when making fake tensor call",
+        _fixed(
+            "an operation there fails when Dynamo tries it on sizes alone",
+            "If eager raises there too, mend it; else move it before or after the compiled code.",
+        ),
+    ),
     ("call `torch.from_numpy`", _numpy),
     ("Attempted to inline function marked as skipped", _skipped),
 )

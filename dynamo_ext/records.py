@@ -355,7 +355,9 @@ class Report:
     ``cell`` is the text that ran (``None`` for the Python API over a region). ``seconds`` is the
     wall time of the run, compilation included; ``compile_seconds`` the part spent compiling, and
     ``profile_seconds`` that spent timing operations (``--profile``).
-    ``interrupted`` and ``error`` (the user's own exception, as one line) tell how it ended.
+    ``interrupted`` and ``error`` (the user's own exception, as one line) tell how it ended, and
+    ``stopped_at`` at which line of the cell (0 where it is not known). ``refused`` says that the
+    error is Dynamo's: one graph was asked for, and the code breaks it.
     """
 
     mode: Mode
@@ -375,6 +377,8 @@ class Report:
     interrupted: bool = False
     versions: tuple[tuple[str, str], ...] = ()
     profile_seconds: float = 0.0
+    refused: bool = False
+    stopped_at: int = 0
     schema: int = SCHEMA_VERSION
 
     @property

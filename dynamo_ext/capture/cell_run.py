@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,8 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         error=_one_line(error),
         interrupted=isinstance(error, KeyboardInterrupt),
         versions=versions,
+        refused=tracer.fullgraph and torch_private.is_refusal(error),
+        stopped_at=_cells_line(error, program.filename),
     )
     return CellResult(build_report(run, facts, state.standing.reached(run, backend)), error)
 
@@ -138,6 +141,12 @@ def _run_plain(statement: PlainStatement, filename: str, namespace: dict[str, An
         # Python refuses this statement; a plain cell meets that only when its turn comes.
         code = compile(statement.tree, filename, statement.mode)  # type: ignore[call-overload]
     exec(code, namespace)  # noqa: S102 - running the user's cell is what this is for
+
+
+def _cells_line(error: BaseException | None, filename: str) -> int:
+    """The line of the cell's own code that an error went through, or 0."""
+    entries = traceback.walk_tb(error.__traceback__ if error is not None else None)
+    return next((line for frame, line in entries if frame.f_code.co_filename == filename), 0)
 
 
 def _one_line(error: BaseException | None) -> str:

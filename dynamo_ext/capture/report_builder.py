@@ -37,6 +37,8 @@ class RunFacts:
     error: str = ""
     interrupted: bool = False
     versions: tuple[tuple[str, str], ...] = ()
+    refused: bool = False
+    stopped_at: int = 0
 
 
 def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ()) -> Report:
@@ -67,6 +69,8 @@ def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ())
         error=facts.error,
         interrupted=facts.interrupted,
         versions=facts.versions,
+        refused=facts.refused,
+        stopped_at=facts.stopped_at,
         profile_seconds=sum(calls.profile_seconds for calls in run.calls.values()),
     )
 

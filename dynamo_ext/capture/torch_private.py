@@ -170,6 +170,11 @@ def is_users_own(error: Exception) -> bool:
     return isinstance(error, exc.TorchRuntimeError)
 
 
+def is_refusal(error: BaseException | None) -> bool:
+    """Whether Dynamo raised since it could not capture a function whole."""
+    return isinstance(error, exc.Unsupported)
+
+
 def skip_frame() -> ConvertFrameReturn:
     """Answer of a frame callback: Dynamo has nothing to do with this code, ever.
 

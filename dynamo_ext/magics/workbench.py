@@ -26,6 +26,7 @@ from dynamo_ext.measure.operation_times import OperationTimes
 from dynamo_ext.widgets.backends import render_backends
 from dynamo_ext.widgets.compiling import CompilingLine
 from dynamo_ext.widgets.report import display_report
+from dynamo_ext.widgets.summary import refusal
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -94,6 +95,12 @@ class Workbench:
             # Dynamo would skip this code for good, also once the name is defined.
             state.release()
             forget_on_the_way_to(result.error)
+        if result.error is not None and report.refused:
+            said = (
+                refusal(report) if arguments.quiet else "The report says why --fullgraph refused."
+            )
+            _shown_as(result.error, said)
+            raise result.error
         if result.error is not None and not self._show_error(result.error, state.program.filename):
             raise result.error
 
@@ -313,9 +320,14 @@ def _show(view: object) -> None:
 def _interrupt() -> KeyboardInterrupt:
     """An interrupt that stops "Run All" and shows none of our frames."""
     error = KeyboardInterrupt("the comparison is partial")
-    said = ["KeyboardInterrupt: the comparison shown above is partial."]
-    error._render_traceback_ = lambda: said  # type: ignore[attr-defined]
+    _shown_as(error, "the comparison shown above is partial.")
     return error
+
+
+def _shown_as(error: BaseException, said: str) -> None:
+    """Have IPython show an error as one line."""
+    lines = [f"{type(error).__name__}: {said}"]
+    error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
 
 
 def _described(backend: str) -> list[Any]:

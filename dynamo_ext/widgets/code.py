@@ -6,6 +6,9 @@ the record has an operation of it; the others are Python that Dynamo evaluated w
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -26,6 +29,7 @@ TITLE = "Code"
 NOTHING = "No source was recorded for this run."
 _SHARES = "Percentages are shares of the operations' time in eager."
 _NOTABLE = 0.005  # of the operations' time in eager
+_FAILED = "✗"
 _OUTSIDE = 40  # lines of other files worth listing; a deep model has hundreds
 
 
@@ -39,6 +43,7 @@ class _Mark:
     graphs: list[str] = field(default_factory=list)
     eager: bool = False
     broken: str = ""
+    failed: bool = False
     seconds: float = 0.0
     share: str = ""
 
@@ -46,7 +51,8 @@ class _Mark:
     def label(self) -> str:
         words = [*self.graphs, *([EAGER] if self.eager else []), self.share]
         words = [word for word in words if word]
-        return " ".join([*words, *([breaks.MARK] if self.broken else [])])
+        signs = [(breaks.MARK, bool(self.broken)), (_FAILED, self.failed)]
+        return " ".join([*words, *(sign for sign, holds in signs if holds)])
 
 
 def html(report: Report) -> Html:
@@ -132,11 +138,12 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
     for each in report.breaks:
         for at in _lines_of(each):
             mark = marks.setdefault(_where(at), _Mark())
-            mark.eager, mark.broken = True, breaks.because(each)
+            mark.eager, mark.broken = not report.refused, breaks.because(each)
     if report.cell and _own_code_is_eager(report):
-        for number, line in _numbered(report.cell):
-            if line.strip() and not re.match(r"\s*#", line):
-                marks.setdefault(("", number), _Mark(eager=True))
+        for number in _statements(report, report.cell):
+            marks.setdefault(("", number), _Mark(eager=True))
+    if report.stopped_at and not report.refused:
+        marks.setdefault(("", report.stopped_at), _Mark()).failed = True
     return marks
 
 
@@ -150,10 +157,31 @@ def _share_out(marks: Collection[_Mark]) -> None:
 
 def _own_code_is_eager(report: Report) -> bool:
     """Whether the cell's own statements were never compiled, whatever they call may have been."""
+    if report.refused:
+        return False
     own = [frame for frame in report.frames if frame.in_cell and frame.name == "<module>"]
     return not report.graphs or (
         bool(own) and all(frame.outcome in {"skipped", "failed", "eager"} for frame in own)
     )
+
+
+def _statements(report: Report, cell: CodeBlock) -> Iterator[int]:
+    """The lines with code, as far as the run came."""
+    reached = _reached(report, cell)
+    for number, line in _numbered(cell):
+        if number <= reached and line.strip() and not re.match(r"\s*#", line):
+            yield number
+
+
+def _reached(report: Report, cell: CodeBlock) -> float:
+    """The last line of the statement that raised; no end where none is known."""
+    line = report.stopped_at - cell.first_line + 1
+    with contextlib.suppress(SyntaxError, ValueError):
+        for node in ast.parse(cell.source).body:
+            last = node.end_lineno or node.lineno
+            if report.stopped_at and node.lineno <= line <= last:
+                return last + cell.first_line - 1
+    return math.inf
 
 
 def _outside(report: Report) -> list[SourceLine]:
@@ -215,10 +243,12 @@ def _key(report: Report, tints: dict[str, str]) -> Html:
     ]
     if len(report.graphs) > len(parts):
         parts.append(element("span", f"and {len(report.graphs) - len(parts):,} more graphs. "))
-    if report.breaks or not report.graphs:
+    if (report.breaks or not report.graphs) and not report.refused:
         parts.append(element("span", "eager: ordinary Python", class_="dx-key dx-eager"))
     if report.breaks:
         parts.append(element("span", f"{breaks.MARK} graph break"))
+    if report.stopped_at and not report.refused:
+        parts.append(element("span", f"{_FAILED} raised the error"))
     # The tints tell the entries apart; where they are gone, the dots do.
     key = element("p", markup.join(parts, element("span", " · ", class_="dx-gap")))
     timed = any(graph.operation_seconds for graph in report.graphs)
@@ -243,6 +273,8 @@ def _key_text(report: Report) -> str:
         words.append(f"and {len(report.graphs) - len(words):,} more graphs")
     if report.breaks:
         words.append(f"{breaks.MARK} graph break")
+    if report.stopped_at and not report.refused:
+        words.append(f"{_FAILED} raised the error")
     if any(graph.operation_seconds for graph in report.graphs):
         words.append(_SHARES.rstrip("."))
     return plain.paragraph(" · ".join(words)) if words else ""

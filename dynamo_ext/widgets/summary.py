@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from dynamo_ext.advice import advise
+from dynamo_ext.break_causes import cause_of, where
 from dynamo_ext.placement import EAGER, Coverage, coverage
 from dynamo_ext.widgets import contests, markup, plain, steps
 from dynamo_ext.widgets.markup import Html, element, prose
@@ -45,6 +46,7 @@ def status(report: Report) -> tuple[str, str]:
     verdicts = [
         (_unavailable(report) is not None, "bad", "✗ backend unavailable"),
         (report.interrupted, "part", "◐ interrupted"),
+        (report.refused, "bad", "✗ refused"),
         (bool(report.error), "bad", "✗ stopped by an error"),
         (not report.graphs, "bad", "✗ no graph"),
         (not covered.graphs, "bad", "✗ nothing ran compiled"),
@@ -145,10 +147,12 @@ def _what_happened(report: Report) -> str:
     ended = ""
     if report.interrupted:
         ended = f"Interrupted after {seconds(report.seconds)}; what was recorded is kept. "
+    elif report.refused:
+        ended = f"{refusal(report)} "
     elif report.error:
         ended = f"The code raised {clip(sentence(report.error), _LONGEST)} "
     if not report.graphs:
-        return ended + _nothing(report)
+        return (ended + ("" if report.refused else _nothing(report))).rstrip()
     if not covered.graphs:
         compiled = count(len(report.graphs), "graph")
         return f"{ended}{compiled} captured, and none was called in this run."
@@ -166,6 +170,16 @@ def _what_happened(report: Report) -> str:
     rest = f"; {left:,} ran eagerly" if left else ""
     where = " where it ran" if any(r.prevented for r in report.recompiles) else ""
     return f"{ended}{backend} ran {covered_words(covered)} in {graphs}{where}{rest}."
+
+
+def refusal(report: Report) -> str:
+    """Say what is in the way of the one graph that was asked for, and both ways on."""
+    leave = "Or leave --fullgraph out: what can be captured is then."
+    if not report.breaks:
+        return f"--fullgraph asks for one graph. {clip(sentence(report.error), _LONGEST)} {leave}"
+    cause, at = cause_of(report.breaks[-1]), where(report.breaks[-1])
+    lead = f"--fullgraph asks for one graph, and {at or 'the code'} ends it because"
+    return " ".join(filter(None, [lead, sentence(cause.because), sentence(cause.step), leave]))
 
 
 def _nothing(report: Report) -> str:

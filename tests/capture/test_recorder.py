@@ -192,7 +192,15 @@ def test_fullgraph_raises_the_break(cells: Live) -> None:
     ran, report = cells.failed("y = x + 1\nprint(y)\nz = y * 2", "-b eager --fullgraph")
     assert type(ran.error).__name__ == "Unsupported"
     assert report.error
+    assert report.refused
     assert "y" not in cells.names
+
+
+def test_the_report_says_at_which_line_of_the_cell_an_error_came(cells: Live) -> None:
+    text = "def f(v):\n    return v @ torch.ones(7, 7)\ny = x + 1\nz = f(y)\nw = y * 2"
+    _, report = cells.failed(text)
+    assert (report.stopped_at, report.refused) == (5, False)
+    assert not cells.report("y = x + 1").stopped_at
 
 
 @pytest.mark.parametrize(

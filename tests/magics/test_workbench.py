@@ -46,6 +46,22 @@ def test_a_break_in_another_cell_names_that_cell(cells: Live) -> None:
     assert f"line 3 of `f` in In[{number}], called at line 2: `.item()` reads" in said
 
 
+def test_a_refusal_is_said_once_and_with_both_ways_on(cells: Live) -> None:
+    text = "y = x + 1\nprint('hi')\nz = y * 2"
+    ran = cells.run(f"%%dynamo -b eager --fullgraph\n{text}")
+    out, shown = " ".join(ran.out.split()), ran.shown
+    assert "✗ refused: --fullgraph asks for one graph, and line 3 ends it because it prints." in out
+    assert "Print after the compiled code" in out
+    assert "Or leave --fullgraph out" in out
+    assert "The code raised" not in out
+    assert "eager │" not in out
+    assert "✂ │ print" in out
+    assert "The report says why" in shown
+    assert "Developer debug context" not in shown
+    quiet = cells.run(f"%%dynamo -b eager --fullgraph --quiet\n{text}").shown
+    assert "line 3 ends it because it prints" in quiet
+
+
 def test_o_keeps_the_report_of_a_cell_that_fails(cells: Live) -> None:
     ran = cells.run("%%dynamo -b eager --quiet -o r\ny = x + 1\n1 / 0")
     assert isinstance(ran.error, ZeroDivisionError)

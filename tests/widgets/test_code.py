@@ -172,3 +172,12 @@ def test_what_helps_against_a_break_is_said_alike_among_the_fallbacks(reports, p
     for said in (page(fallbacks.html(report)).text, " ".join(fallbacks.text(report).split())):
         assert "Print after the compiled code" in said
         assert "Avoid calling" not in said
+
+
+def test_lines_after_an_error_ran_nowhere_and_its_own_is_marked():
+    cell = CodeBlock("c", "c.py", 1, "# %%dynamo\na = 1\nfor k in b:\n    c\n    d\ne = 2")
+    error = "NameError: c"
+    report = Report("optimize", "eager", "", cell, 1.0, 0.1, error=error, stopped_at=4)
+    assert labels(report) == {1: "", 2: "eager", 3: "eager", 4: "eager ✗", 5: "eager", 6: ""}
+    assert "✗ raised the error" in code.text(report)
+    assert "✗ raised the error" in code.html(report)
