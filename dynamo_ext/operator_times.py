@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamo_ext.placement import operator, place_graph
+from dynamo_ext.placement import operator, place_graph, sets_mode
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Report, SourceLine
@@ -35,7 +35,7 @@ def operator_times(report: Report) -> tuple[OperatorTime, ...]:
             continue
         placement = place_graph(report, graph)
         for op in graph.operations:
-            if op.seconds:
+            if op.seconds and not sets_mode(op):
                 taken = op.seconds * graph.calls
                 row = taken, graph.calls, placement.engine_of(op), op.line
                 found.setdefault(operator(op.target), []).append(row)

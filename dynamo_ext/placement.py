@@ -24,6 +24,15 @@ _WHOLE_SUBJECT = frozenset({"unavailable", "lower", "verify"})
 _OPERATOR = re.compile(r"(?:aten|prims|prim)\.(\w+)|<built-in (?:function|method) (\w+)")
 
 
+# What switches torch's modes for the operations after it; a normalised graph has none of them.
+_MODES = frozenset({"set_grad_enabled", "enter_autocast", "exit_autocast"})
+
+
+def sets_mode(operation: Operation) -> bool:
+    """Whether an operation computes nothing, but sets one of torch's modes."""
+    return operator(operation.target) in _MODES
+
+
 def operator(target: str) -> str:
     """Reduce a target to its operator's name: ``aten.add.Tensor``, ``operator.add`` to ``add``."""
     found = _OPERATOR.search(target)
@@ -66,6 +75,8 @@ class Placement:
 
     def engine_of(self, operation: Operation) -> str:
         """Name the engine that ran one operation, or empty where the record does not tell."""
+        if sets_mode(operation):
+            return "" if self.in_engine else EAGER
         if len(self.shares) == 1 and not self.names:
             return self.engine
         return self.names.get(operator(operation.target), self.rest)

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from dynamo_ext.operator_times import operator_times
+from dynamo_ext.placement import place_graph
 from dynamo_ext.records import Graph, Operation, Report, SourceLine
 
 
@@ -31,3 +32,15 @@ def test_equal_operators_are_added_over_graphs_and_calls() -> None:
 
 def test_without_times_there_is_nothing() -> None:
     assert operator_times(Report("optimize", "eager", "t", None, 1.0, 0.0)) == ()
+
+
+def test_what_sets_a_mode_is_no_operator_of_an_engine() -> None:
+    mode = timed("no_grad", "torch._C._set_grad_enabled", 1e-3, 2)
+    both = (mode, timed("b", "torch.relu", 3e-3, 3))
+    graph = Graph("g0", "0/0", "onnxrt", both, "", 0.0, compiled_now=True, calls=1, run_seconds=1.0)
+    report = Report("optimize", "onnxrt", "t", None, 1.0, 0.0, graphs=(graph,))
+    (relu,) = operator_times(report)
+    assert (relu.name, relu.share) == ("relu", 1.0)
+    assert [place_graph(report, graph).engine_of(op) for op in both] == ["", "onnxrt"]
+    plain = dataclasses.replace(graph, backend="eager")
+    assert place_graph(report, plain).engine_of(mode) == "eager"
