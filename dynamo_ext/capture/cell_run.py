@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.capture import torch_private
 from dynamo_ext.capture.reach import reaches_tensors
+from dynamo_ext.capture.replaced_methods import forget_stale
 from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.capture.run_log import Run, recording
 from dynamo_ext.capture.standing import Standing
@@ -77,6 +78,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     program = state.program
     run = Run(cell_file=program.filename, told=told, watcher=watcher)
     backend = tracer.compiler.name if tracer.compiler else ""
+    forget_stale()
     error: BaseException | None = None
     started = time.perf_counter()
     try:

@@ -16,6 +16,7 @@ from dynamo_ext.capture.division import divide, divide_turn, note_division
 from dynamo_ext.capture.given_up import graph_breaks, note_failure
 from dynamo_ext.capture.guard_record import guard_records
 from dynamo_ext.capture.recompile_record import recompile_record
+from dynamo_ext.capture.replaced_methods import note_classes
 from dynamo_ext.capture.run_log import FrameEntry, Run, active_run
 from dynamo_ext.capture.source_lines import from_summaries, original_function, users_line
 from dynamo_ext.records import Fallback
@@ -176,6 +177,7 @@ def note_guards(guards: Any) -> None:
         frame = torch_private.current_compile_id()
         cell_file = run.cell_file if run else None
         named = _argument_names(_compiling.stack[-1][1])
+        note_classes(_compiling.stack[-1][1].f_code, guards)
         entry.guards = guard_records(frame, guards, cell_file, entry.input_shapes, named)
 
 

@@ -444,6 +444,15 @@ def input_shapes(graph: torch.fx.GraphModule) -> dict[str, tuple[str, ...]]:
     return shapes
 
 
+def guarded_class(guard: Any) -> type | None:
+    """The class of what a guard looks at, or that class itself; ``None`` where it has gone."""
+    seen = guard.obj_weakref() if guard.obj_weakref is not None else None
+    if isinstance(seen, type):
+        return seen
+    found = guard.guarded_class_weakref() if guard.guarded_class_weakref is not None else None
+    return found if isinstance(found, type) else None
+
+
 def finish_code(graph: torch.fx.GraphModule) -> None:
     """Generate a captured graph's code now.
 

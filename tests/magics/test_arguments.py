@@ -97,7 +97,7 @@ def refused(cells: Live, text: str) -> Ran:
         ("-b onnxrt, inductor", "%%dynamo compare -b onnxrt,inductor."),
         ("-b kept,torch", "%%dynamo compare -b kept,torch."),
         ("-b eager --executor kept", "--executor carries the races of auto, and this cell runs on"),
-        ("-b auto --executor kept", "--executor kept is a int, no concurrent.futures.Executor"),
+        ("-b auto --executor kept", "--executor kept is an int, no concurrent.futures.Executor"),
         ("compare -b", "-b needs a value, as in -b inductor,onnxrt."),
         ("compare -b eager --budget", "--budget needs a value, as in --budget 30."),
         ("compare run -b eager", "compare takes no mode; leave out run."),
