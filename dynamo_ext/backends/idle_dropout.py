@@ -57,9 +57,7 @@ def _kinds() -> Mapping[Callable[..., Any], tuple[dict[str, Any], int]]:
         functional.feature_alpha_dropout: 0,
     }
     untyped: tuple[Any, ...] = (torch.dropout, torch.alpha_dropout, torch.feature_alpha_dropout)
-    found: dict[Callable[..., Any], tuple[dict[str, Any], int]] = dict.fromkeys(
-        untyped, (of_torch, 0)
-    )
+    found: dict[Any, tuple[dict[str, Any], int]] = dict.fromkeys(untyped, (of_torch, 0))
     for function, number in dimensions.items():
         parameters = list(inspect.signature(function).parameters.values())[1:]
         found[function] = ({each.name: each.default for each in parameters}, number)

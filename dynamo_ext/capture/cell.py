@@ -84,8 +84,13 @@ class CellProgram:
     @property
     def stored_names(self) -> frozenset[str]:
         """The names that the cell binds or deletes at top level."""
+        return frozenset().union(*map(stored_names, self.statement_codes))
+
+    @property
+    def statement_codes(self) -> tuple[types.CodeType, ...]:
+        """The code of each statement as module code."""
         plain = (statement.code for s in self.segments for statement in s.plain)
-        return frozenset().union(*(stored_names(code) for code in plain if code is not None))
+        return tuple(code for code in plain if code is not None)
 
     @property
     def codes(self) -> tuple[types.CodeType, ...]:

@@ -76,7 +76,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     what is being compiled, and ``watcher`` of every graph call (``Run``).
     """
     program = state.program
-    run = Run(cell_file=program.filename, told=told, watcher=watcher)
+    run = Run(cell_file=program.filename, told=told, watcher=watcher, codes=program.statement_codes)
     backend = tracer.compiler.name if tracer.compiler else ""
     forget_stale()
     error: BaseException | None = None

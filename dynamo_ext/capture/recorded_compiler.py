@@ -11,8 +11,9 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal
+from dynamo_ext.backends.checkpointing import keep_random_state
 from dynamo_ext.backends.random_state import TorchState
-from dynamo_ext.capture import recorder, replay, run_log, torch_private
+from dynamo_ext.capture import recorder, replay, run_log, second_derivatives, torch_private
 from dynamo_ext.capture.block import block_of
 from dynamo_ext.capture.break_record import graph_break, in_users_words
 from dynamo_ext.capture.graph_record import last_line, operation_table
@@ -22,6 +23,7 @@ from dynamo_ext.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import CodeType
 
     from torch.fx import GraphModule
 
@@ -73,9 +75,25 @@ class RecordedCompiler:
         run.told(f"graph {len(run.calls)} ({size} of {frame.title}) with {self.name}")
         started = time.perf_counter()
         with journal.active(entry.journal):
-            compiled = self.compiler(graph, inputs)
+            compiled = self._compiled(graph, inputs, (*run.codes, frame.code()))
         entry.compile_seconds = time.perf_counter() - started
         return _recorded(compiled, graph, entry)
+
+    def _compiled(
+        self, graph: GraphModule, inputs: Sequence[Any], codes: Sequence[CodeType | None]
+    ) -> Callable[..., Any]:
+        known = [code for code in codes if code is not None]
+        if self.name == "eager" or not second_derivatives.wants_them(known, inputs):
+            return self.compiler(graph, inputs)
+        keep_random_state(graph)
+        journal.current().add_fallback(
+            "unsupported",
+            "graph",
+            message=second_derivatives.MESSAGE,
+            remedy=second_derivatives.REMEDY,
+        )
+        forward: Callable[..., Any] = graph.forward
+        return forward
 
 
 def _recorded(

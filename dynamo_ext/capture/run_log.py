@@ -101,8 +101,8 @@ class Run:
     """What happened between two moments, on one thread and those it starts (autograd's).
 
     ``told`` hears what is being captured or compiled as it begins, and an empty text when the run
-    goes on; ``watcher`` hears of every graph call. ``refused`` is why a graph was not whole that
-    had to be, where eager is expected to raise the user's own error instead.
+    goes on; ``watcher`` hears of every graph call; ``codes`` are the cell's. ``refused`` is why a
+    graph was not whole that had to be, where eager is expected to raise the user's own error.
     """
 
     def __init__(
@@ -111,8 +111,10 @@ class Run:
         cell_file: str | None = None,
         told: Callable[[str], object] | None = None,
         watcher: Watcher | None = None,
+        codes: Sequence[types.CodeType] = (),
     ) -> None:
         self.cell_file = cell_file
+        self.codes = codes
         self.watcher = watcher
         self.told = told or (lambda _: None)
         self.calls: dict[GraphEntry, Calls] = {}
