@@ -353,8 +353,9 @@ class Report:
     """The record of one run of a cell, function or module.
 
     ``cell`` is the text that ran (``None`` for the Python API over a region). ``seconds`` is the
-    wall time of the run, compilation included; ``compile_seconds`` the part spent compiling, and
-    ``profile_seconds`` that spent timing operations (``--profile``).
+    wall time of the run, compilation included; ``compile_seconds`` the part spent compiling,
+    ``profile_seconds`` that spent timing operations (``--profile``), and ``race_seconds`` that
+    spent on ``auto``'s races in calls of graphs (no graph's ``run_seconds`` has them).
     ``interrupted`` and ``error`` (the user's own exception, as one line) tell how it ended, and
     ``stopped_at`` at which line of the cell (0 where it is not known). ``refused`` says that the
     error is Dynamo's: one graph was asked for, and the code breaks it.
@@ -379,12 +380,14 @@ class Report:
     profile_seconds: float = 0.0
     refused: bool = False
     stopped_at: int = 0
+    race_seconds: float = 0.0
     schema: int = SCHEMA_VERSION
 
     @property
     def run_seconds(self) -> float:
-        """The part of the run that was neither compiling nor timing operations."""
-        return max(self.seconds - self.compile_seconds - self.profile_seconds, 0.0)
+        """The part of the run that was neither compiling, timing operations nor racing."""
+        apart = self.compile_seconds + self.profile_seconds + self.race_seconds
+        return max(self.seconds - apart, 0.0)
 
     def __repr__(self) -> str:
         """One line; ``dynamo_ext.widgets.display_report`` shows it all."""

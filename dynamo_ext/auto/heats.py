@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.auto.placing import is_open
 from dynamo_ext.measure import statistics
 from dynamo_ext.measure.race import Contender, Plan, race
+from dynamo_ext.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +108,7 @@ def _leaders(lanes: list[Lane]) -> list[Lane]:
 
 def _fall_behind(lane: Lane) -> None:
     rounds = len(lane.contender.samples) if lane.contender else 0
-    lane.outcome, lane.reason = "slower", f"Behind after {rounds} rounds."
+    lane.outcome, lane.reason = "slower", f"Behind after {count(rounds, 'round')}."
 
 
 def speedups_of(lanes: list[Lane]) -> dict[str, Speedup]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.auto import placing
@@ -98,6 +99,7 @@ class Racer:
         return forms[name if name in self.seconds else EAGER]
 
     def _race(self, args: tuple[Any, ...]) -> None:
+        started = time.perf_counter()
         from dynamo_ext.auto import contest
 
         switch = self._forms
@@ -106,6 +108,8 @@ class Racer:
         except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
             self._failed(error)
             return
+        finally:
+            self._journal.race_seconds += time.perf_counter() - started
         self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent))
         self.trains = contest.trains(args)
         if len(self.seconds) <= 1:

@@ -27,7 +27,8 @@ class Journal:
     """The partitions and fallbacks of one captured graph, for as long as its code lives.
 
     ``loud`` journals also warn. Backend code keeps a reference, so that a failure in a later
-    call lands in the same place.
+    call lands in the same place. ``race_seconds`` are those that calls of the graph spent on
+    races: no part of running it.
     """
 
     def __init__(self, graph: str = "", *, loud: bool = False) -> None:
@@ -38,6 +39,7 @@ class Journal:
         self.partitions: dict[str, Partition] = {}
         self.fallbacks: dict[tuple[str, ...], Fallback] = {}
         self.contest: Contest | None = None
+        self.race_seconds = 0.0
 
     def adopt(self, other: Journal) -> None:
         """Take over what another journal says of the same graph, and hear what it says later."""

@@ -72,7 +72,12 @@ def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ())
         refused=facts.refused,
         stopped_at=facts.stopped_at,
         profile_seconds=sum(calls.profile_seconds for calls in run.calls.values()),
+        race_seconds=sum(_raced(graph, run) for graph in graphs),
     )
+
+
+def _raced(entry: GraphEntry, run: Run) -> float:
+    return entry.journal.race_seconds - run.calls[entry].raced_before
 
 
 def _frames(
@@ -126,7 +131,7 @@ def _graph(
         compile_seconds=entry.compile_seconds,
         compiled_now=entry.frame in run.compiled,
         calls=calls.count,
-        run_seconds=calls.seconds,
+        run_seconds=max(calls.seconds - _raced(entry, run), 0.0),
         partitions=tuple(entry.journal.partitions.values()),
         normalised=entry.journal.normalised,
         ended_by=breaks.index(entry.ended_by),

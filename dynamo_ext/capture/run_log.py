@@ -77,9 +77,9 @@ class GraphEntry:
 class Calls:
     """How often a graph ran in one run, and for how many seconds of wall time.
 
-    ``fallbacks_before`` counts what its journal held when the run first met it. Where that was
-    asked for, ``operation_seconds`` are eager's by node, had in ``profile_seconds``; ``untimed``
-    is why they could not be had.
+    ``fallbacks_before`` and ``raced_before`` are what its journal held when the run first met it.
+    Where that was asked for, ``operation_seconds`` are eager's by node, had in
+    ``profile_seconds``; ``untimed`` is why they could not be had.
     """
 
     count: int = 0
@@ -88,6 +88,7 @@ class Calls:
     profile_seconds: float = 0.0
     untimed: str = ""
     fallbacks_before: dict[tuple[str, ...], int] = field(default_factory=dict)
+    raced_before: float = 0.0
 
 
 class Watcher(Protocol):
@@ -131,7 +132,9 @@ class Run:
         counted = self.calls.get(entry)
         if counted is None:
             before = {key: found.count for key, found in entry.journal.fallbacks.items()}
-            counted = self.calls.setdefault(entry, Calls(fallbacks_before=before))
+            raced = entry.journal.race_seconds
+            new = Calls(fallbacks_before=before, raced_before=raced)
+            counted = self.calls.setdefault(entry, new)
         return counted
 
     def add_recompile(self, found: Recompile) -> None:

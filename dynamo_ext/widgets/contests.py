@@ -106,7 +106,8 @@ def _ordered(contest: Contest) -> list[Contestant]:
 
 
 def _row(each: Contestant) -> list[str]:
-    interval = f" ({each.low:.2f}–{each.high:.2f})" if each.low else ""
+    # One round has no interval: both ends are the one ratio.
+    interval = f" ({each.low:.2f}–{each.high:.2f})" if each.low < each.high else " in 1 round"
     signs = {"won": "✓ won", "wrong": "✗ wrong", "failed": "✗ failed", "crashed": "✗ crashed"}
     return [
         each.backend,

@@ -92,13 +92,29 @@ def captured(report: Report) -> str:
     share = min(sum(graph.run_seconds for graph in report.graphs) / rest, 1.0)
     graphs = count(covered.graphs, "graph")
     operations = count(covered.total, "operation")
-    rest_is = (
-        "neither compiling nor timing operations" if report.profile_seconds else "not compiling"
-    )
     return (
         f"{operations} in {graphs}, {covered.in_engine:,} of them in an engine. "
-        f"Graphs took {percent(share)} of the time that was {rest_is}."
+        f"Graphs took {percent(share)} of the time that was {_rest_is(report)}."
     )
+
+
+def _rest_is(report: Report) -> str:
+    first, *others = (name.lower() for name, _ in _apart(report))
+    return (
+        f"neither {', '.join([first, *others[:-1]])} nor {others[-1]}" if others else f"not {first}"
+    )
+
+
+def _apart(report: Report) -> list[tuple[str, float]]:
+    """The parts that are no running of the user's code: compiling, and others if there were any."""
+    others = [
+        ("Timing operations", report.profile_seconds),
+        ("Racing backends", report.race_seconds),
+    ]
+    return [
+        ("Compiling", min(report.compile_seconds, report.seconds)),
+        *(part for part in others if part[1]),
+    ]
 
 
 def _versions(report: Report) -> str:
@@ -108,11 +124,8 @@ def _versions(report: Report) -> str:
 def _parts(report: Report) -> tuple[list[str], list[list[str]]]:
     """Shares of the wall time. A graph's time can hold another's, so a share is capped at all."""
     graphs = min(sum(g.run_seconds for g in report.graphs), report.seconds)
-    compiling = min(report.compile_seconds, report.seconds)
     rest = max(report.run_seconds - graphs, 0.0)
-    spent = [("Compiling", compiling), ("Running graphs", graphs), ("Everything else", rest)]
-    if report.profile_seconds:
-        spent.insert(1, ("Timing operations", report.profile_seconds))
+    spent = [*_apart(report), ("Running graphs", graphs), ("Everything else", rest)]
     rows = [_share(name, value, report.seconds) for name, value in spent]
     return ["Part", "Time", "Share", ""], [*rows, ["Whole run", seconds(report.seconds), "", ""]]
 

@@ -254,3 +254,18 @@ def test_a_race_that_fails_leaves_eager(monkeypatch):
         report = fast.report()
     assert report.graphs[0].contest.winner == "eager"
     assert any(fallback.exception == "RuntimeError" for fallback in report.fallbacks)
+
+
+def test_a_race_is_no_part_of_running_the_graph():
+    options = {"candidates": "ts", "budget": 0.3}
+    session = dynamo_ext.optimize("auto", options=options)
+    fast = session(lambda x: torch.relu(x) + 1)
+    with torch.no_grad():
+        fast(torch.ones(3))
+        raced = fast.report()
+        fast(torch.ones(3))
+    again = fast.report()
+    assert raced.race_seconds >= raced.graphs[0].contest.seconds > 0.1
+    assert raced.graphs[0].run_seconds < 0.1
+    assert raced.run_seconds < raced.seconds - raced.race_seconds
+    assert again.race_seconds == raced.race_seconds

@@ -51,6 +51,7 @@ def test_who_is_at_half_the_speed_is_out_after_one_round(lanes):
     made = lanes(eager=1.0, fast=0.5, slow=3.0)
     heats.run(made, 100.0)
     assert (made[2].outcome, rounds(made[2])) == ("slower", 1)
+    assert made[2].reason == "Behind after 1 round."
     assert not made[1].outcome
 
 

@@ -78,6 +78,13 @@ def test_every_contestant_has_a_row_with_its_reason():
     assert text.index("onnxrt") < text.index("eager  ")
 
 
+def test_one_round_has_no_interval():
+    once = dataclasses.replace(ROWS[1], outcome="slower", low=2.0, high=2.0)
+    text = contests.text(report(dataclasses.replace(WON, contestants=(ROWS[0], once))))
+    assert "2.00x in 1 round" in text
+    assert "2.00–2.00" not in text
+
+
 def test_a_remembered_race_says_from_when():
     assert "raced 2026-11-21" in contests.html(report(EAGER))
 

@@ -25,6 +25,13 @@ def test_a_row_has_the_counts_that_the_runs_summary_has(reports):
     assert row[-1] == "70.0 ms"
 
 
+def test_what_no_later_run_has_is_not_called_running(reports):
+    raced = dataclasses.replace(
+        reports["clean"], seconds=9.0, compile_seconds=2.0, race_seconds=4.0
+    )
+    assert "3.00 s" in repr(History([raced]))
+
+
 def test_no_run_yet():
     assert "No %%dynamo cell has run yet." in repr(History([]))
     assert "No %%dynamo cell has run yet." in History([]).html()

@@ -130,6 +130,18 @@ def test_timing_says_how_much_was_captured(reports, page):
     assert timing.captured(reports["nothing"]) == ""
 
 
+def test_races_have_a_line_of_their_own(reports, page):
+    raced = dataclasses.replace(reports["mixed"], seconds=5.0, compile_seconds=1.0)
+    raced = dataclasses.replace(raced, race_seconds=3.0)
+    assert raced.run_seconds == 1.0
+    for read in (page(timing.html(raced)).text, timing.text(raced)):
+        said = " ".join(read.split())
+        assert "Racing backends 3.00 s 60%" in said
+        assert "of the time that was neither compiling nor racing backends." in said
+    both = dataclasses.replace(raced, profile_seconds=0.5)
+    assert "neither compiling, timing operations nor racing backends" in timing.captured(both)
+
+
 def test_timing_tells_operators_by_their_time_in_eager(reports, page):
     read = page(timing.html(reports["profiled"])).text
     assert "Operator Calls In eager Share Ran in" in read
