@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 class CellState:
     """A program and what its runs so far have left behind.
 
-    ``standing`` holds frames that Dynamo will not look at again although they run eagerly;
+    ``standing`` holds frames that Dynamo will not look at again although they run eagerly, of
+    other cells' runs too;
     ``last_compiler`` is the one that ``run`` reuses.
     """
 
@@ -44,7 +45,7 @@ class CellState:
         """Let go of everything that was compiled for this text."""
         for code in self.program.codes:
             torch_private.forget_code(code)
-        self.standing.clear()
+        self.standing.forget(self.program.filename)
         self.last_compiler = None
 
 

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from dynamo_ext.capture.cell_run import CellState
+from dynamo_ext.capture.standing import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -24,6 +25,8 @@ class ProgramCache:
 
     def __init__(self, most: int = MOST_PROGRAMS) -> None:
         self._most = most
+        # One for all: Dynamo skips a function whichever cell calls it.
+        self._standing = Standing()
         self._states: OrderedDict[Hashable, CellState] = OrderedDict()
         self._text_of_cell: dict[str, Hashable] = {}
 
@@ -40,7 +43,7 @@ class ProgramCache:
         """
         state = self._states.get(key)
         if state is None:
-            state = CellState(build())
+            state = CellState(build(), self._standing)
         if cell_id is not None:
             former = self._text_of_cell.get(cell_id)
             self._text_of_cell[cell_id] = key
@@ -65,3 +68,4 @@ class ProgramCache:
         """Let go of every program."""
         for key in list(self._states):
             self._drop(key)
+        self._standing.clear()

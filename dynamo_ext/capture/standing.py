@@ -17,7 +17,7 @@ _ANY = ""
 
 @dataclass
 class Standing:
-    """What the runs of one cell's text left standing.
+    """What the runs so far left standing.
 
     Code that Dynamo skips it skips for every backend; a frame that compiled to no graph is
     standing for its own backend alone.
@@ -27,6 +27,8 @@ class Standing:
 
     def keep(self, run: Run, backend: str) -> None:
         """Take over what a run compiled, in place of what was known of the same frames."""
+        for key in [key for key, entry in self._entries.items() if entry.code() is None]:
+            del self._entries[key]
         for entry in run.compiled:
             place = _place(entry)
             self._entries.pop((*place, _ANY), None)
@@ -57,6 +59,11 @@ class Standing:
             found |= dict.fromkeys(called)
             waiting += called
         return [e for e in left if e in found]
+
+    def forget(self, file: str) -> None:
+        """Forget those of one file, a cell's that is let go."""
+        for key in [key for key, entry in self._entries.items() if entry.file == file]:
+            del self._entries[key]
 
     def clear(self) -> None:
         """Forget them all."""

@@ -86,3 +86,25 @@ def test_what_a_skipped_function_calls_stands_too(cells):
         found.append(sorted(f.subject for f in dynamo_ext.last_report().fallbacks))
     assert len(found[0]) == 2
     assert found[0] == found[1]
+
+
+def test_a_skipped_function_is_told_of_in_other_cells_too(cells):
+    first = cells.report("y = inner(x) + 1")
+    (fallback,) = first.fallbacks
+    for text in ("z = inner(x) * 3", "z = whole(x)\nprint(inner(z))"):
+        (again,) = cells.report(text).fallbacks
+        assert (again.message, again.line) == (fallback.message, fallback.line)
+    assert not cells.report("z = whole(x) * 3").fallbacks
+
+
+def test_a_function_defined_anew_has_nothing_left_standing(cells):
+    assert cells.report("y = inner(x) + 1").fallbacks
+    cells.well("def inner(x):\n    return x * 2")
+    assert not cells.report("z = inner(x) * 3").fallbacks
+
+
+def test_after_a_reset_nothing_stands(cells):
+    cells.report("y = inner(x) + 1")
+    cells.well("%dynamo reset")
+    cells.well("inner = whole")
+    assert not cells.report("z = inner(x) * 3").fallbacks
