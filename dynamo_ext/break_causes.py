@@ -122,7 +122,9 @@ def _is_in_torch(each: GraphBreak) -> bool:
 def break_of(report: Report, fallback: Fallback) -> GraphBreak | None:
     """The break that a frame's failure is, where it is recorded as one."""
     same = [b for b in report.breaks if b.reason and b.reason in fallback.message]
-    return same[-1] if fallback.stage == "capture" and same else None
+    # A reason alone, as that of every print, may be another function's.
+    there = [b for b in same if fallback.line in (b.line, *b.stack)]
+    return (there or same)[-1] if fallback.stage == "capture" and same else None
 
 
 def remedy(report: Report, fallback: Fallback) -> str:

@@ -8,6 +8,7 @@ import io
 from typing import TYPE_CHECKING
 
 from dynamo_ext.capture.distinct_breaks import DistinctBreaks
+from dynamo_ext.capture.other_cells import seen_from
 from dynamo_ext.records import (
     Bytecode,
     CodeBlock,
@@ -44,15 +45,15 @@ class RunFacts:
 def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ()) -> Report:
     """Put a finished run into words.
 
-    ``standing`` are frames of earlier runs of the same code that Dynamo skipped or failed on: it
-    does not look at them again, and they still run eagerly.
+    ``standing`` are frames of earlier runs, of this cell or another, that Dynamo skipped or failed
+    on: it does not look at them again, and they still run eagerly.
     """
     graphs = list(run.calls)
     frames = _frames(run, graphs, standing)
     names = {graph: f"g{index}" for index, graph in enumerate(graphs)}
     told = [found for frame in frames for found in frame.breaks]
     breaks = DistinctBreaks([*told, *run.condition_breaks])
-    return Report(
+    made = Report(
         mode=facts.mode,
         backend=facts.backend,
         title=facts.title,
@@ -74,6 +75,7 @@ def build_report(run: Run, facts: RunFacts, standing: Iterable[FrameEntry] = ())
         profile_seconds=sum(calls.profile_seconds for calls in run.calls.values()),
         race_seconds=sum(_raced(graph, run) for graph in graphs),
     )
+    return seen_from(made)
 
 
 def _raced(entry: GraphEntry, run: Run) -> float:
