@@ -14,6 +14,7 @@ from dynamo_ext.wording import (
     clip,
     count,
     is_command,
+    listing,
     seconds,
     sentence,
 )
@@ -28,14 +29,17 @@ TITLE = "Summary"
 _LONGEST = 400
 # What IPython makes of it, first under the comments that stand for the magic lines.
 _CELL_MAGIC = re.compile(r"\A(?:\s*#.*\n|\s*\n)*get_ipython\(\)\.run_cell_magic\('([\w.]+)'")
+_NAMED = 3
+_PLAIN = frozenset({"skipped", "failed", "eager"})
 
 
-def covered_words(covered: Coverage) -> str:
-    """``all 14 operations`` or ``12 of 14 operations``."""
+def covered_words(covered: Coverage, kind: str = "") -> str:
+    """``all 14 operations`` or ``12 of 14 operations``; ``kind`` says which (``captured``)."""
+    noun = f"{kind} operation".lstrip()
     if covered.total == covered.in_engine:
         total = covered.total
-        return f"all {count(total, 'operation')}" if total > 1 else "its 1 operation"
-    return f"{covered.in_engine:,} of {count(covered.total, 'operation')}"
+        return f"all {count(total, noun)}" if total > 1 else f"its 1 {noun}"
+    return f"{covered.in_engine:,} of {count(covered.total, noun)}"
 
 
 def status(report: Report) -> tuple[str, str]:
@@ -77,7 +81,9 @@ def headline(report: Report, found: Sequence[Advice]) -> str:
     found
         What ``advise`` says of it.
     """
-    parts = [_what_happened(report), contests.sentence(report), steps.first(found)]
+    # The first step names the function, and why.
+    plain_words = "" if found and found[0].topic == "uncaptured" else _plain_words(report)
+    parts = [_what_happened(report, plain_words), contests.sentence(report), steps.first(found)]
     return " ".join(part for part in parts if part)
 
 
@@ -141,7 +147,24 @@ def _gone(report: Report, fallback: Fallback) -> str:
     return " ".join(filter(None, [lead, message, _remedy(fallback)]))
 
 
-def _what_happened(report: Report) -> str:
+def _is_part(report: Report) -> bool:
+    """Whether some function or part of the cell ran as plain Python, which no graph counts."""
+    return any(f.stage == "capture" and f.scope == "frame" for f in report.fallbacks)
+
+
+def _plain_words(report: Report) -> str:
+    """Say what ran as plain Python; empty where nothing did."""
+    if not _is_part(report):
+        return ""
+    left = {f.subject for f in report.fallbacks if f.stage == "capture" and f.scope == "frame"}
+    frames = [f for f in report.frames if f.id in left and f.outcome in _PLAIN]
+    named = dict.fromkeys(f"`{f.name}`" for f in frames if f.name != "<module>")
+    names = [*named, *(["part of the cell"] if len(named) < len(frames) else [])][:_NAMED]
+    more = [f"{len(named) - _NAMED:,} more"] if len(named) > _NAMED else []
+    return f"; {listing([*names, *more])} ran as plain Python" if names else ""
+
+
+def _what_happened(report: Report, plain_words: str) -> str:
     covered, backend = coverage(report), report.backend
     graphs = count(covered.graphs, "graph")
     ended = ""
@@ -158,7 +181,8 @@ def _what_happened(report: Report) -> str:
         return f"{ended}{compiled} captured, and none was called in this run."
     if backend == EAGER:
         ops = count(covered.total, "operation")
-        return f"{ended}{graphs} of {ops} captured; the eager backend runs them as they are."
+        runs = "the eager backend runs them as they are"
+        return f"{ended}{graphs} of {ops} captured; {runs}{plain_words}."
     if _eager_won(report):
         return f"{ended}{graphs} captured; no backend was faster than eager."
     if not covered.in_engine:
@@ -169,7 +193,8 @@ def _what_happened(report: Report) -> str:
     left = covered.total - covered.in_engine
     rest = f"; {left:,} ran eagerly" if left else ""
     where = " where it ran" if any(r.prevented for r in report.recompiles) else ""
-    return f"{ended}{backend} ran {covered_words(covered)} in {graphs}{where}{rest}."
+    ran = covered_words(covered, "captured" if _is_part(report) else "")
+    return f"{ended}{backend} ran {ran} in {graphs}{where}{rest}{plain_words}."
 
 
 def refusal(report: Report) -> str:
@@ -222,7 +247,8 @@ def counts(report: Report) -> Iterator[tuple[str, str]]:
     yield "Graphs", f"{len(report.graphs):,}"
     yield "Operations", f"{sum(g.operation_count for g in report.graphs):,}"
     if report.backend != EAGER and covered.total:
-        yield f"In {clip(report.backend, 20)}", f"{covered.in_engine:,} of {covered.total:,}"
+        kind = " captured" if _is_part(report) else ""
+        yield f"In {clip(report.backend, 20)}", f"{covered.in_engine:,} of {covered.total:,}{kind}"
     yield "Breaks", f"{len(report.breaks):,}"
     guards = len(report.guards) or sum(f.guards for f in report.frames)
     yield "Guards", f"{guards:,}"

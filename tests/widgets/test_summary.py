@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from dynamo_ext.advice import advise
-from dynamo_ext.records import Frame
+from dynamo_ext.records import Fallback, Frame
 from dynamo_ext.widgets import summary
 
 SIGNS = {
@@ -98,6 +98,31 @@ def test_the_eager_backend_is_no_fallback(reports):
     plain = dataclasses.replace(clean, backend="eager", graphs=(graph,))
     assert summary.status(plain) == ("good", "✓ captured")
     assert "runs them as they are" in headline_of(plain)
+
+
+def plain(reports, *names):
+    """The clean run, where functions of these names ran as plain Python besides."""
+    clean = reports["clean"]
+    frames = [Frame(f"9/{n}", name, "x.py", 1, "skipped") for n, name in enumerate(names)]
+    left = [Fallback("capture", "frame", f.id, "", "Unsupported", "it loops", "") for f in frames]
+    return dataclasses.replace(clean, frames=(*clean.frames, *frames), fallbacks=tuple(left))
+
+
+def test_what_was_not_captured_is_not_among_all(reports):
+    found = plain(reports, "train", "fit", "<module>")
+    said = summary.headline(found, ())
+    assert "captured operations in" in said
+    assert "; `train`, `fit` and part of the cell ran as plain Python." in said
+    assert " captured " in summary.text(found).split("\n")[-1]
+    many = summary.headline(plain(reports, *"abcde"), ())
+    assert "`a`, `b`, `c` and 2 more ran as plain Python." in many
+    assert "captured" not in summary.headline(reports["clean"], ())
+
+
+def test_what_the_first_step_names_is_named_once(reports):
+    said = headline_of(plain(reports, "train"))
+    assert said.count("train") == 1
+    assert "captured operation" in said
 
 
 def test_counts(reports):
