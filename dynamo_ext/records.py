@@ -199,6 +199,8 @@ class Graph:
     after normalisation, forward and backward together (0 for backends that take the graph whole),
     without the ``folded`` ones: they depend on no input, and were computed when it was compiled.
     ``untimed`` is why its operations' times, though asked for, are not known.
+    ``backward_seconds`` are those of its compiled backward passes, which ``run_seconds`` has not;
+    ``backward_untimed`` says that autograd would run its operations' one by one, and nobody knows.
     """
 
     id: str
@@ -216,6 +218,8 @@ class Graph:
     contest: Contest | None = None
     folded: int = 0
     untimed: str = ""
+    backward_seconds: float = 0.0
+    backward_untimed: bool = False
 
     @property
     def operation_seconds(self) -> float:

@@ -14,6 +14,7 @@ from dynamo_ext.backends import journal
 from dynamo_ext.backends.checkpointing import keep_random_state
 from dynamo_ext.backends.random_state import TorchState
 from dynamo_ext.capture import recorder, replay, run_log, second_derivatives, torch_private
+from dynamo_ext.capture.backward_time import follow
 from dynamo_ext.capture.block import block_of
 from dynamo_ext.capture.break_record import graph_break, in_users_words
 from dynamo_ext.capture.graph_record import last_line, operation_table
@@ -123,6 +124,7 @@ def _recorded(
         if run is not None:
             counted.count += 1
             counted.seconds += clock() - started
+            follow(result, entry, counted, run)
         return result
 
     return call

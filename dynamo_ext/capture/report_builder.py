@@ -140,6 +140,8 @@ def _graph(
         contest=entry.journal.contest,
         folded=entry.journal.folded,
         untimed=calls.untimed,
+        backward_seconds=calls.backward_seconds,
+        backward_untimed=calls.backward_untimed,
     )
 
 

@@ -79,7 +79,8 @@ class Calls:
 
     ``fallbacks_before`` and ``raced_before`` are what its journal held when the run first met it.
     Where that was asked for, ``operation_seconds`` are eager's by node, had in
-    ``profile_seconds``; ``untimed`` is why they could not be had.
+    ``profile_seconds``; ``untimed`` is why they could not be had. ``backward_seconds`` are those of
+    the backward passes that followed; ``backward_untimed`` says that they could not be told.
     """
 
     count: int = 0
@@ -89,6 +90,8 @@ class Calls:
     untimed: str = ""
     fallbacks_before: dict[tuple[str, ...], int] = field(default_factory=dict)
     raced_before: float = 0.0
+    backward_seconds: float = 0.0
+    backward_untimed: bool = False
 
 
 class Watcher(Protocol):

@@ -89,8 +89,9 @@ class Session:
         model.report()
 
     The report covers everything since the session, function or module was made. Observing costs
-    two clock readings per graph call. Copied or pickled, a session has the same settings and
-    nothing recorded; so has that of a copied module.
+    two clock readings per graph call, and two hooks where a compiled backward pass may follow.
+    Copied or pickled, a session has the same settings and nothing recorded; so has that of a
+    copied module.
     """
 
     def __init__(

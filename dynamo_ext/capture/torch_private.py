@@ -15,7 +15,7 @@ import time
 import types
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -254,6 +254,22 @@ def latest_metrics() -> Any:
     """The newest ``CompilationMetrics``, or ``None``."""
     known = dynamo_utils._compilation_metrics
     return known[-1] if known else None
+
+
+def backward_compile_seconds(before: Any) -> float:
+    """What compiling a backward graph took, if that is what came after ``before``.
+
+    Reads ``CompilationMetrics.is_forward`` and ``backward_cumulative_compile_time_us``.
+    """
+    newest = latest_metrics()
+    if newest is None or newest is before or newest.is_forward is not False:
+        return 0.0
+    return (newest.backward_cumulative_compile_time_us or 0) / 1e6
+
+
+def compiled_backward(nodes: Iterable[Any]) -> Any:
+    """The node of a graph that AOTAutograd compiled (``CompiledFunction``), if one of these is."""
+    return next((n for n in nodes if type(n).__name__ == "CompiledFunctionBackward"), None)
 
 
 _GUARD_BATCHES, _GUARD_CHECKS = 5, 10

@@ -89,12 +89,14 @@ def captured(report: Report) -> str:
     rest = report.run_seconds
     if not covered.graphs or rest <= 0:
         return ""
-    share = min(sum(graph.run_seconds for graph in report.graphs) / rest, 1.0)
+    taken = sum(graph.run_seconds + graph.backward_seconds for graph in report.graphs)
+    share = min(taken / rest, 1.0)
     graphs = count(covered.graphs, "graph")
     operations = count(covered.total, "operation")
     return (
         f"{operations} in {graphs}, {covered.in_engine:,} of them in an engine. "
         f"Graphs took {percent(share)} of the time that was {_rest_is(report)}."
+        f"{_ELSEWHERE if any(graph.backward_untimed for graph in report.graphs) else ''}"
     )
 
 
@@ -117,6 +119,12 @@ def _apart(report: Report) -> list[tuple[str, float]]:
     ]
 
 
+_ELSEWHERE = (
+    " Everything else includes any backward passes: autograd runs them operation by operation, "
+    "outside of the graphs."
+)
+
+
 def _versions(report: Report) -> str:
     return " · ".join(f"{name} {version}" for name, version in report.versions)
 
@@ -124,8 +132,11 @@ def _versions(report: Report) -> str:
 def _parts(report: Report) -> tuple[list[str], list[list[str]]]:
     """Shares of the wall time. A graph's time can hold another's, so a share is capped at all."""
     graphs = min(sum(g.run_seconds for g in report.graphs), report.seconds)
-    rest = max(report.run_seconds - graphs, 0.0)
-    spent = [*_apart(report), ("Running graphs", graphs), ("Everything else", rest)]
+    backward = min(sum(g.backward_seconds for g in report.graphs), report.seconds)
+    rest = max(report.run_seconds - graphs - backward, 0.0)
+    spent = [*_apart(report), ("Running graphs", graphs)]
+    spent += [("Their backward passes", backward)] if backward else []
+    spent += [("Everything else", rest)]
     rows = [_share(name, value, report.seconds) for name, value in spent]
     return ["Part", "Time", "Share", ""], [*rows, ["Whole run", seconds(report.seconds), "", ""]]
 

@@ -142,6 +142,23 @@ def test_races_have_a_line_of_their_own(reports, page):
     assert "neither compiling, timing operations nor racing backends" in timing.captured(both)
 
 
+def test_backward_passes_are_no_part_of_everything_else(reports, page):
+    clean = dataclasses.replace(reports["clean"], seconds=4.0, compile_seconds=1.0)
+    graph = dataclasses.replace(clean.graphs[0], run_seconds=1.0)
+    timed = dataclasses.replace(graph, backward_seconds=1.5)
+    trained = dataclasses.replace(clean, graphs=(timed,))
+    for read in (page(timing.html(trained)).text, timing.text(trained)):
+        said = " ".join(read.split())
+        assert "Their backward passes 1.50 s 38%" in said
+        assert "Everything else 500 ms" in said
+        assert "Graphs took 83% of the time" in said
+    unknown = dataclasses.replace(
+        clean, graphs=(dataclasses.replace(graph, backward_untimed=True),)
+    )
+    assert "Everything else includes any backward passes" in timing.captured(unknown)
+    assert "backward" not in timing.text(clean)
+
+
 def test_timing_tells_operators_by_their_time_in_eager(reports, page):
     read = page(timing.html(reports["profiled"])).text
     assert "Operator Calls In eager Share Ran in" in read
