@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from dynamo_ext.capture import standing
 from dynamo_ext.capture.cell_run import CellState
-from dynamo_ext.capture.standing import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -25,8 +25,6 @@ class ProgramCache:
 
     def __init__(self, most: int = MOST_PROGRAMS) -> None:
         self._most = most
-        # One for all: Dynamo skips a function whichever cell calls it.
-        self._standing = Standing()
         self._states: OrderedDict[Hashable, CellState] = OrderedDict()
         self._text_of_cell: dict[str, Hashable] = {}
 
@@ -43,7 +41,7 @@ class ProgramCache:
         """
         state = self._states.get(key)
         if state is None:
-            state = CellState(build(), self._standing)
+            state = CellState(build(), standing.EVERYWHERE)
         if cell_id is not None:
             former = self._text_of_cell.get(cell_id)
             self._text_of_cell[cell_id] = key
@@ -68,4 +66,4 @@ class ProgramCache:
         """Let go of every program."""
         for key in list(self._states):
             self._drop(key)
-        self._standing.clear()
+        standing.EVERYWHERE.clear()

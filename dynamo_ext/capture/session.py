@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 import time
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +15,7 @@ from dynamo_ext.backends import registry
 from dynamo_ext.backends.users import is_backend
 from dynamo_ext.capture import run_log, torch_private
 from dynamo_ext.capture.report_builder import RunFacts, build_report
+from dynamo_ext.capture.standing import EVERYWHERE
 from dynamo_ext.capture.tracing import Tracer, optimizing, reusing
 from dynamo_ext.errors import NoReportError, OptionError
 
@@ -109,6 +111,8 @@ class Session:
         self._seconds = 0.0
         self._open: list[tuple[Any, ...]] = []
         self._interrupted = False
+        self._roots: list[weakref.ref[types.CodeType]] = []
+        self._kept = 0
 
     def watched_by(self, watcher: Watcher) -> Session:
         """A session like this one, of whose graph calls ``watcher`` hears."""
@@ -126,17 +130,29 @@ class Session:
         return self._report()
 
     def _report(self) -> Report:
-        tracer = self._tracer
         facts = RunFacts(
             mode=self._mode,
-            backend=tracer.compiler.name if tracer and tracer.compiler else "",
+            backend=self._backend,
             title=self._title,
             cell=None,
             seconds=self._seconds,
             interrupted=self._interrupted,
             versions=versions(),
         )
-        return build_report(self._run, facts)
+        called = [code for code in (ref() for ref in self._roots) if code is not None]
+        standing = EVERYWHERE.reached(self._run, self._backend, called) if self._seconds else ()
+        return build_report(self._run, facts, standing)
+
+    @property
+    def _backend(self) -> str:
+        tracer = self._tracer
+        return tracer.compiler.name if tracer and tracer.compiler else ""
+
+    def _keep(self) -> None:
+        """Remember what Dynamo will not look at again, for others that call it."""
+        if len(self._run.compiled) != self._kept and self._mode == "optimize":
+            self._kept = len(self._run.compiled)
+            EVERYWHERE.keep(self._run, self._backend)
 
     def _ready(self) -> Tracer:
         global _last  # noqa: PLW0603
@@ -166,6 +182,7 @@ class Session:
         prior, surroundings, recording, started = self._open.pop()
         torch_private.install(prior)
         self._seconds += time.perf_counter() - started
+        self._keep()
         self._interrupted = self._interrupted or isinstance(error, KeyboardInterrupt)
         try:
             recording.__exit__(kind, error, traceback)
@@ -191,6 +208,7 @@ class Session:
 
     def _wrap(self, function: Callable[..., Any]) -> Any:
         inner = torch_private.traceable(function)
+        self._roots.append(weakref.ref(inner.__code__))
         clock = time.perf_counter
 
         @functools.wraps(function)
@@ -205,6 +223,7 @@ class Session:
                     raise
                 finally:
                     self._seconds += clock() - started
+                    self._keep()
 
         return wrapper
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import types
+    from collections.abc import Collection
+
     from dynamo_ext.capture.run_log import FrameEntry, Run
 
 _ANY = ""
@@ -38,11 +41,17 @@ class Standing:
             elif not entry.graphs and (entry.breaks or entry.fallbacks):
                 self._entries[*place, backend] = entry
 
-    def reached(self, run: Run, backend: str) -> list[FrameEntry]:
-        """Those that a run came by, as far as its compiled code tells."""
+    def reached(
+        self, run: Run, backend: str, roots: Collection[types.CodeType] = ()
+    ) -> list[FrameEntry]:
+        """Those that a run came by, as far as its compiled code tells.
+
+        ``roots`` is code that the run has called itself, where it is no cell's.
+        """
+        called_first = {id(code) for code in roots}
         left = [e for key, e in self._entries.items() if key[-1] in {_ANY, backend}]
         waiting = [*run.compiled, *(graph.frame for graph in run.calls)]
-        waiting += [e for e in left if e.file == run.cell_file]
+        waiting += [e for e in left if e.file == run.cell_file or id(e.code()) in called_first]
         found = dict.fromkeys(waiting)
         while waiting:
             entry = waiting.pop()
@@ -68,6 +77,10 @@ class Standing:
     def clear(self) -> None:
         """Forget them all."""
         self._entries.clear()
+
+
+EVERYWHERE = Standing()
+"""Of all cells and sessions in this process: Dynamo skips a function whoever calls it."""
 
 
 def _place(entry: FrameEntry) -> tuple[str, str, int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import dynamo_ext
 from tests.capture.live import live
@@ -108,3 +109,25 @@ def test_after_a_reset_nothing_stands(cells):
     cells.well("%dynamo reset")
     cells.well("inner = whole")
     assert not cells.report("z = inner(x) * 3").fallbacks
+
+
+def looping(x):
+    for _ in range(2):
+        x = x * 2
+        torch._dynamo.graph_break()
+    return x
+
+
+def test_a_session_tells_of_what_an_earlier_one_met():
+    def reports():
+        for _ in range(2):
+            fast = dynamo_ext.optimize("eager")(looping)
+            yield fast.report()
+            fast(torch.ones(3))
+            yield fast.report()
+
+    before, first, idle, again = reports()
+    assert not before.fallbacks
+    assert not idle.fallbacks, "it has not been called"
+    assert [f.message for f in again.fallbacks] == [f.message for f in first.fallbacks]
+    assert again.fallbacks
