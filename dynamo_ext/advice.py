@@ -11,15 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamo_ext.break_causes import (
-    break_of,
-    cause_of,
-    is_torchs_own,
-    origin,
-    place,
-    remedy,
-    where,
-)
+from dynamo_ext.break_causes import break_of, cause_of, remedy
+from dynamo_ext.break_places import is_torchs_own, origin, place, where
 from dynamo_ext.operator_times import operator_times
 from dynamo_ext.placement import EAGER, coverage, operator, place_graph
 from dynamo_ext.recompile_causes import changes

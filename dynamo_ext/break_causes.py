@@ -11,13 +11,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamo_ext.break_places import ON_PURPOSE, is_in_torch, origin
 from dynamo_ext.line_of_code import chooses_by_reading, condition, leaves_value, reader
-from dynamo_ext.wording import is_other_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamo_ext.records import Fallback, GraphBreak, Report, SourceLine
+    from dynamo_ext.records import Fallback, GraphBreak, Report
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,10 @@ class Cause:
 
 
 _READS = "Keep it a tensor and read it after the compiled code"
-_ON_PURPOSE = "gb0025"
-"""Torch's page on calls of ``torch._dynamo.graph_break()``."""
-
 _NOTHING = "Nothing needs to be done."
 _SCALARS = "or set torch._dynamo.config.capture_scalar_outputs = True"
 _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
 _SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
-_NOT_THE_USERS = re.compile(
-    r"[\\/]lib[\\/]python3\.\d+[\\/](?!(?:site|dist)-packages)|(?:site|dist)-packages[\\/]torch[\\/]",
-    re.IGNORECASE,
-)
 _UNHELPFUL = (
     "file an issue",
     "report an issue",
@@ -91,34 +84,6 @@ def _named(text: str) -> str:
     return _OBJECT.sub(r"`\g<name>`", text)
 
 
-def origin(each: GraphBreak) -> SourceLine | None:
-    """The line that splits the graph: the innermost one outside of Python and torch.
-
-    ``GraphBreak.line`` is the cell's own line where there is one, which may only call that one.
-    """
-    own = [line for line in each.stack if not _NOT_THE_USERS.search(line.file)]
-    return own[-1] if own else each.line
-
-
-def callers(each: GraphBreak) -> tuple[SourceLine, ...]:
-    """The user's lines that led to ``origin``, the nearest first."""
-    own = [line for line in each.stack if not _NOT_THE_USERS.search(line.file)]
-    return tuple(reversed(own[:-1]))
-
-
-def is_torchs_own(each: GraphBreak) -> bool:
-    """Whether torch stops there by itself: its own optimizers call ``graph_break()``, for one."""
-    if each.registry_id == _ON_PURPOSE and _is_in_torch(each):
-        return True
-    lines = [*each.stack, *([each.line] if each.line is not None else [])]
-    return bool(lines) and all(_NOT_THE_USERS.search(line.file) for line in lines)
-
-
-def _is_in_torch(each: GraphBreak) -> bool:
-    """Whether the innermost line is torch's own, whatever line of the user's led there."""
-    return bool(each.stack and _NOT_THE_USERS.search(each.stack[-1].file))
-
-
 def break_of(report: Report, fallback: Fallback) -> GraphBreak | None:
     """The break that a frame's failure is, where it is recorded as one."""
     same = [b for b in report.breaks if b.reason and b.reason in fallback.message]
@@ -134,30 +99,6 @@ def remedy(report: Report, fallback: Fallback) -> str:
     if step and "loop" in fallback.remedy:
         return f"{step} {fallback.remedy}"
     return step or fallback.remedy
-
-
-def where(each: GraphBreak) -> str:
-    """``line 7``, ``line 3 of `f`, called at line 7,`` or ``line 12 of `step` in model.py``."""
-    line, called = origin(each), each.line
-    at = place(line)
-    if line is None or line.in_cell or called is None or not called.in_cell:
-        return at
-    return f"{at}, called at line {called.line},"
-
-
-def place(line: SourceLine | None) -> str:
-    """``line 7`` of the cell, ``line 3 of `f` in In[5]``, ``line 12 of `f` in model.py``."""
-    if line is None or not line.line:
-        return ""
-    if line.in_cell:
-        return f"line {line.line}"
-    name = line.file.replace("\\", "/").rsplit("/", 1)[-1]
-    of = f" of `{line.function}`" if line.function.isidentifier() else ""
-    if line.cell:
-        return f"line {line.line}{of} in {line.cell}"
-    if line.file.startswith("<") or is_other_cell(line.file):
-        return f"line {line.line}{of or ' of another cell'}"
-    return f"line {line.line}{of} in {name}"
 
 
 def _code(each: GraphBreak) -> str:
@@ -195,7 +136,7 @@ def _number(each: GraphBreak) -> Cause:
 
 
 def _on_purpose(each: GraphBreak) -> Cause:
-    if not _is_in_torch(each):
+    if not is_in_torch(each):
         return Cause("torch._dynamo.graph_break() is called there", "Take the call away.")
     own = "optimizer" if "optim" in each.stack[-1].file else "code"
     return Cause(f"torch's own {own} ends a graph there", _NOTHING, harmless=True)
@@ -295,7 +236,7 @@ def _fixed(because: str, step: str, *, harmless: bool = False) -> Callable[[Grap
 
 _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
     "gb0007": _skipped,
-    _ON_PURPOSE: _on_purpose,
+    ON_PURPOSE: _on_purpose,
     "gb0033": _item,
     "gb0036": _sized_by_data,
     "gb0039": _fixed(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.break_causes import callers, cause_of, origin, where
+from dynamo_ext.break_causes import cause_of
+from dynamo_ext.break_places import callers, origin, where
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
 from dynamo_ext.wording import count, place, sentence

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dynamo_ext.break_causes import origin
+from dynamo_ext.break_places import origin
 from dynamo_ext.placement import EAGER, place_graph
 from dynamo_ext.widgets import breaks, markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from dynamo_ext.advice import advise
-from dynamo_ext.break_causes import cause_of, where
+from dynamo_ext.break_causes import cause_of
+from dynamo_ext.break_places import where
 from dynamo_ext.placement import EAGER, Coverage, coverage
 from dynamo_ext.widgets import contests, markup, plain, steps
 from dynamo_ext.widgets.markup import Html, element, prose
