@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 from typing import TYPE_CHECKING
 
 import pytest
@@ -162,3 +164,22 @@ def test_the_same_cell_runs_as_before_afterwards(cells: Live) -> None:
     cells.well(f"%%dynamo compare -b aot_eager {QUIET}\ny = f(x)")
     cells.well("%%dynamo -b eager --quiet -o again\ny = f(x)")
     assert not [graph for graph in cells.names["again"].graphs if graph.compiled_now]
+
+
+@pytest.mark.parametrize(
+    "code", ["y = x + random.random()", "y = x + np.random.rand()", "y = counted(x)"]
+)
+def test_code_that_compiles_anew_while_it_is_timed_is_compared(cells: Live, code: str) -> None:
+    cells.well("def counted(t):\n    counted.n = getattr(counted, 'n', 0) + 1\n    return t * 2")
+    before = names(cells)
+    logged = io.StringIO()
+    heard = logging.StreamHandler(logged)
+    logger = logging.getLogger("torch._dynamo")
+    logger.addHandler(heard)
+    try:
+        cells.well(f"%%dynamo compare -b aot_eager,ts {QUIET}\n{code}")
+    finally:
+        logger.removeHandler(heard)
+    assert logged.getvalue() == ""
+    assert names(cells) == before
+    assert [row.outcome for row in cells.names["r"].record.candidates] == ["measured"] * 3
