@@ -128,7 +128,7 @@ def _lower(graph: GraphModule) -> CompiledFn:
     model = onnx_convert.translate(tf_session.prepare(graph))
     inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
     outputs: Any = graph.graph.output_node().args[0]
-    return tf_session.Session(model, inputs, [node.meta["val"] for node in outputs]).run
+    return tf_session.session(model, inputs, [node.meta["val"] for node in outputs]).run
 
 
 def _complaint(error: BaseException) -> str:

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import random_state, tf_operators
@@ -28,6 +29,13 @@ _ALIGNMENT = 64
 _LOG = re.compile(
     rb"(WARNING: All log messages before absl|[IWEF]\d{4} |\d{4}-\d\d-\d\d .*: [IWE] )"
 )
+
+
+_NOTED = 30
+"""Frames whose code TensorFlow notes at each operation; that of the tenth and on is never let go.
+
+The code that Dynamo made may be among them, and holds the graph and its weights.
+"""
 
 
 class TorchWouldRaiseError(RuntimeError):
@@ -207,6 +215,10 @@ class Session:
 
     def _caller(self) -> Callable[[list[Any]], Sequence[Any]]:
         """The shortest way to the program: the public one binds names and checks types anew."""
+        direct = self._direct()
+        return lambda values: _from_below(direct, values, _NOTED)
+
+    def _direct(self) -> Callable[[list[Any]], Sequence[Any]]:
         concrete = self._concrete
         inference: Any = getattr(concrete, "inference_fn", None)
         if hasattr(inference, "call_flat"):
@@ -233,6 +245,18 @@ class Session:
         for position in self._copied:
             results[position] = results[position].clone()
         return results
+
+
+def _from_below(call: Callable[[Any], Any], values: Any, frames: int) -> Any:
+    """Call from under so many frames of this function's, so that the caller's are not noted."""
+    return _from_below(call, values, frames - 1) if frames else call(values)
+
+
+def session(model: Any, examples: Sequence[Any], expected: Sequence[Any]) -> Session:
+    """A ``Session``, made on a thread of its own: a graph notes the code of the whole stack."""
+    tensorflow()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(Session, model, examples, expected).result()
 
 
 def _dtype(tf: Any, value: torch.Tensor) -> Any:

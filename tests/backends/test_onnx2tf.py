@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -315,6 +317,29 @@ def test_a_trial_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(torch.get_rng_state(), state)
     monkeypatch.setattr(trial, "disagreement", lambda *_: pytest.fail("asked twice"))
     assert backend.supports(node).supported
+
+
+def _from_below(call: Any, x: torch.Tensor, frames: int) -> Any:
+    return _from_below(call, x, frames - 1) if frames else call(x)
+
+
+@pytest.mark.parametrize("frames", [0, 5])
+def test_weights_go_with_the_compiled_code(frames: int) -> None:
+    torch._dynamo.reset()
+    alive = []
+    # The second model's weights are handed over from within code that the first one left.
+    models = [mlp(), mlp()]
+    x = torch.randn(2, 8)
+    with torch.no_grad():
+        for model in models:
+            compiled = torch.compile(model, backend=onnx2tf())
+            same(_from_below(compiled, x, frames), model(x))
+            compiled(x)
+            alive += [weakref.ref(weight) for weight in model.parameters()]
+    del model, models, compiled
+    torch._dynamo.reset()
+    gc.collect()
+    assert not [reference for reference in alive if reference() is not None]
 
 
 def test_probe_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
