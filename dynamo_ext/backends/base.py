@@ -92,6 +92,8 @@ class Backend(Protocol):
     engine serves every size; without it each shape gets an engine of its own, up to a bound.
     ``on_trial`` counts the calls that a backend made in forms which may not be the final ones: a
     comparison times it once the count stands still.
+    ``forkless`` names a runtime whose threads a forked process would wait for: there, what was
+    compiled before the fork runs in eager.
     ``decompositions(table, *, training)`` gives the decompositions to normalise with, from those
     to core ATen. It is called once for each captured graph.
     """

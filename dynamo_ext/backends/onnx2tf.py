@@ -13,6 +13,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import (
+    forks,
     onnx_convert,
     onnx_limits,
     tf_session,
@@ -51,6 +52,7 @@ class OnnxToTensorFlowBackend:
     extra = "onnx2tf"
     whole_graph = False
     dynamic_shapes = False
+    forkless = "TensorFlow"
     options: Sequence[OptionSpec] = PARTITION_OPTIONS
 
     def __init__(self) -> None:
@@ -68,6 +70,7 @@ class OnnxToTensorFlowBackend:
         self, table: dict[Any, Callable[..., Any]], *, training: bool
     ) -> dict[Any, Callable[..., Any]]:
         """As for ONNX Runtime: keep whole what the exporter knows whole."""
+        forks.begin(self.forkless)
         return onnx_convert.decompositions(table, training=training)
 
     def supports(self, node: Node) -> Support:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import torch_private, verify
+from dynamo_ext.backends import forks, torch_private, verify
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.backends.freeze import frozen
 from dynamo_ext.backends.layout import expected_orders, in_layout, order_of
@@ -105,8 +105,11 @@ class Runner:
         self._hot_thawed: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self._failures = 0
         self._dead = ""
+        self._untold: str | None = None
         self._built = 0
         self._seconds = 0.0
+        if runtime := getattr(setting.backend, "forkless", ""):
+            forks.stay_behind(self, runtime)
 
     def prepare(self) -> bool:
         """Lower now, at compile time, where shapes are known; false where that failed."""
@@ -150,6 +153,7 @@ class Runner:
 
     def _cold(self, args: Sequence[Any]) -> Sequence[Any]:
         if self._dead:
+            self._tell()
             return self._eager(*args)
         with torch_private.outside_modes():
             constants = self._constants(args)
@@ -248,6 +252,21 @@ class Runner:
         else:
             self._note("run", error=error)
         return outputs
+
+    def leave(self, reason: str, remedy: str) -> None:
+        """Run in eager from now on, and say why at the next call.
+
+        The engines are kept: a forked process that released them might wait for their threads.
+        """
+        if not self._dead:
+            self._dead, self._untold = reason, remedy
+            self._current = self._hot_thawed = None
+
+    def _tell(self) -> None:
+        if self._untold is not None:
+            remedy, self._untold = self._untold, None
+            self._note("unavailable", message=self._dead, remedy=remedy)
+            self._record()
 
     def _die(
         self,

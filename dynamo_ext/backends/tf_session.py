@@ -11,7 +11,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import random_state, tf_operators
+from dynamo_ext.backends import forks, random_state, tf_operators
 from dynamo_ext.backends.freeze import duplicate
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def tensorflow() -> Any:
 
     import torch
 
+    forks.begin("TensorFlow")
     # Read once at import; the variable is the user's, so it goes again.
     name = "TF_CPP_MIN_LOG_LEVEL"
     mine = name not in os.environ and "tensorflow" not in sys.modules

@@ -12,6 +12,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import (
+    forks,
     torch_private,
     trial,
     tvm_limits,
@@ -76,6 +77,7 @@ class TvmBackend:
     extra = "tvm"
     whole_graph = False
     dynamic_shapes = False
+    forkless = "TVM"
     options: Sequence[OptionSpec] = PARTITION_OPTIONS
 
     def probe(self) -> Availability:
@@ -97,6 +99,7 @@ class TvmBackend:
         self, table: dict[Any, Callable[..., Any]], *, training: bool
     ) -> dict[Any, Callable[..., Any]]:
         """Keep whole what has a converter; cut up more of what has none."""
+        forks.begin(self.forkless)
         whole = set() if training else {_overload(name) for name in (*_KEPT, *_WHOLE)}
         kept = {op: cut for op, cut in table.items() if op not in whole}
         return kept | torch_private.decompositions_of(_CUT_UP)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import torch_private, xla_lowerings, xla_session, xla_trial
+from dynamo_ext.backends import forks, torch_private, xla_lowerings, xla_session, xla_trial
 from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, OptionSpec, Support
 from dynamo_ext.records import Availability
 
@@ -54,6 +54,7 @@ class XlaBackend:
     extra = "xla"
     whole_graph = False
     dynamic_shapes = False
+    forkless = "XLA"
     options: Sequence[OptionSpec] = (
         OptionSpec("freeze", default=True, help="hand weights over once, under no_grad"),
         VERIFY,
@@ -89,6 +90,7 @@ class XlaBackend:
         self, table: dict[Any, Callable[..., Any]], *, training: bool
     ) -> dict[Any, Callable[..., Any]]:
         """Cut up more, for XLA fuses the pieces again."""
+        forks.begin(self.forkless)
         return xla_lowerings.decompositions(table, training=training)
 
     def supports(self, node: Node) -> Support:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import xla_import
+from dynamo_ext.backends import forks, xla_import
 from dynamo_ext.backends.xla_function import as_function, dtypes, lender
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def client(kind: str) -> Any:
     RuntimeError
         Where JAX has no such platform.
     """
+    forks.begin("XLA")
     xla_import.import_jax()
     import jax
     import torch
