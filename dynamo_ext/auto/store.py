@@ -30,6 +30,18 @@ CREATE TABLE IF NOT EXISTS contests (
 )
 """
 _WAIT = 10.0
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_UNREADABLE = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_NOTADB,
+    # A table of our name that is not ours.
+    sqlite3.SQLITE_ERROR,
+)
+
+
+class _ForeignError(sqlite3.DatabaseError):
+    """The file is a database, and another program's."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,8 @@ class Store:
     """A file of races.
 
     A file that is no such store (damaged, or another program's) is put aside under another name
-    and a new one begun, with a warning.
+    and a new one begun, with a warning. Where the file cannot be used for another reason (a full
+    disk, no right to write), it stays as it is: nothing is remembered, and that is said once.
 
     Parameters
     ----------
@@ -57,6 +70,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
+        self._said: set[str] = set()
 
     def find(self, graph: str, place: str) -> Entry | None:
         """The race of this graph at this place, if there was one."""
@@ -146,36 +160,67 @@ class Store:
     def _ask(
         self, text: str, values: tuple[object, ...] = (), *, create: bool = False
     ) -> list[tuple[object, ...]]:
-        if not self.path.exists() and not create:
-            return []
         with self._lock:
             try:
+                if not self.path.exists() and not create:
+                    return []
                 return self._run(text, values)
-            except sqlite3.DatabaseError as error:
-                if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-                    # Another kernel holds it for longer than it is worth waiting.
+            except (sqlite3.Error, OSError) as error:
+                if not _is_unreadable(error):
+                    self._go_without(error)
                     return []
                 self._put_aside(error)
-            with suppress(sqlite3.Error):
+            with suppress(sqlite3.Error, OSError):
                 return self._run(text, values)
         return []
 
     def _run(self, text: str, values: tuple[object, ...]) -> list[tuple[object, ...]]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self.path, timeout=_WAIT)) as connection, connection:
+            _check_owner(connection)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(_SCHEMA)
             return list(connection.execute(text, values).fetchall())
 
     def _put_aside(self, error: Exception) -> None:
-        aside = self.path.with_name(f"{self.path.name}.damaged-{os.getpid()}-{time.time_ns()}")
-        with suppress(OSError):
-            self.path.replace(aside)
-        for suffix in ("-wal", "-shm"):
+        kind = "foreign" if isinstance(error, _ForeignError) else "damaged"
+        aside = f"{self.path.name}.{kind}-{os.getpid()}-{time.time_ns()}"
+        # What was written last may be in the log beside the file, and is found by its name.
+        for suffix in ("", "-wal", "-shm"):
             with suppress(OSError):
-                self.path.with_name(self.path.name + suffix).unlink()
-        said = f"The file of remembered races could not be read ({error}); it is now {aside.name}."
+                self.path.with_name(self.path.name + suffix).replace(
+                    self.path.with_name(aside + suffix)
+                )
+        said = f"The file of remembered races could not be read ({error}); it is now {aside}."
         warnings.warn(f"{said} Races are run anew.", FallbackWarning, stacklevel=2)
+
+    def _go_without(self, error: Exception) -> None:
+        # Another kernel may hold it for longer than it is worth waiting.
+        if _code(error) in _BUSY or str(error) in self._said:
+            return
+        self._said.add(str(error))
+        said = f"The file of remembered races cannot be used now ({error}): {self.path}."
+        warnings.warn(f"{said} Races are run anew.", FallbackWarning, stacklevel=2)
+
+
+def _check_owner(connection: sqlite3.Connection) -> None:
+    """Raise where another program made the file, before anything is written to it."""
+    [[application]] = connection.execute("PRAGMA application_id")
+    found = connection.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+    names = {name for (name,) in found}
+    if application or (names and "contests" not in names):
+        message = "it belongs to another program"
+        raise _ForeignError(message)
+
+
+def _is_unreadable(error: Exception) -> bool:
+    return isinstance(error, _ForeignError) or _code(error) in _UNREADABLE
+
+
+def _code(error: Exception) -> int | None:
+    """SQLite's primary result code."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
 
 
 def _entry(row: tuple[object, ...]) -> Entry | None:

@@ -80,6 +80,73 @@ def test_a_damaged_file_is_put_aside_and_said(store, content):
     assert aside.read_bytes() == content
 
 
+def test_another_programs_file_is_put_aside_whole(store):
+    store.path.parent.mkdir()
+    theirs = sqlite3.connect(store.path)
+    theirs.execute("PRAGMA journal_mode=WAL")
+    theirs.execute("CREATE TABLE songs (name TEXT)")
+    theirs.execute("INSERT INTO songs VALUES ('one')")
+    theirs.commit()
+    with pytest.warns(FallbackWarning, match="another program"):
+        assert store.find("g", "p") is None
+    theirs.close()
+    store.remember("g", "p", CONTEST)
+    assert store.find("g", "p") is not None
+    [aside] = [path for path in store.path.parent.glob("*.foreign-*") if path.suffix[-1].isdigit()]
+    reopened = sqlite3.connect(aside)
+    assert reopened.execute("SELECT name FROM songs").fetchall() == [("one",)]
+    assert reopened.execute("SELECT count(*) FROM sqlite_master").fetchall() == [(1,)]
+    reopened.close()
+
+
+def test_a_table_of_our_name_that_is_not_ours_is_put_aside(store):
+    store.path.parent.mkdir()
+    theirs = sqlite3.connect(store.path)
+    theirs.execute("CREATE TABLE contests (song TEXT)")
+    theirs.commit()
+    theirs.close()
+    with pytest.warns(FallbackWarning, match="no such column"):
+        assert store.find("g", "p") is None
+    store.remember("g", "p", CONTEST)
+    assert store.find("g", "p") is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (sqlite3.SQLITE_IOERR, "disk I/O error"),
+        (sqlite3.SQLITE_IOERR_WRITE, "disk I/O error"),
+        (sqlite3.SQLITE_FULL, "database or disk is full"),
+        (sqlite3.SQLITE_READONLY, "attempt to write a readonly database"),
+        (sqlite3.SQLITE_CANTOPEN, "unable to open database file"),
+    ],
+)
+def test_a_sound_file_stays_where_the_disk_fails(store, monkeypatch, code, words):
+    store.remember("g", "p", CONTEST)
+    error = sqlite3.OperationalError(words)
+    error.sqlite_errorcode = code
+
+    def fails(*_):
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "_run", fails)
+        with pytest.warns(FallbackWarning, match=words):
+            assert store.find("g", "p") is None
+        # Said once: a warning here would be an error.
+        store.remember("h", "p", CONTEST)
+    assert [entry.graph for entry in store.all()] == ["g"]
+    assert not list(store.path.parent.glob(f"{store.path.name}.*"))
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    store = Store(tmp_path / "file" / "races.sqlite")
+    with pytest.warns(FallbackWarning, match="cannot be used"):
+        store.remember("g", "p", CONTEST)
+    assert store.all() == []
+
+
 def test_a_row_that_cannot_be_read_is_no_race(store):
     store.remember("g", "p", CONTEST)
     connection = sqlite3.connect(store.path)
