@@ -30,6 +30,8 @@ CREATE TABLE IF NOT EXISTS contests (
 )
 """
 _WAIT = 10.0
+_PAUSE = 0.02
+"""Seconds, to wait for another kernel at most, and between two tries."""
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _UNREADABLE = (
     sqlite3.SQLITE_CORRUPT,
@@ -164,7 +166,7 @@ class Store:
             try:
                 if not self.path.exists() and not create:
                     return []
-                return self._run(text, values)
+                return self._patiently(text, values)
             except (sqlite3.Error, OSError) as error:
                 if not _is_unreadable(error):
                     self._go_without(error)
@@ -173,6 +175,17 @@ class Store:
             with suppress(sqlite3.Error, OSError):
                 return self._run(text, values)
         return []
+
+    def _patiently(self, text: str, values: tuple[object, ...]) -> list[tuple[object, ...]]:
+        """Wait for another kernel that makes the file: SQLite does not while it switches to WAL."""
+        until = time.monotonic() + _WAIT
+        while True:
+            try:
+                return self._run(text, values)
+            except sqlite3.OperationalError as error:
+                if _code(error) not in _BUSY or time.monotonic() > until:
+                    raise
+            time.sleep(_PAUSE)
 
     def _run(self, text: str, values: tuple[object, ...]) -> list[tuple[object, ...]]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
