@@ -11,7 +11,7 @@ from dynamo_ext.backends.base import StayEager
 from tests.backends.own_process import silent
 
 _SCRIPT = """
-import os, signal, sys, warnings
+import os, signal, traceback, warnings
 import torch, dynamo_ext
 
 name = {name!r}
@@ -23,6 +23,18 @@ def heard(call):
         warnings.simplefilter("always")
         return call(), [str(each.message) for each in found]
 
+def in_child(compiled, wanted):
+    torch.set_num_threads(1)
+    found, said = heard(lambda: compiled(x))
+    again, silence = heard(lambda: compiled(x))
+    assert torch.allclose(found, wanted, atol=1e-4) and torch.equal(found, again)
+    assert len(said) == 1 and "forked" in said[0] and "spawn" in said[0], said
+    assert not silence, silence
+    anew = torch.compile(torch.nn.Sequential(*model, torch.nn.Tanh()), backend="dx_" + name)
+    found, said = heard(lambda: anew(x))
+    assert torch.allclose(found, torch.tanh(wanted), atol=1e-4)
+    assert any("forked" in each for each in said), said
+
 with torch.no_grad():
     compiled = torch.compile(model.eval(), backend="dx_" + name)
     compiled(x)
@@ -31,17 +43,13 @@ with torch.no_grad():
     if not child:
         # What hangs ends here, and with another status.
         signal.alarm(60)
-        torch.set_num_threads(1)
-        found, said = heard(lambda: compiled(x))
-        again, silence = heard(lambda: compiled(x))
-        assert torch.allclose(found, wanted, atol=1e-4) and torch.equal(found, again)
-        assert len(said) == 1 and "forked" in said[0] and "spawn" in said[0], said
-        assert not silence, silence
-        anew = torch.compile(torch.nn.Sequential(*model, torch.nn.Tanh()), backend="dx_" + name)
-        found, said = heard(lambda: anew(x))
-        assert torch.allclose(found, torch.tanh(wanted), atol=1e-4)
-        assert any("forked" in each for each in said), said
-        sys.exit(0)
+        try:
+            in_child(compiled, wanted)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        # As the processes of multiprocessing end: engines tear nothing down.
+        os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     # The parent goes on in the engine.
     assert not heard(lambda: compiled(x))[1]
