@@ -16,7 +16,7 @@ from dynamo_ext.break_places import is_torchs_own, origin, place, where
 from dynamo_ext.operator_times import operator_times
 from dynamo_ext.placement import EAGER, coverage, operator, place_graph
 from dynamo_ext.recompile_causes import changes
-from dynamo_ext.wording import count
+from dynamo_ext.wording import count, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -162,16 +162,18 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         kept = sum(f.count for f in group)
         if name:
             share = min((kept + short) / covered.total, 1.0) if covered.total else 0.0
-            also = f"; {short:,} more stand in stretches too short for it" if short else ""
+            verb = "stands" if short == 1 else "stand"
+            also = f"; {short:,} more {verb} in stretches too short for it" if short else ""
             problem = (
                 f"`{name}` keeps {kept:,} of {count(covered.total, 'operation')} "
                 f"out of {report.backend}: {_clause(message)}"
             )
-            evidence = f"{kept / max(covered.total, 1):.0%} of the operations{also}"
+            evidence = f"{percent(kept / max(covered.total, 1))} of the operations{also}"
             if operator(name) in shares:
-                evidence += f"; it has {shares[operator(name)]:.0%} of their time in eager"
+                timed = percent(shares[operator(name)])
+                evidence += f"; the operator has {timed} of their time in eager"
             if parts:
-                evidence += f"; it runs in {parts} parts"
+                evidence += f"; the graph runs in {parts} parts"
         else:
             share = 0.6
             problem = f"{report.backend} leaves {_subjects(group)} to eager: {_clause(message)}"
@@ -292,7 +294,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
     if costliest and (report.backend == EAGER or covered.in_engine):
         yield Advice(
             "profiled",
-            f"Nothing is in the way, and `{costliest.name}` has {costliest.share:.0%} of the "
+            f"Nothing is in the way, and `{costliest.name}` has {percent(costliest.share)} of the "
             "operations' time in eager",
             "See which backend is fastest at it: %%dynamo compare.",
             f"{count(costliest.calls, 'call')} of it; each operation was timed by itself",

@@ -312,7 +312,7 @@ def test_an_operator_that_the_engine_lacks_is_named_with_its_share() -> None:
     assert "%%dynamo compare" in first.step
     assert (
         first.evidence
-        == "14% of the operations; 2 more stand in stretches too short for it; it runs in 3 parts"
+        == "14% of the operations; 2 more stand in stretches too short for it; the graph runs in 3 parts"
     )
 
 

@@ -18,7 +18,7 @@ from dynamo_ext.placement import EAGER, place_graph
 from dynamo_ext.widgets import breaks, markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element
 from dynamo_ext.widgets.style import hue
-from dynamo_ext.wording import clip, place, printable
+from dynamo_ext.wording import clip, percent, place, printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -152,7 +152,7 @@ def _share_out(marks: Collection[_Mark]) -> None:
     whole = sum(mark.seconds for mark in marks)
     for mark in marks:
         if whole and mark.seconds >= _NOTABLE * whole:
-            mark.share = f"{mark.seconds / whole:.0%}"
+            mark.share = percent(mark.seconds / whole)
 
 
 def _own_code_is_eager(report: Report) -> bool:
@@ -260,7 +260,7 @@ def _share(report: Report, graph: Graph) -> str:
     total = sum(each.run_seconds for each in report.graphs)
     if len(report.graphs) == 1 or not total:
         return ""
-    return f", {graph.run_seconds / total:.0%} of the graphs' time"
+    return f", {percent(graph.run_seconds / total)} of the graphs' time"
 
 
 def _key_text(report: Report) -> str:
