@@ -48,6 +48,9 @@ def text(report: Report) -> str:
             said.append(sentence(each.explanation))
         reason = " ".join(filter(None, said))
         parts.append(plain.paragraph(reason, "  ", f"{MARK} {at}{times}: "))
+        line = origin(each)
+        if line and line.code and not line.in_cell:
+            parts.append(f"      {line.code.strip()}")
         if step := sentence(cause_of(each).step):
             parts.append(plain.paragraph(step, "      ", "    → "))
     return "\n".join(parts)

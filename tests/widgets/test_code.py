@@ -119,6 +119,7 @@ def test_a_break_inside_what_the_cell_calls_is_at_its_own_line(reports, page):
     assert "✂ model.py:9 1 Its if asks for the value of a tensor." in read
     assert "Called from model.py:20 in f, line 6" in read
     assert "✂ line 9 of `g` in model.py, called at line 6: Its `if` asks" in breaks.text(report)
+    assert "\n      if x.sum() > 0:\n" in breaks.text(report)
     assert labels(report)[6] == "g1 eager ✂"
 
 
