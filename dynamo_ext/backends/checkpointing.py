@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.backends import torch_private
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch.fx import GraphModule
 
 
@@ -23,6 +25,13 @@ def keep_random_state(graph: GraphModule) -> None:
         node.target = checkpointed
     if found:
         graph.recompile()
+
+
+def as_captured(graph: GraphModule) -> Callable[..., Any]:
+    """What runs a captured graph in eager."""
+    keep_random_state(graph)
+    forward: Callable[..., Any] = graph.forward
+    return forward
 
 
 def checkpointed(body: GraphModule, *args: Any, **kwargs: Any) -> Any:

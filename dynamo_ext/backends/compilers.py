@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.checkpointing import keep_random_state
+from dynamo_ext.backends.checkpointing import as_captured, keep_random_state
 from dynamo_ext.backends.idle_dropout import give_inputs
 
 if TYPE_CHECKING:
@@ -79,6 +79,4 @@ class UnavailableCompiler(Compiler):
             message=f"{self.name} is not available: {self.availability.reason}",
             remedy=self.availability.remedy,
         )
-        keep_random_state(graph)
-        forward: Callable[..., Any] = graph.forward
-        return forward
+        return as_captured(graph)

@@ -11,7 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal
-from dynamo_ext.backends.checkpointing import keep_random_state
+from dynamo_ext.backends.checkpointing import as_captured
 from dynamo_ext.backends.random_state import TorchState
 from dynamo_ext.capture import recorder, replay, run_log, second_derivatives, torch_private
 from dynamo_ext.capture.backward_time import follow
@@ -86,15 +86,13 @@ class RecordedCompiler:
         known = [code for code in codes if code is not None]
         if self.name == "eager" or not second_derivatives.wants_them(known, inputs):
             return self.compiler(graph, inputs)
-        keep_random_state(graph)
         journal.current().add_fallback(
             "unsupported",
             "graph",
             message=second_derivatives.MESSAGE,
             remedy=second_derivatives.REMEDY,
         )
-        forward: Callable[..., Any] = graph.forward
-        return forward
+        return as_captured(graph)
 
 
 def _recorded(
