@@ -23,6 +23,7 @@ PAGES = {
     "capture": "capture.md",
     "models": "models.md",
     "auto": "auto.md",
+    "copies": "copies.md",
     "loops": "loops.md",
     "trace_once": "trace-once.md",
     "tvm_tuning": "tvm-tuning.md",
