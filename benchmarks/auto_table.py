@@ -176,7 +176,8 @@ and the peers are compared in one interleaved schedule (`dynamo_ext.compare`).
 Speedups are medians of ratios within a round, with their 95 % intervals. *Known start* is a first
 call in which the race is remembered; beside it the first call of the winner by itself (medians of
 three, in turn, in one process). *Best alone* is the fastest single backend, eager among them.
-*Same* is a p-value of 0.05 or more, *unclear* one with an interval beyond 10 %.
+*Same* is a p-value of 0.05 or more, *unclear* one with an interval beyond 10 %. Where `auto` chose
+the best one alone, they run the same code: [how far apart two such copies are](copies.md).
 
 The posts' figures: Update 3's ensemble of ten backends had a geometric mean of 1.71 on a CPU and
 1.29 on a GPU, over other models and machines, with eager of 2021.

@@ -30,7 +30,7 @@ class Row(StoredRow):
     the changes between engine and eager in one call. ``absolute_error`` is the largest over all
     outputs and calls, ``relative_error`` the largest in relation to the output's largest
     element. For bfloat16 ``eager_error`` is eager's own distance from float32, relative in the
-    same way, and ``float32_error`` the backend's.
+    same way, and ``float32_error`` the backend's. ``machine`` says what it was measured with.
     """
 
     model: str
@@ -53,6 +53,7 @@ class Row(StoredRow):
     float32_error: float = 0.0
     notes: tuple[Note, ...] = ()
     version: str = ""
+    machine: str = ""
 
     @property
     def key(self) -> str:

@@ -33,20 +33,17 @@ the named configuration.
 _MARKS = {"right": "", "wrong": "**wrong** ", "failed": "**failed** "}
 
 
-def render(rows: Sequence[Row], machine: Mapping[str, str], missing: Mapping[str, str]) -> str:
+def render(rows: Sequence[Row], missing: Mapping[str, str]) -> str:
     """The whole document.
 
     Parameters
     ----------
     rows
         In any order.
-    machine
-        Facts by name, for the head.
     missing
         Backends that could not run, and why.
     """
-    facts = ", ".join(f"{name} {value}" for name, value in machine.items())
-    parts = [_INTRODUCTION, f"Measured with: {facts}.\n"]
+    parts = [_INTRODUCTION, _machines(rows)]
     if any(row.quick for row in rows):
         parts.append("**These are the tiny forms of the models.**\n")
     for name, reason in missing.items():
@@ -58,6 +55,24 @@ def render(rows: Sequence[Row], machine: Mapping[str, str], missing: Mapping[str
     parts += ["## What stays out of an engine, and why\n", _refusals(rows)]
     parts += ["## The models\n", _models({row.model for row in rows})]
     return "\n".join(parts)
+
+
+def _machines(rows: Sequence[Row]) -> str:
+    """What the rows were measured with: one sentence, or each with its models and backends."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in sorted(rows, key=_order):
+        backends = found.setdefault(row.machine, {}).setdefault(f"{row.model} in {row.dtype}", [])
+        backends.append(row.backend)
+    if len(found) == 1:
+        return f"{next(iter(found))}\n"
+    lines = []
+    for said, models in sorted(found.items(), key=lambda each: -len(each[1])):
+        alike: dict[str, list[str]] = {}
+        for model, backends in models.items():
+            alike.setdefault(", ".join(backends), []).append(model)
+        parts = [f"{', '.join(which)} under {names}" for names, which in alike.items()]
+        lines.append(f"- {said} {'; '.join(parts)}.\n")
+    return "".join(lines)
 
 
 def _order(row: Row) -> tuple[int, int, int]:

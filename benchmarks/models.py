@@ -11,6 +11,7 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +70,11 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.machine: dict[str, str] = {}
         self.missing: dict[str, str] = {}
         self.rows: dict[str, Row] = {}
         if path.exists():
             stored: dict[str, Any] = json.loads(path.read_text())
-            self.machine, self.missing = stored["machine"], stored["missing"]
+            self.missing = stored["missing"]
             self.rows = {row.key: row for row in map(Row.from_dict, stored["rows"])}
 
     def add(self, row: Row) -> None:
@@ -85,7 +85,6 @@ class Store:
     def save(self) -> None:
         """Write the file at once as a whole."""
         record = {
-            "machine": self.machine,
             "missing": self.missing,
             "rows": [self.rows[key].to_dict() for key in sorted(self.rows)],
         }
@@ -98,7 +97,7 @@ class Store:
 def measure(chosen: argparse.Namespace, store: Store) -> None:
     """Fill the store with the rows asked for that it does not have."""
     backends, missing = available(chosen.backends)
-    store.machine = machine.description()
+    here = machine.sentence()
     # What came to be available is missing no more.
     store.missing = {k: v for k, v in store.missing.items() if k not in backends} | missing
     bounds = Bounds(chosen.timeout, chosen.memory)
@@ -112,7 +111,7 @@ def measure(chosen: argparse.Namespace, store: Store) -> None:
             groups = [wanted] if chosen.quick or chosen.together else [[m] for m in wanted]
             for group in groups:
                 for row in rows(group, backend, dtype, quick=chosen.quick, bounds=bounds):
-                    store.add(row)
+                    store.add(replace(row, machine=here))
                     print(f"{row.status:7}{row.key}  {row.reason}", flush=True)
     store.save()
 
@@ -142,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen.only_write:
         measure(chosen, store)
     if chosen.write:
-        chosen.write.write_text(render(list(store.rows.values()), store.machine, store.missing))
+        chosen.write.write_text(render(list(store.rows.values()), store.missing))
     return int(any(row.status == "wrong" for row in store.rows.values()))
 
 

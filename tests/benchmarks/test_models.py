@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -155,8 +156,9 @@ def test_the_document_says_what_failed_and_names_no_path():
         Row("MLP", "ts", "float32", False, "failed", "The process was ended by SIGSEGV."),
         Row("GCN layer", "ts", "bfloat16", False, "wrong", "Output 0: a | b", graphs=1),
     ]
-    text = render(rows, {"processor": "Some CPU", "torch": "2.13"}, {"tvm": "It is not installed."})
-    assert "processor Some CPU, torch 2.13" in text
+    rows = [replace(each, machine="Measured with: some CPU.") for each in rows]
+    text = render(rows, {"tvm": "It is not installed."})
+    assert "Measured with: some CPU.\n" in text
     assert "`tvm` is not in the table: It is not installed." in text
     assert "| MLP | `onnxrt` | 1 | 75 % | 1 | 2 | 1.2 | 0 | 0 | 2 refused, run × 3 |" in text
     assert "**failed**: The process was ended by SIGSEGV." in text
@@ -164,3 +166,13 @@ def test_the_document_says_what_failed_and_names_no_path():
     assert "| `aten.sin.default` | No Sin for node | 2 | MLP |" in text
     assert "/some/where" not in text
     assert text.index("## float32") < text.index("## bfloat16")
+
+
+def test_the_document_says_which_row_is_of_which_machine():
+    rows = [
+        *(replace(row("MLP", name), machine="Measured with: one.") for name in ("ts", "tvm")),
+        replace(row("GCN layer", "tvm"), machine="Measured with: another."),
+    ]
+    text = render(rows, {})
+    assert "- Measured with: one. MLP in float32 under ts, tvm.\n" in text
+    assert "- Measured with: another. GCN layer in float32 under tvm.\n" in text
