@@ -91,6 +91,8 @@ def _place(name: str, winner: str, speedup: Speedup | None) -> tuple[str, str]:
         return "slower", "Not timed."
     if speedup.ratio < 1:
         return "slower", "Slower than eager."
+    if speedup.low > 1:
+        return "same", "Perhaps faster: by too little, or in too few rounds, to be sure."
     return "same", "No faster than eager within noise."
 
 

@@ -2,9 +2,10 @@
 
 A frozen weight can change behind an engine's back: an optimizer step (``_version``), a new
 ``.data`` (``data_ptr``), another instance of the module that shares the compiled graph
-(identity). ``Watch.fresh`` looks at all three before each call, in C loops. What it cannot see
-is an in-place change *through* ``.data`` or ``.detach().numpy()``, which torch itself does not
-count as a change; ``freeze=false`` is for code that does that.
+(identity). ``Watch.fresh`` looks at all three before each call, in C loops. A batch norm in
+training updates its running statistics, and torch does not count that: of those it looks at the
+values. What it cannot see is an in-place change *through* ``.data`` or ``.detach().numpy()``,
+which torch itself does not count as a change; ``freeze=false`` is for code that does that.
 """
 
 from __future__ import annotations
@@ -14,12 +15,31 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import torch
     from torch.fx import GraphModule
 
 _version = operator.attrgetter("_version")
+
+
+def _uncounted(weight: torch.Tensor) -> bool:
+    """Whether a tensor may be a batch norm's statistics, which eager kernels change uncounted."""
+    import torch
+
+    parameter = isinstance(weight, torch.nn.Parameter)
+    return weight.ndim == 1 and weight.is_floating_point() and not parameter
+
+
+def _reader(weight: torch.Tensor) -> Callable[[], object]:
+    """What gives a tensor's values as they are now, in a form that is quick to compare."""
+    import torch
+
+    weight = weight.detach()
+    if weight.device.type == "cpu" and weight.is_contiguous():
+        buffer: Any = weight.view(torch.uint8).numpy()
+        return memoryview(buffer).tobytes
+    return weight.tolist
 
 
 def watchable(tensor: torch.Tensor) -> bool:
@@ -49,6 +69,8 @@ class Watch:
         self._pointers = list(map(self._pointer, self._weights))
         # An alias of each storage: its address cannot be handed to another tensor meanwhile.
         self._alive = [weight.detach() for weight in self._weights]
+        self._uncounted = [_reader(weight) for weight in weights.values() if _uncounted(weight)]
+        self._values = [read() for read in self._uncounted]
 
     def fresh(self, args: Sequence[Any]) -> bool:
         """Whether the call's arguments hold the frozen weights, unchanged."""
@@ -57,6 +79,7 @@ class Watch:
             False not in map(operator.is_, current, self._weights)
             and list(map(_version, current)) == self._versions
             and list(map(self._pointer, current)) == self._pointers
+            and list(map(operator.call, self._uncounted)) == self._values
         )
 
 

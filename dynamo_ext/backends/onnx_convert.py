@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private
@@ -24,6 +25,8 @@ _CUT_UP = (
     # It takes the logarithm of a sum of exponentials, which overflow.
     "logaddexp.default",
     "logaddexp2.default",
+    # It multiplies what a beta of zero must not let count: memory that nobody wrote, often.
+    "baddbmm.default",
     # Operators, most of them of backward graphs, that torch.onnx does not know.
     "native_batch_norm_backward.default",
     "nll_loss2d_backward.default",
@@ -56,8 +59,9 @@ def decompositions(
     registered = torch_private.onnx_registry().functions
     kept = {op: cut for op, cut in table.items() if operator_name(op) not in registered}
     if not training:
-        kept |= _masked_attention()
-    return kept | torch_private.decompositions_of(_CUT_UP) | _matrix_vector() | _root()
+        kept |= _split_attention()
+    cut_up = torch_private.decompositions_of(_CUT_UP)
+    return kept | cut_up | _matrix_vector() | _root() | _clamping()
 
 
 def _matrix_vector() -> dict[Any, Callable[..., Any]]:
@@ -82,14 +86,39 @@ def _root() -> dict[Any, Callable[..., Any]]:
     return {torch.ops.aten.pow.Tensor_Scalar: power}
 
 
-def _masked_attention() -> dict[Any, Callable[..., Any]]:
-    """Attention cut up where it has a mask: whole, a row masked throughout would become NaN."""
+def _clamping() -> dict[Any, Callable[..., Any]]:
+    """Both bounds said: where one is missing, ONNX Runtime makes infinity the largest number."""
+    import torch
+
+    clamp = torch.ops.aten.clamp.default
+
+    def both(x: Any, least: Any = None, most: Any = None) -> Any:
+        bound = most if least is None else least
+        one = (least is None) != (most is None)
+        if not (one and x.is_floating_point() and isinstance(bound, (int, float))):
+            return NotImplemented
+        # Both of one type: torch.onnx finds no operator for an integer beside infinity.
+        bound = float(bound)
+        return clamp(x, bound, math.inf) if most is None else clamp(x, -math.inf, bound)
+
+    return {
+        clamp: both,
+        torch.ops.aten.clamp_min.default: both,
+        torch.ops.aten.clamp_max.default: lambda x, most: both(x, None, most),
+    }
+
+
+def _split_attention() -> dict[Any, Callable[..., Any]]:
+    """Attention cut up where it has a mask, or fewer keys' heads than queries'.
+
+    Whole, a row masked throughout would become NaN, and shared heads do not load.
+    """
 
     def decide(cut: Callable[..., Any]) -> Callable[..., Any]:
-        def attention(*args: Any, attn_mask: Any = None, **kwargs: Any) -> Any:
-            if attn_mask is None:
+        def attention(q: Any, k: Any, *args: Any, attn_mask: Any = None, **kwargs: Any) -> Any:
+            if attn_mask is None and q.shape[1] == k.shape[1]:
                 return NotImplemented
-            return cut(*args, attn_mask=attn_mask, **kwargs)
+            return cut(q, k, *args, attn_mask=attn_mask, **kwargs)
 
         return attention
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,12 @@ _EXTREMES = (
 )
 """Reductions; ``maximum`` and ``minimum`` of two tensors and the poolings go by other names."""
 
+_MAYBE_EXTREME = ("aten::linalg_vector_norm", "aten::scatter_reduce")
+_EXTREME_MODES = ("amax", "amin", math.inf, -math.inf)
 _SUMS = ("aten::sum", "aten::prod")
 _ANTIALIASED = ("aten::_upsample_bilinear2d_aa", "aten::_upsample_bicubic2d_aa")
-_PRIMARY_ONLY = ("aten::_scaled_dot_product_flash_attention_for_cpu", "aten::_embedding_bag")
+_ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
+_PRIMARY_ONLY = (_ATTENTION, "aten::_embedding_bag")
 
 
 def _dtypes() -> frozenset[Any]:
@@ -52,7 +56,7 @@ def _dtypes() -> frozenset[Any]:
 def objection(node: Node) -> str:
     """Why a node cannot be given to ONNX Runtime, as far as shows without trying; or nothing."""
     name = operator_name(node.target)
-    for rule in (_tensors, _reductions, _arithmetic, _tails, _integers, _layouts, _conversions):
+    for rule in _RULES:
         found = rule(node, name)
         if found:
             return found
@@ -83,7 +87,8 @@ def _tensors(node: Node, _: str) -> str:
 
 def _reductions(node: Node, name: str) -> str:
     packet, dtype = name.partition(".")[0], _input_dtype(node)
-    if packet in _EXTREMES and dtype.startswith(("float", "bfloat")):
+    extreme = packet in _MAYBE_EXTREME and any(a in _EXTREME_MODES for a in node.args)
+    if (extreme or packet in _EXTREMES) and dtype.startswith(("float", "bfloat")):
         return "ONNX Runtime passes over NaN where torch keeps it."
     if packet in _SUMS and dtype == "int64":
         return "ONNX Runtime sums 64-bit integers as floating-point numbers."
@@ -109,8 +114,21 @@ def _arithmetic(node: Node, name: str) -> str:
         return "torch.onnx's remainder is not exact where the quotient is large."
     if name.startswith("aten::atan2"):
         return "torch.onnx's atan2 has the wrong sign where the quotient is zero."
+    return ""
+
+
+def _special_values(node: Node, name: str) -> str:
+    """NaN, infinity and the negative zero."""
     if name == "aten::sign":
         return "ONNX Runtime's sign of NaN is NaN, and torch's is 0."
+    if _integral_input(node):
+        return ""
+    if name == "aten::signbit":
+        return "torch.onnx compares with zero, so that -0.0 has no sign."
+    if name == "aten::heaviside":
+        return "torch.onnx's heaviside of NaN is 1, and torch's is 0."
+    if name.startswith("aten::floor_divide") or node.kwargs.get("rounding_mode") == "floor":
+        return "torch.onnx divides infinity and rounds it down to infinity, and torch's is NaN."
     return ""
 
 
@@ -139,6 +157,8 @@ def truncated(node: Node) -> str:
 def _layouts(node: Node, name: str) -> str:
     if name.startswith(_SCATTERS) and _narrow(node):
         return "ONNX Runtime has no kernel that scatters and adds up this dtype."
+    if name.startswith("aten::scatter") and _scatters_in_part(node):
+        return "ONNX Runtime scatters all of a tensor, and torch as much as there are indices."
     if name.startswith("aten::as_strided"):
         return "It reads memory as it lies, and ONNX Runtime sees only the elements."
     if name.startswith(_ANTIALIASED) and True in node.args[2:3]:
@@ -152,10 +172,26 @@ def _layouts(node: Node, name: str) -> str:
 def _conversions(node: Node, name: str) -> str:
     if name.startswith(_PRIMARY_ONLY) and _secondary_used(node):
         return "torch.onnx makes up the results of it that the backward graph needs."
-    masked = node.kwargs.get("attn_mask") is not None
-    if masked and "_scaled_dot_product_flash_attention_for_cpu" in name:
-        return "torch.onnx gives NaN for a row that is masked throughout, and torch gives 0."
+    if name.startswith(_ATTENTION):
+        if node.kwargs.get("attn_mask") is not None:
+            return "torch.onnx gives NaN for a row that is masked throughout, and torch gives 0."
+        heads = [source.meta["val"].shape[1] for source in node.all_input_nodes[:2]]
+        if heads[0] != heads[-1]:
+            return "torch.onnx's attention has as many heads of keys as of queries."
     return ""
+
+
+def _scatters_in_part(node: Node) -> bool:
+    """Whether a scatter has more values than indices."""
+    import torch
+
+    index, source = (getattr(a, "meta", {}).get("val") for a in node.args[2:4])
+    if not (isinstance(index, torch.Tensor) and isinstance(source, torch.Tensor)):
+        return False
+    return any(
+        isinstance(size, int) and isinstance(of, int) and size != of
+        for size, of in zip(index.shape, source.shape, strict=False)
+    )
 
 
 def _is_empty(value: object) -> bool:
@@ -207,3 +243,15 @@ def _integral(node: Node) -> bool:
         and not value.is_floating_point()
         and value.dtype is not torch.bool
     )
+
+
+_RULES = (
+    _tensors,
+    _reductions,
+    _arithmetic,
+    _special_values,
+    _tails,
+    _integers,
+    _layouts,
+    _conversions,
+)

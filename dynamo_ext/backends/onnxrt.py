@@ -9,7 +9,13 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import onnx_convert, onnx_limits, onnx_session, torch_private
+from dynamo_ext.backends import (
+    onnx_convert,
+    onnx_indices,
+    onnx_limits,
+    onnx_session,
+    torch_private,
+)
 from dynamo_ext.backends.answers import Answers
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, OptionSpec, Support
 from dynamo_ext.records import Availability
@@ -79,7 +85,7 @@ class OnnxRuntimeBackend:
         """Translate, fold, load; see ``onnx_session.Session`` for the call."""
         try:
             with torch_private.quiet_exporter():
-                model = onnx_convert.translate(graph)
+                model = onnx_convert.translate(onnx_indices.without_sign(graph))
             return onnx_session.Session(model, example_inputs, options).run
         except Exception as error:
             raise LoweringError(onnx_session.complaint(error)) from error

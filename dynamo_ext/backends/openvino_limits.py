@@ -50,4 +50,6 @@ def _objection_to_operator(node: Node) -> str:
     if into is not None and not into.meta["val"].ndim:
         # Its result is then the source itself, and a trial of it would end the process.
         return "OpenVINO crashes where a tensor without dimensions is copied into."
+    if name == "any" and node.all_input_nodes[0].meta["val"].is_floating_point():
+        return "OpenVINO takes NaN for false."
     return _REFUSED.get(name, "")

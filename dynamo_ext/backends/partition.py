@@ -11,7 +11,7 @@ from dynamo_ext.backends.base import Support
 from dynamo_ext.backends.returned_views import is_returned_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from torch.fx import GraphModule, Node
 
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 class Split:
     """A graph cut up: engine parts are ``call_module`` nodes named in ``parts``.
 
-    ``eager`` maps each operation that no engine takes to its operator and the reason, and
-    ``targets`` each part to the operators in it.
+    ``eager`` maps each operation that no engine takes to its operator and the reason, ``targets``
+    each part to the operators in it, and ``captured`` to the captured operations they came of.
     """
 
     graph: GraphModule
     parts: tuple[str, ...]
     eager: dict[str, tuple[str, str]]
     targets: dict[str, tuple[str, ...]]
+    captured: dict[str, tuple[str, ...]]
 
 
 def computes(node: Node) -> bool:
@@ -164,13 +165,22 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
         if operations and (lonely or len(operations) >= smallest):
             kept.append(group)
             continue
-        reason = f"Only {len(operations)} operations in a row; the least is {smallest}."
+        row = "1 operation" if len(operations) == 1 else f"{len(operations)} operations"
+        reason = f"Only {row} in a row: min_partition is {smallest}."
         eager.update((node.name, (names[node.name], reason)) for node in operations)
     parts = tuple(f"part_{i}" for i in range(len(kept)))
-    counted = [tuple(names[n.name] for n in _ordered(graph, g) if computes(n)) for g in kept]
+    computing = [[n for n in _ordered(graph, group) if computes(n)] for group in kept]
+    counted = [tuple(names[n.name] for n in nodes) for nodes in computing]
+    sources = list(map(captured_names, computing))
     if kept:
         _fuse(graph, kept)
-    return Split(graph, parts, eager, dict(zip(parts, counted, strict=True)))
+    targets, captured = (dict(zip(parts, each, strict=True)) for each in (counted, sources))
+    return Split(graph, parts, eager, targets, captured)
+
+
+def captured_names(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The operations of the graph as captured that some of the normalised one came of."""
+    return tuple(dict.fromkeys(filter(None, map(torch_private.captured_name, nodes))))
 
 
 def _ordered(graph: GraphModule, group: Mapping[Node, Any]) -> list[Node]:

@@ -11,7 +11,14 @@ from dynamo_ext.backends import torch_private
 from dynamo_ext.backends.base import StayEager, Support
 from dynamo_ext.backends.constants import attribute, fold
 from dynamo_ext.backends.freeze import watchable
-from dynamo_ext.backends.partition import Split, computes, judge, operation_name, split
+from dynamo_ext.backends.partition import (
+    Split,
+    captured_names,
+    computes,
+    judge,
+    operation_name,
+    split,
+)
 from dynamo_ext.backends.returned_views import set_apart
 from dynamo_ext.backends.runner import Runner, Setting
 from dynamo_ext.records import Partition
@@ -128,13 +135,15 @@ class _Road:
                     message=answer.reason,
                 )
         if total and all(answers.values()) and _returns_only_results(graph):
-            targets = tuple(operation_name(n) for n in graph.graph.nodes if computes(n))
+            operations = list(filter(computes, graph.graph.nodes))
+            record = _known(role, setting.backend.name, operations)
             positions = {i: w for i, w in enumerate(weights.values()) if w is not None}
-            runner = Runner(role, graph, setting, targets=targets, weights=positions)
+            runner = Runner(record, graph, setting, weights=positions)
             return self._finish(role, [runner], runner.call)
+        nodes = {node.name: node for node in answers}
         smallest = int(setting.options.get("min_partition", SMALLEST_PART))
         parts = split(graph, answers, smallest)
-        self._record_eager(parts, role)
+        self._record_eager(parts, nodes, role)
         constants = role == "inference" and bool(setting.options.get("freeze", True))
         runners = _install(parts, setting, role, weights, constants=constants)
         forward = parts.graph.forward
@@ -181,20 +190,20 @@ class _Road:
                 none[node.name] = weight
         return none
 
-    def _record_eager(self, parts: Split, role: Role) -> None:
-        reasons: dict[str, list[str]] = {}
-        for name, reason in parts.eager.values():
-            reasons.setdefault(reason, []).append(name)
-        for number, (reason, names) in enumerate(reasons.items()):
-            self._setting.journal.add_partition(
-                Partition(
-                    name=f"{role}_eager_{number}",
-                    engine="eager",
-                    operations=len(names),
-                    targets=tuple(names),
-                    reason=reason,
-                )
-            )
+    def _record_eager(self, parts: Split, nodes: Mapping[str, Node], role: Role) -> None:
+        reasons: dict[str, list[Node]] = {}
+        for name, (_, reason) in parts.eager.items():
+            reasons.setdefault(reason, []).append(nodes[name])
+        for number, (reason, left) in enumerate(reasons.items()):
+            record = _known(f"{role}_eager_{number}", "eager", left, reason)
+            self._setting.journal.add_partition(record)
+
+
+def _known(name: str, engine: str, operations: Sequence[Node], reason: str = "") -> Partition:
+    """The record of a partition before it is lowered."""
+    targets = tuple(map(operation_name, operations))
+    captured = captured_names(operations)
+    return Partition(name, engine, len(targets), targets, reason, captured=captured)
 
 
 def _gives_gradients(graph: GraphModule) -> bool:
@@ -238,13 +247,15 @@ def _install(
                 weight = attribute(graph, str(source.target))
             if weight is not None:
                 frozen[position] = weight
-        runner = Runner(
+        record = Partition(
             f"{role}_{name.removeprefix('part_')}",
-            graph.get_submodule(name),  # type: ignore[arg-type]
-            setting,
-            targets=parts.targets[name],
-            weights=frozen,
+            setting.backend.name,
+            len(parts.targets[name]),
+            parts.targets[name],
+            captured=parts.captured[name],
         )
+        part: Any = graph.get_submodule(name)
+        runner = Runner(record, part, setting, weights=frozen)
         runners.append(runner)
         node.op, node.target = "call_function", _as_function(runner, name)
     for name in parts.parts:

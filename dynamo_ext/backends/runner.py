@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import forks, torch_private, verify
@@ -55,35 +55,32 @@ class Runner:
 
     Parameters
     ----------
-    name
-        The partition's name in records.
+    record
+        What is known of the partition before it is lowered.
     graph
         The partition: placeholders in, a tuple of computed tensors out. It is also what runs
         whenever an engine cannot.
     setting
         Backend, options and journal.
-    targets
-        The operators in it, for the record.
     weights
         Positions of placeholders to real parameters and buffers that may become constants.
     """
 
     def __init__(
         self,
-        name: str,
+        record: Partition,
         graph: GraphModule,
         setting: Setting,
         *,
-        targets: tuple[str, ...],
         weights: Mapping[int, torch.Tensor],
     ) -> None:
         import torch
 
-        self.name = name
+        self.name = record.name
+        self._known = record
         self._graph = graph
         self._eager: Callable[..., Sequence[Any]] = graph.forward
         self._setting = setting
-        self._targets = targets
         symbolic = any(torch_private.is_symbolic(n.meta.get("val")) for n in graph.graph.nodes)
         self._per_shape = symbolic and not getattr(setting.backend, "dynamic_shapes", False)
         placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
@@ -304,11 +301,9 @@ class Runner:
 
     def _record(self) -> None:
         self._setting.journal.add_partition(
-            Partition(
-                name=self.name,
-                engine="eager" if self._dead else self._setting.backend.name,
-                operations=len(self._targets),
-                targets=self._targets,
+            replace(
+                self._known,
+                engine="eager" if self._dead else self._known.engine,
                 reason=self._dead,
                 frozen=len(self._weights),
                 lower_seconds=self._seconds,

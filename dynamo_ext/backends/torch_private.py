@@ -66,9 +66,29 @@ def core_decompositions() -> Decompositions:
 
     ``_scaled_dot_product_flash_attention_for_cpu`` decomposed in a training graph gives wrong
     gradients without a word, so it stays whole there; inference adds it back. Random operators
-    stay whole too: cut up, they would draw other numbers than eager does from the same seed.
+    stay whole too: cut up, they would draw other numbers than eager does from the same seed. So do
+    those that look at their numbers: cut up, they would not.
     """
     return dict(_core_decompositions())
+
+
+_KEPT_WHOLE = (
+    "binary_cross_entropy",
+    "index_add",
+    "index_copy",
+    "multilabel_margin_loss",
+    "multilabel_margin_loss_forward",
+)
+"""Operators that raise an error on some numbers, which they would take if they were cut up; and
+those that torch 2.13.0 cuts up wrongly (a row with fewer labels counts class 0 for the others)."""
+
+
+def _leave_whole(operation: Any) -> None:
+    """Have tracing record an operator that torch cuts up in Python whatever the table says."""
+    import torch
+
+    operation.py_kernels.pop(torch._C.DispatchKey.Autograd, None)
+    operation._dispatch_cache.clear()
 
 
 @functools.cache
@@ -81,7 +101,8 @@ def _core_decompositions() -> Decompositions:
     core: Decompositions = dict(torch._decomp.core_aten_decompositions())
     table = {op: cut for op, cut in core.items() if seeded not in getattr(op, "tags", ())}
     table.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
-    return table
+    _leave_whole(torch.ops.aten.multilabel_margin_loss_forward.default)
+    return {op: cut for op, cut in table.items() if op.overloadpacket.__name__ not in _KEPT_WHOLE}
 
 
 def decompositions_of(names: Sequence[str]) -> Decompositions:
@@ -137,6 +158,17 @@ def bare(compiled: Callable[..., Any]) -> Callable[..., Any]:
             break
         compiled = inner
     return compiled
+
+
+def captured_name(node: Node) -> str:
+    """The operation of the graph as Dynamo captured it that a node came of; empty if unknown."""
+    sources = node.meta.get("from_node")
+    if not sources:
+        return ""
+    source = sources[0]
+    while source.from_node:
+        source = source.from_node[0]
+    return str(source.name)
 
 
 def static_inputs() -> list[int]:

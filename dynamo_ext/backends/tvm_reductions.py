@@ -213,6 +213,8 @@ def _any(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
     dims = [dim] if isinstance(dim, int) else dim
     if dtype_name(facts(node).dtype) != "bool":
         refuse("Not a boolean")
+    if dtype_name(facts(a["self"]).dtype).startswith("float"):
+        refuse("TVM takes NaN for false")
     return reduction(walk, node, "any" if ".any" in str(node.target) else "all", dims)
 
 

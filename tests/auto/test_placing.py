@@ -15,6 +15,8 @@ def speedup(low, ratio, high, *, same=False):
 FAST, FASTER = speedup(1.4, 1.5, 1.6), speedup(1.9, 2.0, 2.1)
 NOISE, SLOW = speedup(0.9, 1.1, 1.3, same=True), speedup(0.4, 0.5, 0.6)
 
+MAYBE = speedup(1.04, 1.09, 1.26, same=True)
+
 
 def test_the_fastest_beyond_noise_wins():
     assert winner_of({"a": FAST, "b": FASTER, "c": NOISE}) == "b"
@@ -31,6 +33,7 @@ def test_eager_wins_where_nobody_is_faster(speedups):
         ("a", FASTER, "won", ""),
         ("b", FAST, "slower", "a is faster."),
         ("b", NOISE, "same", "No faster than eager within noise."),
+        ("b", MAYBE, "same", "Perhaps faster: by too little, or in too few rounds, to be sure."),
         ("b", SLOW, "slower", "Slower than eager."),
         ("b", None, "slower", "Not timed."),
         ("eager", None, "slower", "a is faster."),

@@ -45,6 +45,12 @@ def buffer(m: nn.Module) -> None:
     m[1].running_mean.fill_(3.0)
 
 
+def statistics(m: nn.Module) -> None:
+    m.train()
+    m(X * 3)
+    m.eval()
+
+
 def step(m: nn.Module) -> None:
     optimizer = torch.optim.SGD(m.parameters(), lr=0.5)
     with torch.enable_grad():
@@ -52,7 +58,7 @@ def step(m: nn.Module) -> None:
     optimizer.step()
 
 
-CHANGES = [add, data, load, assign, replace, buffer, step]
+CHANGES = [add, data, load, assign, replace, buffer, statistics, step]
 
 
 @pytest.mark.parametrize("backend", ["scripted", "onnxrt"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import Any
 
 import pytest
@@ -227,6 +228,61 @@ def test_scatters_that_raise_in_each_call_are_refused(harness: Harness, dtype: A
     assert set(harness.stages) == {"unsupported"}
 
 
+def test_scattering_fewer_values_than_there_are(harness: Harness) -> None:
+    def fn(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return (x * 2).scatter(0, index, x).exp()
+
+    args = torch.randn(4, 3), torch.tensor([[0, 1, 0], [3, 1, 0]])
+    with torch.no_grad():
+        compiled = harness.compile(fn, onnxrt(min_partition=1))
+        for _ in range(2):
+            same(compiled(*args), fn(*args))
+    assert set(harness.stages) == {"unsupported"}
+
+
+NEGATIVE: dict[str, tuple[Any, torch.Tensor]] = {
+    "embedding": (nn.functional.embedding, torch.tensor([0, -1])),
+    "index_select": (lambda i, w: w.index_select(0, i), torch.tensor([0, -1])),
+    "int32": (lambda i, w: w.index_select(0, i), torch.tensor([0, -2], dtype=torch.int32)),
+    "gather": (lambda i, w: w.gather(1, i), torch.tensor([[-2]])),
+    "scatter": (lambda i, w: w.scatter(0, i, 1.0), torch.tensor([[-1]])),
+    "bag": (nn.functional.embedding_bag, torch.tensor([[0, -1]])),
+}
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["no_grad", "grad"])
+@pytest.mark.parametrize("name", NEGATIVE)
+def test_a_negative_index_raises_as_in_eager(harness: Harness, name: str, grad: Any) -> None:
+    fn, index = NEGATIVE[name]
+    weight = torch.randn(4, 3, requires_grad=grad)
+    with torch.set_grad_enabled(grad):
+        compiled = harness.compile(lambda i, w: fn(i, w).sin(), onnxrt(min_partition=1))
+        same(compiled(index.abs(), weight), fn(index.abs(), weight).sin())
+        with pytest.raises(Exception, match=r"\w") as expected:
+            fn(index, weight)
+        with pytest.raises(expected.type, match=re.escape(str(expected.value))):
+            compiled(index, weight)
+    assert any(p.engine == "onnxrt" for p in harness.journal.partitions.values())
+
+
+def test_attention_whose_queries_share_keys(harness: Harness) -> None:
+    def fn(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(q * 2, k, k + 1, is_causal=True, enable_gqa=True).sin()
+
+    # After attention with as many heads, whose answer must not stand for this one.
+    for heads in (4, 2):
+        q, k = torch.randn(2, 4, 5, 8), torch.randn(2, heads, 5, 8)
+        with torch.no_grad():
+            torch.testing.assert_close(harness.compile(fn, onnxrt())(q, k), fn(q, k))
+    assert {p.engine for p in harness.journal.partitions.values()} == {"onnxrt"}
+    q.requires_grad_()
+    (expected,) = torch.autograd.grad(fn(q, k).sum(), q)
+    (found,) = torch.autograd.grad(harness.compile(fn, onnxrt())(q, k).sum(), q)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert set(harness.stages) <= {"unsupported"}
+
+
 def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, x),))
     example = torch.randn(32)
@@ -355,6 +411,7 @@ def test_binding_outputs_to_a_device() -> None:
 HUGE = torch.tensor([[2**53 + 1, -7, 7, 3037000500], [2**24 + 1, -1, 0, 5]])
 EXTREMES = (100.0, 0.0, -500.0, -600.0, torch.inf, -torch.inf, torch.nan, 88.0, 2000.0, -1e30)
 PAIRS = torch.cartesian_prod(*[torch.tensor(EXTREMES)] * 2).t().contiguous()
+ROWS = torch.zeros(2, 3, dtype=torch.int64)
 NAN = torch.tensor([[float("nan"), 1.0, -0.0], [float("inf"), -float("inf"), -2.5]])
 
 
@@ -379,6 +436,19 @@ NAN = torch.tensor([[float("nan"), 1.0, -0.0], [float("inf"), -float("inf"), -2.
         (lambda x: x.logcumsumexp(0), PAIRS),
         (lambda x: torch.atan2(x * 0, x), torch.tensor([-1.0, 1.0, -2.0])),
         (lambda x: torch.remainder(x, -1.5), torch.tensor([1e10, -2.5])),
+        (lambda x: x // 0.3, NAN),
+        (lambda x: torch.div(x, 0.3, rounding_mode="floor"), NAN),
+        (lambda x: torch.heaviside(x, torch.tensor(0.5)), NAN),
+        (torch.signbit, NAN),
+        (lambda x: torch.linalg.vector_norm(x, torch.inf, dim=1), NAN.flip(1)),
+        (lambda x: torch.linalg.vector_norm(x, -torch.inf, dim=1), NAN.flip(1)),
+        (lambda x: x.clamp(min=0.1), NAN),
+        (lambda x: x.clamp_min(0), NAN),
+        (lambda x: x.clamp_max(0.1), NAN),
+        (lambda x: nn.functional.normalize(x, dim=1), NAN),
+        (lambda x: x.new_zeros(1, 3).scatter_reduce(0, ROWS, x, "amax"), NAN),
+        (lambda x: x.new_zeros(1, 3).scatter_reduce(0, ROWS, x, "amin"), NAN),
+        (lambda x: torch.baddbmm(x, x.isnan() * 1.0, x.isnan().mT * 1.0, beta=0), NAN[None, :, :2]),
         (lambda x: torch.as_strided(x[1:] * 1, (2,), (1,), 0), torch.arange(4.0)),
         (
             lambda x: nn.functional.avg_pool2d(x, 2, divisor_override=3),

@@ -200,6 +200,7 @@ def test_options_reach_the_engine(harness: Harness, monkeypatch: pytest.MonkeyPa
         (lambda x: torch.fmod(x, 1.5), (torch.tensor([1e10, -2.5]),)),
         (lambda x: torch.remainder(x, -1.5), (torch.tensor([1e10, -2.5]),)),
         (lambda x: torch.atan2(x * 0, x), (torch.tensor([-1.0, 1.0, -2.0]),)),
+        (lambda x: x.any(), (torch.full((3,), torch.nan),)),
     ],
 )
 def test_what_the_operator_sweep_found_is_right_without_verification(

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+import dynamo_ext
 from dynamo_ext.backends import runner, verify
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.errors import FallbackWarning
@@ -40,6 +41,29 @@ def test_a_graph_goes_to_the_engine_whole(harness: Any, scripted: Any) -> None:
     assert harness.journal.normalised == 5
     assert partition.targets[0] == "aten.sin.default"
     assert not harness.stages
+
+
+X3 = torch.ones(3)
+WRONG_NUMBERS: dict[str, tuple[Any, torch.Tensor, torch.Tensor]] = {
+    "probability": (lambda p: nn.functional.binary_cross_entropy(p, X3), X3 / 2, X3 * 2),
+    "index_add": (lambda i: X.index_add(0, i.long(), X), X3, -X3),
+    "index_copy": (lambda i: X.index_copy(0, i.long(), X * 0), X3 * 2, -X3),
+}
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["no_grad", "grad"])
+@pytest.mark.parametrize("name", WRONG_NUMBERS)
+def test_what_looks_at_its_numbers_goes_on_doing_so(
+    harness: Any, scripted: Any, name: str, grad: Any
+) -> None:
+    function, right, wrong = WRONG_NUMBERS[name]
+    compiled = harness.compile(function, scripted)
+    for given in (right, wrong):
+        given.requires_grad_(grad)
+    with torch.set_grad_enabled(grad):
+        check(compiled, function, right)
+        with pytest.raises((RuntimeError, IndexError), match=r"between 0 and 1|out of bounds"):
+            compiled(wrong)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no"), MemoryError("full"), AssertionError()])
@@ -215,7 +239,7 @@ def test_parts_too_small_stay_in_eager(harness: Any, scripted: Any) -> None:
     check(harness.compile(short, scripted), short, X)
     assert harness.engines == {"eager": 5}
     reasons = {p.reason for p in harness.journal.partitions.values()}
-    assert any("the least is 3" in reason for reason in reasons)
+    assert "Only 1 operation in a row: min_partition is 3." in reasons
 
 
 def test_training_is_right_when_every_second_engine_fails(harness: Any, scripted: Any) -> None:
@@ -384,3 +408,13 @@ def test_no_grad_inside_the_captured_code_means_inference(harness: Any) -> None:
     torch.testing.assert_close(harness.compile(fn, registry.compiler("ofi"))(x), fn(x))
     assert set(harness.engines) == {"ofi"}
     assert harness.stages == []
+
+
+@pytest.mark.parametrize("backend", ["ts", "onnxrt"])
+def test_what_torch_cuts_up_wrongly_stays_whole(backend: str) -> None:
+    x = torch.tensor([[0.5, -1.0, 2.0, 0.1]])
+    labels = torch.tensor([[3, -1, 0, 1]])
+    loss = torch.nn.functional.multilabel_margin_loss
+    with torch.no_grad():
+        found = dynamo_ext.optimize(backend)(lambda x, labels: loss(x, labels) * 2)(x, labels)
+    torch.testing.assert_close(found, loss(x, labels) * 2)

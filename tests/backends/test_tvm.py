@@ -50,6 +50,10 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (torch.randn(1, 2, 7, 7),),
     ),
     "product64": (lambda x: x @ x + 1, (torch.randn(4, 4, dtype=torch.float64),)),
+    "any of NaN": (
+        lambda x: (x.any(), x.any(1), (x * 2).exp()),
+        (torch.full((2, 3), torch.nan),),
+    ),
     "itself": (
         lambda x: (x == x, x != x, x <= x, x - x, x / x, x.isfinite()),  # noqa: PLR0124 - the point of it
         (torch.tensor([1.0, torch.inf, torch.nan, 0.0]),),
