@@ -4,7 +4,8 @@ Dynamo gives a frame up as a whole where a graph break stands in a loop of it (i
 cannot resume in the middle of one). A cell need not lose its loop to that: the loop itself is run
 as plain Python, and each run of its body is a function of its own, which can break and resume.
 So a block that cannot be captured whole is divided, at its loops and what is around them, into
-blocks that may be. Nothing is divided before Dynamo has said that it must be.
+blocks that may be; where there is no loop, the statement that Dynamo gives it up for is set apart.
+Nothing is divided before Dynamo has said that it must be.
 """
 
 from __future__ import annotations
@@ -110,10 +111,22 @@ class Block:
         self.condition_breaks: tuple[GraphBreak, ...] = ()
         _blocks[id(self.code)] = self
 
-    def refuse(self, line: int | None) -> None:
-        """Raise ``NotWholeError`` if it can be divided: Dynamo gives it up because of ``line``."""
+    def refuse(self, line: int | None, near: int | None = None) -> None:
+        """Raise ``NotWholeError`` if it can be divided: Dynamo gives it up because of ``line``.
+
+        Parameters
+        ----------
+        line
+            Where, if that is in the block itself.
+        near
+            The line of the block that led there, where that is known; by itself it is given up
+            without what is around it.
+        """
         if any(map(_divides, self._nodes)):
             raise NotWholeError(self, line, lambda: self._at_loops(line))
+        cuts = self._around(line or near)
+        if len(cuts) > 1:
+            raise NotWholeError(self, line, lambda: self._cut(cuts))
 
     def refuse_half(self, stack: Sequence[Any], captured: int = 0) -> None:
         """Raise ``NotWholeError`` if there is a graph break at ``stack``, and a loop to come.
@@ -191,6 +204,15 @@ class Block:
             return before, rest
         after = self._cut([1, len(nodes)])[1:]
         return (compound(nodes[0], self._origin, turn=self.turn), *after)
+
+    def _around(self, line: int | None) -> list[int]:
+        """Where parts end if the statement at ``line`` is to be one; a single end if it is all."""
+        nodes = self._nodes
+        if not line:
+            return [len(nodes)]
+        there = next((i for i, n in enumerate(nodes) if (n.end_lineno or 0) >= line), len(nodes))
+        statements = len(nodes) + (self._shown is not None)
+        return [*(cut for cut in (there, there + 1) if 0 < cut < statements), len(nodes)]
 
     def _cuts(self, line: int, captured: int) -> list[int]:
         """Where parts end if there is a break at ``line``."""

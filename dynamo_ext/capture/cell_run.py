@@ -16,6 +16,7 @@ from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.capture.run_log import Run, recording
 from dynamo_ext.capture.standing import Standing
 from dynamo_ext.capture.stepping import Stepper
+from dynamo_ext.capture.user_traceback import users_traceback
 from dynamo_ext.records import CodeBlock, Mode, Report
 
 if TYPE_CHECKING:
@@ -148,7 +149,9 @@ def _run_plain(statement: PlainStatement, filename: str, namespace: dict[str, An
 
 def _cells_line(error: BaseException | None, filename: str) -> int:
     """The line of the cell's own code that an error went through, or 0."""
-    entries = traceback.walk_tb(error.__traceback__ if error is not None else None)
+    # As it is raised, what resumes the cell after a break is under the line that broke.
+    shown = users_traceback(error.__traceback__ if error is not None else None, filename)
+    entries = traceback.walk_tb(shown)
     return next((line for frame, line in entries if frame.f_code.co_filename == filename), 0)
 
 

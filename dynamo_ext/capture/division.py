@@ -28,9 +28,11 @@ def divide(entry: FrameEntry, before: Any, breaks: Sequence[Any]) -> None:
         # The compiler has asked already, unless there was nothing to compile before the break.
         if breaks and not entry.graphs:
             block.refuse_half(breaks[0].user_stack)
-    elif metrics.fail_type.endswith("Unsupported") and LIMIT not in metrics.fail_reason:
+    elif metrics.fail_type.endswith(_GIVEN_UP) and LIMIT not in metrics.fail_reason:
         own = metrics.fail_user_frame_filename == entry.file
-        block.refuse(metrics.fail_user_frame_lineno if own else None)
+        stack = breaks[-1].user_stack if breaks else ()
+        near = next((s.lineno for s in stack if s.filename == entry.file), None)
+        block.refuse(metrics.fail_user_frame_lineno if own else None, near)
 
 
 def note_division(why: NotWholeError, entry: FrameEntry, breaks: Sequence[Any], run: Run) -> None:
@@ -76,6 +78,11 @@ def divide_turn(code: types.CodeType, found: Sequence[str]) -> None:
         block.refuse_changing()
 
 
+_GIVEN_UP = ("Unsupported", "RecursionError")
+"""Ends of the names of errors that are about a statement, and of no concern to the others.
+
+Dynamo goes round in circles at the making of an optimizer once another has been stepped.
+"""
 _GROWING = re.compile(r"(?:len\(|not )G\['(\w+)'\]")
 _GROWS = (
     "A list that is longer at each turn of the loop would have it compiled anew each time: "

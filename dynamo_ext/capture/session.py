@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import sys
 import time
 import weakref
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import torch
 
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.users import is_backend
-from dynamo_ext.capture import run_log, torch_private
+from dynamo_ext.capture import run_log, torch_private, with_block
 from dynamo_ext.capture.report_builder import RunFacts, build_report
 from dynamo_ext.capture.standing import EVERYWHERE
 from dynamo_ext.capture.tracing import Tracer, optimizing, reusing
@@ -21,7 +22,7 @@ from dynamo_ext.errors import NoReportError, OptionError
 
 if TYPE_CHECKING:
     import types
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from dynamo_ext.backends.base import Backend
     from dynamo_ext.backends.compilers import Compiler
@@ -111,7 +112,7 @@ class Session:
         self._seconds = 0.0
         self._open: list[tuple[Any, ...]] = []
         self._interrupted = False
-        self._roots: list[weakref.ref[types.CodeType]] = []
+        self._roots: dict[int, weakref.ref[types.CodeType]] = {}
         self._kept = 0
 
     def watched_by(self, watcher: Watcher) -> Session:
@@ -139,7 +140,7 @@ class Session:
             interrupted=self._interrupted,
             versions=versions(),
         )
-        called = [code for code in (ref() for ref in self._roots) if code is not None]
+        called = [code for ref in self._roots.values() if (code := ref()) is not None]
         standing = EVERYWHERE.reached(self._run, self._backend, called) if self._seconds else ()
         return build_report(self._run, facts, standing)
 
@@ -153,6 +154,11 @@ class Session:
         if len(self._run.compiled) != self._kept and self._mode == "optimize":
             self._kept = len(self._run.compiled)
             EVERYWHERE.keep(self._run, self._backend)
+
+    def _calls(self, codes: Iterable[types.CodeType]) -> None:
+        """Remember what is called first: Dynamo does not tell of what it gave up before."""
+        for code in codes:
+            self._roots.setdefault(id(code), weakref.ref(code))
 
     def _ready(self) -> Tracer:
         global _last  # noqa: PLW0603
@@ -170,7 +176,8 @@ class Session:
         recording.__enter__()
         started = time.perf_counter()
         prior = torch_private.install(tracer.callback)
-        self._open.append((prior, surroundings, recording, started))
+        caller = sys._getframe(1)  # noqa: SLF001 - CPython's own name for it
+        self._open.append((prior, surroundings, recording, started, (caller, caller.f_lasti)))
         return self
 
     def __exit__(
@@ -179,10 +186,12 @@ class Session:
         error: BaseException | None,
         traceback: types.TracebackType | None,
     ) -> None:
-        prior, surroundings, recording, started = self._open.pop()
+        prior, surroundings, recording, started, (caller, entered) = self._open.pop()
         torch_private.install(prior)
         self._seconds += time.perf_counter() - started
         self._keep()
+        if EVERYWHERE and error is None and caller is sys._getframe(1):  # noqa: SLF001
+            self._calls(with_block.called_between(caller, entered, caller.f_lasti))
         self._interrupted = self._interrupted or isinstance(error, KeyboardInterrupt)
         try:
             recording.__exit__(kind, error, traceback)
@@ -208,7 +217,7 @@ class Session:
 
     def _wrap(self, function: Callable[..., Any]) -> Any:
         inner = torch_private.traceable(function)
-        self._roots.append(weakref.ref(inner.__code__))
+        self._calls([inner.__code__])
         clock = time.perf_counter
 
         @functools.wraps(function)

@@ -28,6 +28,9 @@ class Standing:
 
     _entries: dict[tuple[str, str, int, int, str], FrameEntry] = field(default_factory=dict)
 
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
     def keep(self, run: Run, backend: str) -> None:
         """Take over what a run compiled, in place of what was known of the same frames."""
         for key in [key for key, entry in self._entries.items() if entry.code() is None]:

@@ -332,10 +332,14 @@ def failures_become_eager(*, fullgraph: bool) -> Iterator[None]:
 
     NumPy is left to NumPy: traced, its calls become torch's, with other random numbers, aliasing
     and warnings than the cell has by itself. Python floats stay constants: as symbols they come
-    back stale from Inductor and in float32 from AOTAutograd (both seen on 2.13.0).
+    back stale from Inductor and in float32 from AOTAutograd (both seen on 2.13.0). That a module
+    has no hooks is guarded, which torch leaves out unless told: a hook added later would not run.
     """
     with dynamo.config.patch(
-        suppress_errors=not fullgraph, trace_numpy=False, specialize_float=True
+        suppress_errors=not fullgraph,
+        trace_numpy=False,
+        specialize_float=True,
+        skip_nnmodule_hook_guards=False,
     ):
         yield
 

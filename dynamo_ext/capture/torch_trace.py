@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch._dynamo as dynamo
+from torch._dynamo import convert_frame
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.output_graph import OutputGraph
@@ -26,8 +27,14 @@ from torch._dynamo.symbolic_convert import (
 )
 from torch._dynamo.variables import builder
 from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.functions import BoundBuiltinMethodVariable
-from torch._dynamo.variables.lazy import LazyConstantVariable
+from torch._dynamo.variables.lazy import (
+    LazyConstantVariable,
+    LazySymNodeFormatString,
+    LazyVariableTracker,
+)
+from torch._dynamo.variables.tensor import SymNodeVariable
 
 from dynamo_ext.capture import torch_lists, torch_numbers
 
@@ -47,6 +54,9 @@ class _Upstream:
     wrap = builder.VariableBuilder._wrap
     lazy_constant = staticmethod(LazyConstantVariable.create)
     wrap_module = builder.VariableBuilder.wrap_module
+    format_value = InstructionTranslatorBase._format_value
+    call_builtin = BuiltinVariable.call_function
+    has_tensor = staticmethod(convert_frame.has_tensor_in_frame)
 
 
 class _Tracing:
@@ -89,6 +99,29 @@ def _load_global_inline(self: Any, inst: Any) -> None:
         _load_global(self, inst)
     else:
         _Upstream.load_global_inline(self, inst)
+
+
+def _has_tensor(frame: Any) -> bool:
+    # Upstream looks at arguments alone, and leaves out without a word a function that takes none
+    # and works on the notebook's model, and a method of a plain object that holds one.
+    if _Upstream.has_tensor(frame):
+        return True
+    if frame.f_code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return False
+    return any(
+        isinstance(held.get(name), (torch.Tensor, torch.nn.Module))
+        for held in (frame.f_globals, *map(_attributes, frame.f_locals.values()))
+        for name in frame.f_code.co_names
+    )
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    # Neither a property nor `__getattr__` of the user's is to run for this.
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return found if type(found) is dict else {}
 
 
 def _specialize_int(value: Any, source: Any) -> bool:
@@ -140,6 +173,37 @@ def _wrap(self: Any, value: Any) -> Any:
         self.install_guards(GuardBuilder.TYPE_MATCH)
         return torch_lists.CarriedList(source=self.source)
     return _Upstream.wrap(self, value)
+
+
+# Numbers that are written into a text.
+
+
+class _FormattedSymbol(LazySymNodeFormatString):
+    """A symbolic number in an f-string, told when the text is asked for."""
+
+    def __repr__(self) -> str:
+        # Upstream formats the text of the number: `f"{n:03}"` of 15 is "150", `:.2f` raises.
+        return str.format(self.fmt_var.as_python_constant(), self.sym_node_var.evaluate_expr())
+
+
+def _format_value(self: Any, fmt_spec: Any, flags: int) -> None:
+    # With `!r`, `!s` or `!a` it is the number's text that is formatted, as upstream does.
+    if flags & 0x03 or not isinstance(self.stack[-1], SymNodeVariable):
+        _Upstream.format_value(self, fmt_spec, flags)
+        return
+    symbol = self.pop()
+    text = _FormattedSymbol(symbol, fmt_spec)
+    self.push(LazyVariableTracker.create(text, source=symbol.source, tx=self))
+
+
+def _call_builtin(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
+    if self.fn is not format or kwargs or len(args) not in (1, 2):
+        return _Upstream.call_builtin(self, tx, args, kwargs)
+    # Upstream takes `format(15, "03")` for `"15".format("03")`, which is "15".
+    value, *spec = args
+    tx.push(value)
+    _format_value(tx, spec[0] if spec else VariableTracker.build(tx, ""), 0)
+    return tx.pop()
 
 
 # What torch leaves to eager by default.
@@ -196,6 +260,9 @@ _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
         staticmethod(_Upstream.check_inlineable),
         staticmethod(_check_inlineable),
     ),
+    (InstructionTranslatorBase, "_format_value", _Upstream.format_value, _format_value),
+    (convert_frame, "has_tensor_in_frame", _Upstream.has_tensor, _has_tensor),
+    (BuiltinVariable, "call_function", _Upstream.call_builtin, _call_builtin),
     (builder, "is_int_specialization_case", _Upstream.specialize_int, _specialize_int),
     (OutputGraph, "_get_stack_values_to_restore", _Upstream.stack_values, _stack_values),
     (builder.VariableBuilder, "_wrap", _Upstream.wrap, _wrap),

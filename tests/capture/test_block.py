@@ -77,9 +77,27 @@ def test_a_block_is_found_by_its_code_as_long_as_it_lives() -> None:
 
 
 def test_what_cannot_be_divided_refuses_nothing() -> None:
-    found = block("x = 1\nif x:\n    y = 2\ntry:\n    z = 3\nfinally:\n    w = 4")
+    found = block("if x:\n    y = 2\n    z = 3")
     found.refuse(2)
     found.refuse_half(at(2))
+    block("x = 1\ny = 2").refuse(None)
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"), [(1, [[1], [2, 4]]), (3, [[1], [2], [4]]), (4, [[1, 2], [4]])]
+)
+def test_a_statement_that_is_given_up_leaves_the_rest(line: int, parts: list[Any]) -> None:
+    text = "a = 1\nif b:\n    c = 2\nd = 3"
+    assert shape(refused(block(text).refuse, line)) == parts
+    assert shape(refused(block(text).refuse, None, line)) == parts
+
+
+def test_an_expression_that_is_given_up_leaves_the_statements() -> None:
+    stored, shown = frozenset({"a", "b"}), ast.parse("a\n\nb").body[1]
+    origin = Origin(stored, "<cell>", compile)  # type: ignore[arg-type]
+    for line, parts in ((1, [[1], []]), (3, [[1], []])):
+        found = Block(ast.parse("a = 1").body, origin, shown)  # type: ignore[arg-type]
+        assert shape(refused(found.refuse, line)) == parts
 
 
 @pytest.mark.parametrize("text", ["for i in a: x = i", "while a: x = 1", "with a: x = 1"])

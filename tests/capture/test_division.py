@@ -52,6 +52,18 @@ def test_what_was_given_up_is_divided(said: SimpleNamespace) -> None:
     assert raised.value.line is None
 
 
+def test_what_led_there_from_the_cell_is_set_apart(said: SimpleNamespace) -> None:
+    said.fail_user_frame_filename = "<another>"
+    stack = [SimpleNamespace(filename=f, lineno=n) for f, n in (("<cell>", 1), ("<another>", 9))]
+    found = block("y = f(x)\ny = y + 1")
+    with pytest.raises(NotWholeError):
+        divide(entry(found), None, [SimpleNamespace(user_stack=stack)])
+    said.fail_type = "RecursionError"
+    with pytest.raises(NotWholeError):
+        divide(entry(found), None, [SimpleNamespace(user_stack=stack)])
+    divide(entry(found), None, ())
+
+
 def test_what_failed_otherwise_is_left_alone(said: SimpleNamespace) -> None:
     loop = block("for i in x:\n    y = i")
     divide(entry(loop), said, ())

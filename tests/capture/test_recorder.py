@@ -203,6 +203,12 @@ def test_the_report_says_at_which_line_of_the_cell_an_error_came(cells: Live) ->
     assert not cells.report("y = x + 1").stopped_at
 
 
+def test_an_error_after_a_break_is_at_its_own_line(cells: Live) -> None:
+    text = "def f(v):\n    v = v + 1\n    print(v)\n    return v * 2\ny = f(x)\nz = y + 1\nz.item()"
+    _, report = cells.failed(text)
+    assert (len(report.graphs), report.stopped_at) == (3, 8)
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [

@@ -374,3 +374,19 @@ def test_a_dead_function_leaves_nothing() -> None:
     del f
     gc.collect()
     assert ref() is None
+
+
+@pytest.mark.parametrize("kind", ["register_forward_hook", "register_forward_pre_hook"])
+def test_a_hook_that_is_added_later_runs_and_one_that_is_removed_does_not(kind: str) -> None:
+    seen = []
+    net = Net()
+    fast = dynamo_ext.optimize("aot_eager")(net)
+    fast(X)
+    handle = getattr(net.fc, kind)(lambda *_: seen.append(1))
+    fast(X)
+    assert seen == [1]
+    (recompile,) = fast.report().recompiles
+    assert "hooks" in recompile.guard
+    handle.remove()
+    fast(X)
+    assert seen == [1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from torch import nn
 
 import dynamo_ext
 from dynamo_ext.capture import torch_trace
+from tests.capture.live import live
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,3 +128,45 @@ def test_a_gru_is_left_to_eager() -> None:
     report = run(nn.GRU(4, 5).eval(), torch.randn(7, 2, 4))
     assert not report.graphs
     assert "GRU" in report.breaks[0].reason
+
+
+def test_a_symbolic_number_is_formatted_as_the_number() -> None:
+    def told(x: torch.Tensor, seen: int) -> tuple[torch.Tensor, str]:
+        seen = seen + len(x)
+        return x * seen, f"{seen:03}|{seen:5}|{seen!s:5}|{seen}|{seen / 7:.2f}"
+
+    fast = dynamo_ext.optimize("eager")(told)
+    for seen in (1, 12, 105):
+        assert fast(torch.ones(2), seen)[1] == told(torch.ones(2), seen)[1]
+    report = fast.report()
+    assert not report.fallbacks
+
+
+@pytest.mark.parametrize("value", [7, 2.5, "a", True, torch.tensor(2.5)], ids=str)
+def test_format_formats(value: Any) -> None:
+    def told(x: torch.Tensor, value: Any) -> tuple[Any, ...]:
+        return x + len(x), format(value, ">9"), format(value), format(len(x), "03")
+
+    fast = dynamo_ext.optimize("eager")(told)
+    for size in (2, 3, 4):
+        assert fast(torch.ones(size), value)[1:] == told(torch.ones(size), value)[1:]
+    assert not fast.report().fallbacks
+
+
+def test_a_function_that_takes_no_tensor_is_captured_all_the_same() -> None:
+    holder = """
+    class Holder:
+        def __init__(self):
+            self.model = model
+        def step(self):
+            y = self.model(x)
+            print("half")
+            return y * 2
+    holder = Holder()
+    """
+    works = "def works():\n    y = model(x)\n    print('half')\n    return y * 2"
+    setup = "x = torch.ones(2, 3)\nmodel = torch.nn.Sequential(torch.nn.Linear(3, 3))"
+    with live(setup, textwrap.dedent(holder), works) as cells:
+        for call in ("works()", "holder.step()"):
+            report = cells.report(call)
+            assert [len(graph.operations) > 1 for graph in report.graphs] == [True, True]

@@ -399,4 +399,24 @@ CASES: list[Case] = [
         "loader = torch.utils.data.DataLoader(sets, batch_size=4)",
         TRAINING,
     ),
+    case(
+        "a statement that Dynamo cannot trace, between others",
+        SETUP + "\nmodel = torch.nn.Linear(4, 2)",
+        """
+        y = model(x).relu()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        z = model(x) * 2
+        y, z, len(opt.param_groups)
+        """,
+        graphs=2,
+    ),
+    case(
+        "a shown expression that Dynamo cannot trace",
+        SETUP,
+        """
+        y = x * 2
+        z = y + 1
+        z.tolist().__len__(), x.sum().item().__format__(".2f")
+        """,
+    ),
 ]
