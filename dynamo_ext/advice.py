@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.break_causes import break_of, cause_of, remedy
 from dynamo_ext.break_places import is_torchs_own, origin, place, where
-from dynamo_ext.operator_times import operator_times
-from dynamo_ext.placement import EAGER, coverage, operator, place_graph
+from dynamo_ext.operator_times import operator_times, shares_by_reason
+from dynamo_ext.placement import EAGER, coverage, place_graph
 from dynamo_ext.recompile_causes import changes
-from dynamo_ext.wording import count, percent
+from dynamo_ext.wording import count, listing, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,7 +104,7 @@ def _limits(report: Report) -> Iterator[Advice]:
         frame = _frame(report, fallback)
         own = [r for r in report.recompiles if frame is None or r.function == frame.name]
         found = changes(own)
-        name = _name(frame)
+        name = _name(report, frame)
         times = sum(each.times for each in found)
         if found:
             why = f", because {found[0].what} changed each time{_examples(found[0])}"
@@ -148,32 +148,35 @@ def _failures(report: Report) -> Iterator[Advice]:
 
 
 def _unsupported(report: Report) -> Iterator[Advice]:
-    """What the engine does not take, by operator and reason."""
-    groups: dict[tuple[str, str], list[Fallback]] = {}
+    """What the engine does not take, by reason."""
+    groups: dict[tuple[bool, str], list[Fallback]] = {}
     for each in report.fallbacks:
         if each.stage == "unsupported":
-            groups.setdefault((each.operator, each.message), []).append(each)
+            groups.setdefault((bool(each.operator), each.message), []).append(each)
     covered = coverage(report)
     every = [p for g in report.graphs for p in g.partitions]
-    short = sum(p.operations for p in every if "operations in a row" in p.reason)
-    parts = sum(len(g.partitions) for g in report.graphs if len(g.partitions) > 1)
-    shares = {each.name: each.share for each in operator_times(report)}
-    for (name, message), group in groups.items():
+    short = sum(p.operations for p in every if " in a row: " in p.reason)
+    split = [len(g.partitions) for g in report.graphs if len(g.partitions) > 1]
+    lead = f"{len(split):,} graphs run" if len(split) > 1 else "the graph runs"
+    times = shares_by_reason(report)
+    for (named, message), group in groups.items():
         kept = sum(f.count for f in group)
-        if name:
+        if named:
             share = min((kept + short) / covered.total, 1.0) if covered.total else 0.0
             verb = "stands" if short == 1 else "stand"
             also = f"; {short:,} more {verb} in stretches too short for it" if short else ""
+            names = list(dict.fromkeys(f"`{f.operator}`" for f in group))
+            more = [f"{len(names) - FEW:,} more"] if len(names) > FEW else []
+            keep = "keeps" if len(names) == 1 else "keep"
             problem = (
-                f"`{name}` keeps {kept:,} of {count(covered.total, 'operation')} "
-                f"out of {report.backend}: {_clause(message)}"
+                f"{listing([*names[:FEW], *more])} {keep} {kept:,} of "
+                f"{count(covered.total, 'operation')} out of {report.backend}: {_clause(message)}"
             )
             evidence = f"{percent(kept / max(covered.total, 1))} of the operations{also}"
-            if operator(name) in shares:
-                timed = percent(shares[operator(name)])
-                evidence += f"; the operator has {timed} of their time in eager"
-            if parts:
-                evidence += f"; the graph runs in {parts} parts"
+            if message in times:
+                evidence += f"; these have {percent(times[message])} of their time in eager"
+            if split:
+                evidence += f"; {lead} in {sum(split):,} parts"
         else:
             share = 0.6
             problem = f"{report.backend} leaves {_subjects(group)} to eager: {_clause(message)}"
@@ -192,12 +195,19 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
         if fallback.stage != "capture" or _is_limit(fallback):
             continue
         cut = break_of(report, fallback)
-        name = _name(_frame(report, fallback))
+        name = _name(report, _frame(report, fallback))
         if cut is not None:
             cause = cause_of(cut)
-            at = where(cut)
+            at = "" if is_torchs_own(cut) else where(cut)
             why = f"at {at} {cause.because}" if at else cause.because
             step = remedy(report, fallback)
+        elif fallback.exception == "RecursionError":
+            # Which is all it says.
+            why = "Dynamo goes round in circles over it"
+            step = (
+                "If it makes an optimizer or a layer, do that before the compiled code, as in a "
+                "cell of its own."
+            )
         else:
             why, step = _clause(fallback.message), fallback.remedy
         yield Advice(
@@ -303,12 +313,15 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
             costliest.line,
         )
     elif report.mode == "optimize" and report.compile_seconds > LONG * max(rest, 1e-9):
-        share = report.compile_seconds / report.seconds if report.seconds else 0.0
+        spent = report.compile_seconds + report.race_seconds
+        raced, racing = (" and raced", " and racing") if report.race_seconds else ("", "")
+        share = spent / report.seconds if report.seconds else 0.0
+        step = "Run the cell again, or measure it: %%dynamo compare."
         yield Advice(
             "first-run",
-            "This run compiled, so its time says nothing about speed",
-            "Run the cell again, or measure it: %%dynamo compare.",
-            f"{share:.0%} of the time was compiling",
+            f"This run compiled{raced}, so its time says nothing about speed",
+            "Run the cell again: what won is remembered." if raced else step,
+            f"{share:.0%} of the time was compiling{racing}",
             "Timing",
             0.1,
         )
@@ -342,11 +355,12 @@ def _frame(report: Report, fallback: Fallback) -> Frame | None:
     return next((f for f in report.frames if f.id == fallback.subject), None)
 
 
-def _name(frame: Frame | None) -> str:
+def _name(report: Report, frame: Frame | None) -> str:
     if frame is not None and frame.id.startswith("line "):
         return frame.id.capitalize()
-    if frame is None or (frame.in_cell and frame.name == "<module>"):
-        return "The cell's own code"
+    if frame is None or frame.is_cell:
+        captured = any(f.is_cell and f.graphs for f in report.frames)
+        return "Part of the cell's own code" if captured else "The cell's own code"
     return f"Function {frame.name}"
 
 

@@ -35,6 +35,7 @@ class Cause:
 
 
 _READS = "Keep it a tensor and read it after the compiled code"
+_BEFORE = "Build it before the compiled code, as in a cell of its own."
 _NOTHING = "Nothing needs to be done."
 _SCALARS = "or set torch._dynamo.config.capture_scalar_outputs = True"
 _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
@@ -174,6 +175,8 @@ def _skipped(each: GraphBreak) -> Cause:
     found = _SKIPPED.search(each.explanation)
     name = found["name"].strip(". ") if found else ""
     name = name.replace("<unknown module>.", "").replace("Random.", "random.")
+    if name == "Optimizer.add_param_group" and is_in_torch(each):
+        return Cause("it builds an optimizer", _BEFORE)
     if "warn" in name:
         return Cause("it warns", "Warn before or after the compiled code.")
     if not name:
@@ -198,6 +201,23 @@ def _sized_by_data(each: GraphBreak) -> Cause:
         "the size of a result depends on the data (`nonzero`, `unique`, indexing by a mask)",
         "Keep the size and mask the values with torch.where, or set "
         "torch._dynamo.config.capture_dynamic_output_shape_ops = True.",
+    )
+
+
+def _attribute(each: GraphBreak) -> Cause:
+    if each.stack and is_in_torch(each) and "optim" in each.stack[-1].file:
+        return Cause("it builds an optimizer", _BEFORE)
+    return _unknown(each)
+
+
+def _generator(each: GraphBreak) -> Cause:
+    if not is_in_torch(each):
+        return _unknown(each)
+    return Cause(
+        "a generator of torch's own is under way there, as one is while an optimizer is built on "
+        "model.parameters()",
+        "Give a list in its place, as in SGD(list(model.parameters())), or build the optimizer "
+        "before the compiled code, as in a cell of its own.",
     )
 
 
@@ -259,6 +279,7 @@ _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
     ),
     "gb0124": _item,
     "gb0142": _context,
+    "gb0264": _fixed("it builds a layer or another torch.nn.Parameter", _BEFORE),
     "gb0290": _numpy,
     "gb0291": _fixed(
         "it logs",
@@ -268,7 +289,9 @@ _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
     "gb0293": _numpy,
     "gb0296": _reordered,
     "gb0354": _missing_name,
+    "gb0467": _attribute,
     "gb4198": _fixed("it deep-copies a tensor", "Use .clone()."),
+    "gb8335": _generator,
     "gb8985": _fixed(
         "requires_grad_() is called on a tensor that leaves the graph",
         "Call it before the compiled code, or return .detach().",
@@ -285,5 +308,6 @@ _BY_REASON: tuple[tuple[str, Callable[[GraphBreak], Cause]], ...] = (
         ),
     ),
     ("call `torch.from_numpy`", _numpy),
+    ("Uninitialized nn.Module", _fixed("it builds a module", _BEFORE)),
     ("Attempted to inline function marked as skipped", _skipped),
 )

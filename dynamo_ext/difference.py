@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamo_ext.break_causes import cause_of
+from dynamo_ext.break_places import origin
 from dynamo_ext.placement import coverage, place_graph
 from dynamo_ext.wording import count
 
@@ -63,7 +65,7 @@ def difference(before: Report, after: Report) -> Difference:
     kinds = (
         ("Graphs", _graphs(before), _graphs(after)),
         ("Breaks", _breaks(before.breaks), _breaks(after.breaks)),
-        ("Guards", _guards(before), _guards(after)),
+        ("Guarded conditions", _guards(before), _guards(after)),
         ("Recompiles", _recompiles(before), _recompiles(after)),
         ("Fallbacks", _fallbacks(before), _fallbacks(after)),
     )
@@ -100,8 +102,8 @@ def _figures(before: Report, after: Report) -> Iterable[Figure]:
 
     covered = [coverage(run) for run in runs]
     yield pair("Graphs", [len(run.graphs) for run in runs])
-    yield pair("Operations", [each.total for each in covered])
-    yield pair("In the engine", [each.in_engine for each in covered])
+    yield pair("Operations", [sum(g.operation_count for g in run.graphs) for run in runs])
+    yield pair("ATen operations in the engine", [each.in_engine for each in covered])
     yield pair("Breaks", [len(run.breaks) for run in runs])
     yield pair("Guards", [len(run.guards) for run in runs])
     yield pair("Recompiles", [sum(r.count for r in run.recompiles) for run in runs])
@@ -129,8 +131,9 @@ def _graph(report: Report, graph: Graph) -> str:
 def _breaks(breaks: Sequence[GraphBreak]) -> Counter[str]:
     found: Counter[str] = Counter()
     for each in breaks:
-        code = each.line.code.strip() if each.line is not None else ""
-        found[f"{each.reason}: {code}" if code else each.reason] += each.count
+        line, because = origin(each), cause_of(each).because
+        code = line.code.strip().rstrip(":") if line is not None else ""
+        found[f"`{code}`: {because}" if code else because] += each.count
     return found
 
 

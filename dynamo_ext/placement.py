@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,12 +46,14 @@ class Placement:
 
     ``shares`` maps each engine to the operations it took, the largest share first; ``names``
     maps operators to their engine, for graphs that engines share, and ``rest`` is the engine of
-    the operators that are not in it, where the record leaves no other.
+    the operators that are not in it, where the record leaves no other. ``captured`` maps captured
+    operations to the engines of what became of them, where torch told.
     """
 
     shares: Mapping[str, int]
     names: Mapping[str, str]
     rest: str = ""
+    captured: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def engine(self) -> str:
@@ -74,12 +76,16 @@ class Placement:
         return " + ".join(self.shares) or EAGER
 
     def engine_of(self, operation: Operation) -> str:
-        """Name the engine that ran one operation, or empty where the record does not tell."""
+        """Name the engine that ran one operation, or empty where the record does not tell.
+
+        Two names, as in ``label``, where an operation became several that two engines ran.
+        """
         if sets_mode(operation):
             return "" if self.in_engine else EAGER
         if len(self.shares) == 1 and not self.names:
             return self.engine
-        return self.names.get(operator(operation.target), self.rest)
+        known = self.captured.get(operation.name)
+        return known or self.names.get(operator(operation.target), self.rest)
 
 
 def place_graph(report: Report, graph: Graph) -> Placement:
@@ -126,17 +132,22 @@ def _from_partitions(report: Report, graph: Graph) -> Placement:
     shares: dict[str, int] = {}
     engines: dict[str, set[str]] = {}
     eager: Counter[str] = Counter()
+    captured: dict[str, dict[str, None]] = {}
     for part in graph.partitions:
         engine = partition_engine(report, graph, part)
         shares[engine] = shares.get(engine, 0) + part.operations
         for target in part.targets:
             engines.setdefault(operator(target), set()).add(engine)
             eager.update([operator(target)] if engine == EAGER else [])
+        if not part.name.startswith("backward"):
+            for name in part.captured:
+                captured.setdefault(name, {})[engine] = None
     ordered = dict(sorted(shares.items(), key=lambda item: -item[1]))
     if len(ordered) == 1:
         return Placement(ordered, {})
     names = {name: min(of) for name, of in engines.items() if len(of) == 1}
-    return Placement(ordered, names, _rest(graph, ordered, names, eager))
+    whose = {name: " + ".join(sorted(of, key=EAGER.__eq__)) for name, of in captured.items()}
+    return Placement(ordered, names, _rest(graph, ordered, names, eager), whose)
 
 
 def _rest(

@@ -83,6 +83,7 @@ def changes(recompiles: Sequence[Recompile]) -> tuple[Changes, ...]:
 
 
 _KINDS = (
+    ("hooks", re.compile(r"\._(?:forward|backward)_(?:pre_)?hooks")),
     # Before any other tensor's: a layer was replaced, no batch came.
     ("parameter", re.compile(r"^parameter '.+' size mismatch")),
     ("parameter rank", re.compile(r"^parameter '.+' rank mismatch")),
@@ -169,6 +170,11 @@ def _words(kind: str, name: str, variable: str, dim: str, *, many: bool) -> tupl
         )
         step = f"Keep it in a tensor, {kept}, or start with %%dynamo --dynamic."
         return f"the integer {name}", step if many else once
+    if kind == "hooks":
+        step = (
+            f"{_NOTHING}: what hooks a module has is compiled in. Add them before the first call."
+        )
+        return "the hooks of a module", step
     sentences = {
         "bound": (
             "a size that the compiled code leaves out, of",

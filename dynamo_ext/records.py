@@ -107,7 +107,8 @@ class Partition:
 
     ``engine`` is a backend's name, or ``eager`` for operations no engine took. ``operations``
     counts the call nodes of the normalised graph in it, ``targets`` names them (in order, with
-    repeats). ``reason`` says why an eager partition is eager. ``frozen`` counts the parameters
+    repeats); ``captured`` has the names of the captured operations that these came of, as far as
+    torch tells. ``reason`` says why an eager partition is eager. ``frozen`` counts the parameters
     and buffers that became constants. Seconds are wall time.
     """
 
@@ -119,6 +120,7 @@ class Partition:
     frozen: int = 0
     lower_seconds: float = 0.0
     engines_built: int = 0
+    captured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -258,6 +260,11 @@ class Frame:
     reason: str = ""
     in_cell: bool = False
     guard_seconds: float = 0.0
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether it is of the cell's own statements, and not of a function that stands there."""
+        return self.in_cell and self.name == "<module>"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import dynamo_ext
 from dynamo_ext.advice import advise
 from dynamo_ext.break_causes import cause_of
 from dynamo_ext.errors import FallbackWarning
-from dynamo_ext.records import Contest, Contestant
+from dynamo_ext.records import Contest, Contestant, Fallback
 from tests.capture.live import live
 
 if TYPE_CHECKING:
@@ -159,6 +159,15 @@ def formats_a_tensor(x: torch.Tensor) -> torch.Tensor:
     return y * len(f"{y.mean():.2f}")
 
 
+MODEL = torch.nn.Linear(2, 2)
+
+
+def hands_on_a_generator(x: torch.Tensor) -> torch.Tensor:
+    weights = MODEL.parameters()
+    print("now")  # noqa: T201
+    return x * sum(w.sum() for w in weights)
+
+
 def scales(x: torch.Tensor, by: Any = 2) -> torch.Tensor:
     return x.sin() * by
 
@@ -204,6 +213,7 @@ SITUATIONS = [
     Situation("graph_break", breaks_on_purpose, [(X,)], "break", "graph_break()", "Take the call"),
     Situation("context", opens_a_file, [(X,)], "uncaptured", "the context manager", "around"),
     Situation("format", formats_a_tensor, [(X,)], "uncaptured", "an exception goes", "move it"),
+    Situation("generator", hands_on_a_generator, [(X,)], "uncaptured", "a generator", "Give a list"),
     Situation("batch", scales, [(X,), (X[:2],)], "recompile", "batch size of `x` (3, 2)", "--dynamic"),
     Situation("width", scales, [(X,), (X[:, :3],)], "recompile", "dimension 1 of `x`", "mark_dynamic(x, 1)"),
     Situation("rank", scales, [(X,), (X[0],)], "recompile", "number of dimensions", "Reshape"),
@@ -314,6 +324,21 @@ def test_an_operator_that_the_engine_lacks_is_named_with_its_share() -> None:
         first.evidence
         == "14% of the operations; 2 more stand in stretches too short for it; the graph runs in 3 parts"
     )
+
+
+def test_a_stretch_of_one_operation_is_too_short_as_well() -> None:
+    def ends(x: torch.Tensor) -> torch.Tensor:
+        return torch.sort((x.sin() * 2).tanh().cos())[0].cos()
+
+    (first,) = advise(run(ends, [(X,)], Engine()))
+    assert "; 1 more stands in stretches too short for it" in first.evidence
+
+
+def test_the_parts_of_several_graphs_are_not_those_of_one() -> None:
+    report = run(sorts, [(X,), (X.double(),)], Engine())
+    evidence = [each.evidence for each in advise(report) if each.topic == "unsupported"]
+    assert len(report.graphs) == 2
+    assert evidence[0].endswith("; 2 graphs run in 6 parts")
 
 
 def test_a_wrong_result_comes_before_a_split() -> None:
@@ -446,3 +471,86 @@ def test_a_value_read_at_the_end_splits_nothing(cell: str, splits: bool) -> None
         report = cells.report(cell, "-b eager")
     assert report.breaks
     assert any(each.topic == "break" for each in advise(report)) is splits
+
+
+def test_a_part_of_the_cell_is_not_said_to_be_all_of_it() -> None:
+    text = "y = x * 2\noptimizer = torch.optim.SGD(model.parameters())\nz = y + 1"
+    with live("x = torch.ones(2, 2)", "model = torch.nn.Linear(2, 2)") as cells:
+        first = advise(cells.report(text))[0]
+        assert first.problem.startswith("Part of the cell's own code runs as plain Python")
+        first = advise(cells.report(text.splitlines()[1]))[0]
+        assert first.problem.startswith("The cell's own code runs as plain Python")
+
+
+def test_a_run_that_raced_is_not_sent_to_race_again() -> None:
+    report = run(scales, [(X,)], "inductor")
+    seconds = {"seconds": 3.9, "compile_seconds": 1.5}
+    (first,) = advise(dataclasses.replace(report, **seconds, race_seconds=2.0))
+    assert first.problem == "This run compiled and raced, so its time says nothing about speed"
+    assert first.step == "Run the cell again: what won is remembered."
+    assert first.evidence == "90% of the time was compiling and racing"
+    (again,) = advise(dataclasses.replace(report, **seconds | {"seconds": 1.6}))
+    assert "%%dynamo compare" in again.step
+
+
+def test_a_module_that_is_being_built_is_not_said_to_lack_its_super() -> None:
+    module = (
+        "class Block(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.a = torch.nn.Linear(4, 4)\n        self.b = torch.nn.Linear(4, 4)"
+    )
+    with live("import torch\n" + module) as cells:
+        found = advise(cells.report("m = torch.nn.Sequential(Block(), Block())", "-b eager"))
+    assert found
+    assert {each.step for each in found} == {
+        "Build it before the compiled code, as in a cell of its own."
+    }
+
+
+def test_what_is_built_in_a_cell_is_sent_to_one_of_its_own() -> None:
+    build = "m = torch.nn.Linear(4, 2)\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\n"
+    train = "loss = m(torch.ones(3, 4)).sum()\nloss.backward()\nopt.step()"
+    with live("import torch") as cells:
+        found = advise(cells.report(build + train, "-b eager"))
+        assert [each.topic for each in found] == ["uncaptured", "break", "break"]
+        assert "module.py" not in found[0].problem
+        step = "before the compiled code, as in a cell of its own"
+        assert all(step in each.step for each in found), found
+        cells.well(build)
+        followed = advise(cells.report(train, "-b eager"))
+    assert not any(each.topic == "uncaptured" or "its own" in each.step for each in followed)
+
+
+def test_a_hook_that_comes_later_is_named_as_what_compiled_anew() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8))
+    fast = dynamo_ext.optimize("eager")(model)
+    x = torch.ones(2, 8)
+    fast(x)
+    model[0].register_forward_hook(lambda *_: None)
+    fast(x)
+    (found,) = [each for each in advise(fast.report()) if each.topic == "recompile"]
+    assert "the hooks of a module" in found.problem
+    assert "before the first call" in found.step
+
+
+def test_operators_that_stay_out_for_one_reason_are_one_advice() -> None:
+    def complexes(x: torch.Tensor) -> torch.Tensor:
+        return (torch.fft.fft(x * 2) * 1j).abs().cos() + 1
+
+    found = advise(run(complexes, [(X,)], "openvino"))
+    steps = [each for each in found if each.topic == "unsupported"]
+    assert len({each.problem.split(": ")[1] for each in steps}) == len(steps)
+    assert any(" and `" in each.problem and "` keep " in each.problem for each in steps)
+
+
+def test_where_dynamo_recurses_without_end_its_words_are_not_shown() -> None:
+    report = run(scales, [(X,)], "eager")
+    subject = report.frames[0].id
+    endless = Fallback("capture", "frame", subject, "", "RecursionError", "maximum depth", "")
+    (found,) = [
+        each
+        for each in advise(dataclasses.replace(report, fallbacks=(endless,)))
+        if each.topic == "uncaptured"
+    ]
+    assert "goes round in circles" in found.problem
+    assert "maximum depth" not in found.problem
+    assert "in a cell of its own" in found.step

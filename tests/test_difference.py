@@ -43,7 +43,7 @@ def test_a_break_that_is_gone_is_told_with_its_graphs():
     assert figures(found)["Graphs"] == (2, 1)
     assert figures(found)["Breaks"] == (1, 0)
     ((gone, count),) = kinds(found)["Breaks"].gone
-    assert gone == "Data-dependent branching: if y.sum() > 0:"
+    assert gone == "`if y.sum() > 0`: its `if` asks for the value of a tensor"
     assert count == 1
     assert not kinds(found)["Breaks"].new
     assert len(kinds(found)["Graphs"].gone) == 2
@@ -62,7 +62,7 @@ def test_a_recompile_and_its_guards_are_new():
     before = report_of(chooses, (X,))
     found = difference(before, report_of(chooses, (X,), (X.double(),)))
     assert "dtype mismatch" in kinds(found)["Recompiles"].new[0][0]
-    assert any("float64" in words for words, _ in kinds(found)["Guards"].new)
+    assert any("float64" in words for words, _ in kinds(found)["Guarded conditions"].new)
 
 
 def test_another_backend_is_said():

@@ -44,7 +44,7 @@ ROOMS_OF = {
     "break_places": {"records", "wording"},
     "break_causes": {"records", "break_places", "line_of_code"},
     "recompile_causes": {"records"},
-    "difference": {"records", "placement", "wording"},
+    "difference": {"records", "placement", "break_causes", "break_places", "wording"},
     "repro": {"records"},
     "operator_times": {"records", "placement"},
     "advice": {

@@ -66,7 +66,8 @@ def _summary(entries: list[Entry], path: Path) -> str:
     lines = [f"{count(len(entries), 'race')} remembered in {path}."]
     for place, there in places.items():
         facts = json.loads(place)
-        lines.append(f"{facts['device']}, {facts['threads']} threads, torch {facts['torch']}:")
+        threads = count(facts["threads"], "thread")
+        lines.append(f"{facts['device']}, {threads}, torch {facts['torch']}:")
         won = collections.Counter(entry.contest.winner for entry in there)
         lines += [f"  {name} won {number}" for name, number in won.most_common()]
     return "\n".join(lines)

@@ -48,6 +48,9 @@ _READERS = frozenset(
 )
 """Functions that neither change what they are given nor return a view of it."""
 
+_SWITCHES = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
+"""Functions that compute nothing: no engine has them, so their time is nobody's to gain."""
+
 _TRANSFORMS = ("torch._functorch", "torch._C._functorch")
 _PLAIN_OPERATORS = ("torch._ops.aten", "torch._ops.prims")
 
@@ -99,7 +102,8 @@ def time_operations(graph: GraphModule, args: Sequence[Any]) -> Mapping[str, flo
     Returns
     -------
     mapping
-        Names of nodes to seconds: the median of up to six runs after a first one. What cannot
+        Names of nodes to seconds: the median of up to six runs after a first one. What only
+        sets one of torch's modes has none. What cannot
         simply be run again (in-place changes of shape, collectives, operators of other
         libraries, checkpointed parts) is timed once.
 
@@ -162,7 +166,8 @@ class _Timed(Interpreter):
 
         result, first = self._reading(run)
         self._follow_autocast(n, args, result)
-        self.seconds[n.name] = self._again(run, first) if _repeats(n, result) else first
+        if getattr(n.target, "__name__", "") not in _SWITCHES:
+            self.seconds[n.name] = self._again(run, first) if _repeats(n, result) else first
         return result
 
     def own(self, name: str, value: Any) -> Any:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from dynamo_ext.records import BackendInfo, OptionSpec
 
+_OURS = "dynamo_ext"
+
 
 @dataclass(frozen=True)
 class BackendTable:
@@ -96,7 +98,7 @@ def _available(info: BackendInfo) -> str:
 def _about(info: BackendInfo) -> Html:
     """Say what it is; where it is missing, why, and the command that mends it."""
     parts: list[object] = [info.summary]
-    if info.origin:
+    if info.origin not in {"", _OURS}:
         parts += [" ", element("span", f"({info.origin})", class_="dx-quiet")]
     here = info.availability
     if not here.available:

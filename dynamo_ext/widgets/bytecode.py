@@ -27,7 +27,7 @@ def html(report: Report, limit: int | None = _STATIC_LINES) -> Html:
 
 def text(report: Report) -> str:
     """Set the two listings of each frame side by side."""
-    half = (plain.WIDTH - 3) // 2
+    half = (plain.line_width() - 3) // 2
     parts = []
     for each in report.bytecode:
         before, after = _lines(each.before), _lines(each.after)

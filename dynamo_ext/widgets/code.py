@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from dynamo_ext.break_places import origin
 from dynamo_ext.placement import EAGER, place_graph
 from dynamo_ext.widgets import breaks, markup, plain
-from dynamo_ext.widgets.markup import EMPTY, Html, element
+from dynamo_ext.widgets.markup import EMPTY, Html, element, prose
 from dynamo_ext.widgets.style import hue
 from dynamo_ext.wording import clip, percent, place, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from dynamo_ext.records import CodeBlock, Graph, GraphBreak, Report, SourceLine
 
@@ -30,6 +30,9 @@ NOTHING = "No source was recorded for this run."
 _SHARES = "Percentages are shares of the operations' time in eager."
 _NOTABLE = 0.005  # of the operations' time in eager
 _FAILED = "✗"
+_GIVEN_UP = {"skipped", "failed", "eager"}
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SHORTEST, _LONGEST = 20, 80  # letters of a line in a terminal
 _OUTSIDE = 40  # lines of other files worth listing; a deep model has hundreds
 
 
@@ -97,10 +100,11 @@ def text(report: Report) -> str:
         rows = [(n, line, marks.get(("", n), _Mark())) for n, line in _numbered(report.cell)]
         gutter = max((len(mark.label) for _, _, mark in rows), default=0)
         digits = max((len(str(n)) for n, _, _ in rows), default=0)
+        room = max(min(plain.line_width() - digits - gutter - 4, _LONGEST), _SHORTEST)
         parts += [
             _key_text(report),
             "\n".join(
-                f"{n:>{digits}} {mark.label:<{gutter}} │ {clip(printable(line), 80)}".rstrip()
+                f"{n:>{digits}} {mark.label:<{gutter}} │ {clip(printable(line), room)}".rstrip()
                 for n, line, mark in rows
             ),
         ]
@@ -132,16 +136,15 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
             mark = marks.setdefault(_where(op.line), _Mark())
             if graph.id not in mark.graphs:
                 mark.graphs.append(graph.id)
-            mark.eager = mark.eager or placement.engine_of(op) == EAGER
+            mark.eager = mark.eager or EAGER in placement.engine_of(op).split(" + ")
             mark.seconds += op.seconds * graph.calls
     _share_out(marks.values())
     for each in report.breaks:
         for at in _lines_of(each):
             mark = marks.setdefault(_where(at), _Mark())
             mark.eager, mark.broken = not report.refused, breaks.because(each)
-    if report.cell and _own_code_is_eager(report):
-        for number in _statements(report, report.cell):
-            marks.setdefault(("", number), _Mark(eager=True))
+    for number in _plain(report):
+        marks.setdefault(("", number), _Mark(eager=True))
     if report.stopped_at and not report.refused:
         marks.setdefault(("", report.stopped_at), _Mark()).failed = True
     return marks
@@ -155,14 +158,34 @@ def _share_out(marks: Collection[_Mark]) -> None:
             mark.share = percent(mark.seconds / whole)
 
 
+def _plain(report: Report) -> Iterable[int]:
+    """The lines of the cell that ran as plain Python because Dynamo gave them up."""
+    if report.cell is None or report.refused:
+        return ()
+    of = _statements if _own_code_is_eager(report) else _given_up
+    return of(report, report.cell)
+
+
 def _own_code_is_eager(report: Report) -> bool:
     """Whether the cell's own statements were never compiled, whatever they call may have been."""
-    if report.refused:
-        return False
-    own = [frame for frame in report.frames if frame.in_cell and frame.name == "<module>"]
-    return not report.graphs or (
-        bool(own) and all(frame.outcome in {"skipped", "failed", "eager"} for frame in own)
-    )
+    own = [frame for frame in report.frames if frame.is_cell]
+    return not report.graphs or (bool(own) and all(frame.outcome in _GIVEN_UP for frame in own))
+
+
+def _given_up(report: Report, cell: CodeBlock) -> Iterator[int]:
+    """Lines of the cell's own statements from where Dynamo gave it up to where it took it up."""
+    starts: dict[int, bool] = {}
+    for frame in report.frames:
+        if frame.is_cell:
+            starts[frame.line] = starts.get(frame.line, True) and frame.outcome in _GIVEN_UP
+    lines = list(_statements(report, cell))
+    with contextlib.suppress(SyntaxError, ValueError):
+        for node in ast.parse(cell.source).body:
+            first, last = (at + cell.first_line - 1 for at in (node.lineno, node.end_lineno or 0))
+            before = max((at for at in starts if at <= first), default=None)
+            if before is None or not starts[before] or isinstance(node, _DEFINITIONS):
+                continue
+            yield from (n for n in lines if first <= n <= last)
 
 
 def _statements(report: Report, cell: CodeBlock) -> Iterator[int]:
@@ -226,7 +249,7 @@ def _row(number: int, line: str, mark: _Mark, tints: dict[str, str]) -> Html:
     note = [
         element("td"),
         element("td"),
-        element("td", element("em", reason), style="text-align:left", class_="dx-note"),
+        element("td", element("em", prose(reason)), style="text-align:left", class_="dx-note"),
     ]
     return markup.join([row, element("tr", *note, class_="dx-eager")])
 
@@ -242,13 +265,14 @@ def _key(report: Report, tints: dict[str, str]) -> Html:
         for graph in report.graphs[:12]
     ]
     if len(report.graphs) > len(parts):
-        parts.append(element("span", f"and {len(report.graphs) - len(parts):,} more graphs. "))
+        rest = f"and {len(report.graphs) - len(parts):,} more graphs"
+        parts.append(element("span", rest, class_="dx-key"))
     if (report.breaks or not report.graphs) and not report.refused:
         parts.append(element("span", "eager: ordinary Python", class_="dx-key dx-eager"))
     if report.breaks:
-        parts.append(element("span", f"{breaks.MARK} graph break"))
+        parts.append(element("span", f"{breaks.MARK} graph break", class_="dx-key"))
     if report.stopped_at and not report.refused:
-        parts.append(element("span", f"{_FAILED} raised the error"))
+        parts.append(element("span", f"{_FAILED} raised the error", class_="dx-key"))
     # The tints tell the entries apart; where they are gone, the dots do.
     key = element("p", markup.join(parts, element("span", " · ", class_="dx-gap")))
     timed = any(graph.operation_seconds for graph in report.graphs)

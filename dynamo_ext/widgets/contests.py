@@ -10,7 +10,7 @@ from dynamo_ext.widgets.markup import EMPTY, Html, element
 from dynamo_ext.wording import clip, count, listing, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dynamo_ext.records import Confirmation, Contest, Contestant, Report, Rival
 
@@ -27,13 +27,9 @@ def sentence(report: Report) -> str:
     held = [graph.contest for graph in report.graphs if graph.contest is not None]
     if not held:
         return ""
-    won = Counter(contest.winner for contest in held)
-    winners = listing(
-        [f"{name} for {count(number, 'graph')}" for name, number in won.most_common()]
-    )
     known = sum(contest.remembered for contest in held)
     raced = sum(contest.seconds for contest in held if not contest.remembered)
-    said = f"auto chose {winners}."
+    said = f"auto chose {_winners(held)}."
     if known:
         said += f" {count(known, 'race')} remembered."
     if raced:
@@ -46,6 +42,18 @@ def sentence(report: Report) -> str:
     if len(together) > _TOGETHER:
         told.append(f"{count(len(together) - _TOGETHER, 'such confirmation')} more.")
     return " ".join([said, *notes, *told])
+
+
+def over(reports: Sequence[Report]) -> str:
+    """Say who won how often over several runs, each graph counted where it was compiled."""
+    graphs = [graph for report in reports for graph in report.graphs if graph.compiled_now]
+    held = [graph.contest for graph in graphs if graph.contest is not None]
+    return f"In these runs, auto chose {_winners(held)}." if held else ""
+
+
+def _winners(held: Sequence[Contest]) -> str:
+    won = Counter(contest.winner for contest in held)
+    return listing([f"{name} for {count(number, 'graph')}" for name, number in won.most_common()])
 
 
 def _together(found: Confirmation) -> str:
@@ -62,7 +70,7 @@ def _together(found: Confirmation) -> str:
 
 def _against(rival: Rival) -> str:
     name = rival.name if rival.name == "eager" else f"{rival.name} for all"
-    return f"{rival.speedup:.2f}x ({rival.low:.2f}–{rival.high:.2f}) of {name}"
+    return f"{rival.speedup:.2f}× ({rival.low:.2f}–{rival.high:.2f}) of {name}"
 
 
 def html(report: Report) -> Html:
@@ -113,7 +121,7 @@ def _row(each: Contestant) -> list[str]:
         each.backend,
         signs.get(each.outcome, each.outcome),
         seconds(each.seconds) if each.seconds else "",
-        f"{each.speedup:.2f}x{interval}" if each.speedup and each.low else "",
+        f"{each.speedup:.2f}×{interval}" if each.speedup and each.low else "",
         f"{each.error:.1e}" if each.error else "",
         clip(" ".join(each.reason.split()), _REASON),
     ]

@@ -102,6 +102,7 @@ def _lines(each: Changed) -> Iterator[str]:
 
 
 def _fold(each: Changed) -> Html:
-    title = f"{each.kind}: {len(each.gone):,} gone, {len(each.new):,} new"
+    gone, new = (sum(times for _, times in items) for items in (each.gone, each.new))
+    title = f"{each.kind}: {gone:,} gone, {new:,} new"
     items = [element("li", prose(line)) for line in _lines(each)]
     return markup.details(element("b", title), element("ul", *items), opened=True)

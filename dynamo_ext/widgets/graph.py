@@ -15,7 +15,7 @@ from dynamo_ext.wording import clip, count, place, seconds, sentence
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamo_ext.records import Graph, Operation, Report
+    from dynamo_ext.records import Graph, Operation, Partition, Report
 
 TITLE = "Graphs"
 NOTHING = "No graph was captured."
@@ -101,19 +101,31 @@ def partitions(report: Report, graph: Graph) -> Html:
             f"{part.operations:,}",
             f"{part.frozen:,}",
             seconds(part.lower_seconds),
-            clip(", ".join(dict.fromkeys(part.targets)), 200),
-            sentence(part.reason),
+            _targets(part),
         ]
         for part, engine in zip(graph.partitions, engines, strict=True)
     ]
-    headers = ["Partition", "Engine", "Operations", "Frozen", "Lowering", "Operators", "Why eager"]
-    if not any(part.reason for part in graph.partitions):
-        headers, rows = headers[:-1], [row[:-1] for row in rows]
+    headers = [
+        "Partition",
+        "Engine",
+        "ATen operations",
+        "Frozen",
+        "Lowering",
+        "Operators, and why eager"
+        if any(part.reason for part in graph.partitions)
+        else "Operators",
+    ]
     table = markup.table(f"Partitions of {graph.id}", headers, rows, numeric={2, 3, 4})
     if len(shares) == 1:
         return table
     bar = element("div", markup.join(shares, " "), class_="dx-bar", aria_hidden="true")
     return element("div", bar, table)
+
+
+def _targets(part: Partition) -> Html:
+    """A partition's operators, and under them why they stay in eager: one more column scrolls."""
+    named = markup.html(clip(", ".join(dict.fromkeys(part.targets)), 200))
+    return markup.join(filter(None, [named, sentence(part.reason)]), markup.BREAK)
 
 
 def operations_table(graph: Graph, operations: Sequence[Operation]) -> Html:

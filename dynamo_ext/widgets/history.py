@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.widgets import markup, plain, summary
+from dynamo_ext.widgets import contests, markup, plain, summary
 from dynamo_ext.widgets.markup import Html, element
 from dynamo_ext.widgets.style import STYLE
 from dynamo_ext.wording import clip
@@ -37,11 +37,15 @@ class History:
         if not self.reports:
             return element("div", element("p", _NOTHING), class_="dx")
         table = markup.table("Runs", _HEADERS, self._rows(), numeric=_NUMBERS)
-        return element("div", STYLE, table, class_="dx")
+        said = contests.over(self.reports)
+        return element("div", STYLE, table, *([element("p", said)] if said else []), class_="dx")
 
     def text(self) -> str:
         """Render the same for a terminal."""
-        return plain.table(list(_HEADERS), self._rows()) if self.reports else _NOTHING
+        if not self.reports:
+            return _NOTHING
+        said = plain.paragraph(contests.over(self.reports))
+        return "\n\n".join(filter(None, [plain.table(list(_HEADERS), self._rows()), said]))
 
     def _rows(self) -> list[list[str]]:
         return [

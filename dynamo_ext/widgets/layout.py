@@ -19,12 +19,17 @@ _ROW, _COLUMN, _LANE = 62, 186, 16
 _LONGEST_LANE = (
     60  # an edge over more rows is drawn straight: its lane would cost more than it shows
 )
+_STRAIGHT = 4.0  # weight of a bend for each row that its edge goes down; a box weighs 1
 _SWEEPS = 4
 
 
 @dataclass
 class _Point:
-    """A box, or a bend of an edge that passes a row."""
+    """A box, or a bend of an edge that passes a row.
+
+    The longer an edge, the more its bends weigh: a residual stream runs straight, and what branches
+    off it keeps to its side. Were all alike, each block would stand aside of the one before.
+    """
 
     row: int
     box: bool
@@ -32,10 +37,7 @@ class _Point:
     below: list[_Point] = field(default_factory=list)
     x: float = 0.0
     order: float = 0.0
-
-    @property
-    def weight(self) -> float:
-        return 1.0 if self.box else 4.0
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def _route(source: _Point, target: _Point, rows: list[list[_Point]]) -> list[_Po
     path = [source]
     if target.row - source.row <= _LONGEST_LANE:
         for row in range(source.row + 1, target.row):
-            bend = _Point(row, box=False)
+            bend = _Point(row, box=False, weight=_STRAIGHT * (target.row - source.row))
             rows[row].append(bend)
             path.append(bend)
     path.append(target)
@@ -136,7 +138,8 @@ def _spread(rows: list[list[_Point]]) -> None:
             wanted = []
             for point in row:
                 near = (point.above if down else point.below) or [point]
-                wanted.append(sum(other.x for other in near) / len(near))
+                whole = sum(other.weight for other in near)
+                wanted.append(sum(other.x * other.weight for other in near) / whole)
             offsets = _offsets(row)
             nearest = _isotonic(
                 [x - offset for x, offset in zip(wanted, offsets, strict=True)],

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from dynamo_ext.advice import advise
-from dynamo_ext.placement import place_graph
+from dynamo_ext.placement import place_graph, sets_mode
 from dynamo_ext.widgets import (
     bytecode,
     code,
@@ -40,6 +40,7 @@ TITLES = (
     timing.TITLE,
 )
 _VIEWS = ("Drawing", "Table", "Source")
+_ZOOMS = (25, 50, 75, 100, 150)  # percent
 
 
 def ipywidgets() -> ModuleType:
@@ -117,18 +118,26 @@ class GraphPane:
         self.find = widgets.Text(
             description="Find",
             style=close,
-            placeholder="operator, name, shape; then Enter",
+            placeholder="operator, name or shape",
             continuous_update=False,
-            layout=widgets.Layout(width="300px"),
+            layout=widgets.Layout(width="240px"),
         )
         self.parameters = widgets.Checkbox(
             description="Show parameters", indent=False, layout=widgets.Layout(width="150px")
         )
+        self.zoom = widgets.Dropdown(
+            options=[(f"{size} %", size) for size in _ZOOMS],
+            value=100,
+            description="Zoom",
+            style=close,
+            layout=widgets.Layout(width="125px"),
+        )
         self.body = widgets.HTML()
-        for control in (self.choice, self.view, self.find, self.parameters):
+        for control in (self.choice, self.view, self.find, self.parameters, self.zoom):
             control.observe(self._draw, "value")
         row = widgets.Layout(flex_flow="row wrap", grid_gap="4px 12px", align_items="center")
-        controls = widgets.HBox([self.view, self.find, self.parameters], layout=row)
+        asked = [self.view, self.find, self.parameters, self.zoom]
+        controls = widgets.HBox(asked, layout=row)
         top = [widgets.HTML(framed(graph.overview(report)))]
         if len(report.graphs) > 1:
             top.append(self.choice)
@@ -138,6 +147,7 @@ class GraphPane:
     def _draw(self, _change: object = None) -> None:
         """Show what the controls ask for."""
         chosen = self._report.graphs[self.choice.value]
+        self.zoom.disabled = self.view.value != "Drawing"
         head = graph.partitions(self._report, chosen)
         body = graph.source(chosen) if self.view.value == "Source" else self._operations()
         script = graph.download(self._report, chosen)
@@ -155,15 +165,19 @@ class GraphPane:
         if not drawn:
             return said
         label = f"Drawing of graph {chosen.id}, scrolls"
+        sized = element("div", drawn, style=f"--dx-zoom:{self.zoom.value / 100}")
         canvas = element(
-            "div", drawn, class_="dx-canvas", tabindex="0", role="region", aria_label=label
+            "div", sized, class_="dx-canvas", tabindex="0", role="region", aria_label=label
         )
         tints = colours(placement.shares)
         key = [
             element("span", engine, class_=f"dx-key {tints[engine]}") for engine in placement.shares
         ]
-        if any(op.opcode.startswith("call_") and not placement.engine_of(op) for op in shown):
-            key.append(element("span", "no tint: the record does not tell. ", class_="dx-quiet"))
+        computed = [op for op in shown if op.opcode.startswith("call_") and not sets_mode(op)]
+        engines = {placement.engine_of(op) for op in computed}
+        for found, why in (("", "the record does not tell"), (" + ", "more than one engine")):
+            if any(found in engine if found else not engine for engine in engines):
+                key.append(element("span", f"no tint: {why}. ", class_="dx-quiet"))
         return markup.join([element("p", markup.join(key), said), canvas])
 
     def _said(self, shown: int, hits: int) -> Html:

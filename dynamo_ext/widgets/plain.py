@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -12,14 +14,22 @@ if TYPE_CHECKING:
 
 WIDTH = 96
 _GAP = "  "
-_NARROWEST = 8
+_NARROWEST = 6
+
+
+def line_width() -> int:
+    """The terminal's width, 40 to `WIDTH`; `WIDTH` where the text goes anywhere else."""
+    # A kernel's own stdout is no terminal, though its server may run in one.
+    if not sys.stdout.isatty():
+        return WIDTH
+    return min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 40), WIDTH)
 
 
 def paragraph(text: str, indent: str = "", first: str | None = None) -> str:
     """``text`` wrapped to the width; ``first`` replaces the indent of the first line."""
     return textwrap.fill(
         " ".join(printable(text).split()),
-        WIDTH,
+        line_width(),
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_on_hyphens=False,
@@ -36,11 +46,11 @@ def table(
     rows: Iterable[Sequence[str]],
     *,
     numeric: Collection[int] = (),
-    width: int = WIDTH,
+    width: int | None = None,
 ) -> str:
     """Aligned columns under their headers; the widest give way and wrap until all fit."""
     cells = [[printable(cell) for cell in row] for row in rows]
-    widths = _fit([list(headers), *cells], width)
+    widths = _fit([list(headers), *cells], width or line_width())
     shown = [_row(list(headers), widths, numeric), _GAP.join("─" * each for each in widths)]
     shown += [_row(row, widths, numeric) for row in cells]
     return "\n".join(shown)

@@ -7,6 +7,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from dynamo_ext.widgets import plain
+from dynamo_ext.wording import clip
+
 if TYPE_CHECKING:
     import types
 
@@ -72,7 +75,9 @@ class ProgressLine:
             self._bar.value = max(share, 0.0)
             self._bar.bar_style = "info" if share >= 0 else ""
         elif self._stream is not None:
-            self._stream.write(f"\r\x1b[K{self._title}: {said}"[:200])
+            # Of what wraps, only the last line would be cleared.
+            line = clip(f"{self._title}: {said}", plain.line_width() - 1)
+            self._stream.write(f"\r\x1b[K{line}")
             self._stream.flush()
 
     def _show(self) -> None:

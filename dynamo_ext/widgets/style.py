@@ -46,6 +46,7 @@ _BASE = """
 .dx .dx-wide th, .dx .dx-wide td { padding: 4px 14px 4px 0; border: 0;
   border-bottom: 1px solid var(--dx-line); white-space: normal; overflow-wrap: break-word;
   max-width: 460px; font-variant-numeric: tabular-nums; }
+.dx .dx-wide td[style*="align:right"] { white-space: nowrap; }
 .dx .dx-wide td > b { display: inline-block; max-width: 24ch; overflow-wrap: break-word; }
 .dx .dx-wide td:has(> code:only-child) { min-width: 14ch; }
 .dx .dx-wide th { font-weight: 500; font-size: 12px; color: var(--dx-quiet); white-space: nowrap; }
@@ -112,7 +113,8 @@ _DRAWING = """
 .dx .dx-bar { display: flex; max-width: 720px; margin: 2px 0 10px; }
 .dx .dx-share { padding: 1px 6px; overflow: hidden; white-space: nowrap; min-width: 0;
   text-overflow: ellipsis; font-size: 12px; box-sizing: border-box; }
-.dx .dx-canvas { overflow: auto; max-height: 520px; border: 1px solid var(--dx-line); }
+.dx .dx-canvas { overflow: auto; min-height: 190px; max-height: 520px;
+  border: 1px solid var(--dx-line); }
 .dx .dx-canvas svg { display: block; }
 .dx .dx-canvas text { font: 11px var(--jp-code-font-family, ui-monospace, monospace);
   fill: var(--dx-text); }
@@ -121,12 +123,13 @@ _DRAWING = """
 .dx .dx-canvas rect { fill: var(--jp-layout-color1, transparent); stroke: var(--dx-quiet); }
 .dx .dx-canvas g.dx-edge-of rect { fill: var(--dx-faint); stroke-dasharray: 3 2; }
 .dx .dx-canvas g.dx-hit rect { stroke-width: 2.5; }
-.dx .dx-nodes { position: relative; margin: 0 auto; padding-bottom: 8px; }
+.dx .dx-nodes { position: relative; margin: 0 auto; padding-bottom: 8px; zoom: var(--dx-zoom, 1); }
 .dx .dx-nodes button { position: absolute; width: BOX_WIDTHpx; height: BOX_HEIGHTpx; padding: 0;
   border: 0; border-radius: 3px; background: none; cursor: pointer; text-align: left; }
 .dx .dx-nodes button:focus { outline: 2px solid #4285f4; outline-offset: 1px; z-index: 2; }
 .dx .dx-nodes button:focus::after { content: attr(aria-label); position: absolute; left: 0;
   top: calc(100% + 4px); width: max-content; max-width: 420px; padding: 6px 10px;
+  zoom: calc(1 / var(--dx-zoom, 1));
   white-space: pre-wrap; overflow-wrap: anywhere; color: var(--dx-text);
   font: 12px/1.5 var(--jp-code-font-family, ui-monospace, monospace);
   background: var(--jp-layout-color1, Canvas); border: 1px solid #4285f4; border-radius: 3px; }

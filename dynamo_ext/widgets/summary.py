@@ -210,22 +210,24 @@ def refusal(report: Report) -> str:
 
 def _nothing(report: Report) -> str:
     """Why there is no graph."""
-    if report.mode == "run" and not report.error:
-        return (
-            "Nothing was captured: run only reuses compiled code, and none fits this code and "
-            "these inputs. Run it once under optimize first."
-        )
     if report.interrupted:
         return "No graph was captured before."
+    if report.error:
+        # The error is the reason, and torch's name for it would be a second one.
+        return "Nothing was captured."
+    if report.mode == "run":
+        none = "Nothing ran compiled: run only reuses compiled code"
+        # The first step says then what did not fit, and what to do.
+        if any(each.prevented for each in report.recompiles):
+            return f"{none}."
+        return f"{none}, and none fits this code and these inputs. Run it under %%dynamo first."
     reasons = [f.reason for f in report.frames if f.reason]
     why = sentence(clip(reasons[0], _LONGEST)) if reasons else ""
-    if not report.error and (other := _other_magic(report)):
+    if other := _other_magic(report):
         why = f"%%{other} has the code to run: put %%dynamo below %%{other}."
-    elif not why and not report.error and not report.interrupted:
+    elif not why:
         why = "Only tensor operations become graphs; check that the code has some."
-    if report.error:
-        return f"Nothing was captured. {why}".rstrip()
-    return f"Nothing was captured: all of it ran as ordinary Python. {why}".rstrip()
+    return f"Nothing was captured: all of it ran as ordinary Python. {why}"
 
 
 def _other_magic(report: Report) -> str:
@@ -248,7 +250,10 @@ def counts(report: Report) -> Iterator[tuple[str, str]]:
     yield "Graphs", f"{len(report.graphs):,}"
     yield "Operations", f"{sum(g.operation_count for g in report.graphs):,}"
     if report.backend != EAGER and covered.total:
-        kind = " captured" if _is_part(report) else ""
+        # Captured operations become others: what an engine is given is ATen's.
+        captured = sum(g.operation_count for g in report.graphs if g.calls)
+        part = " captured" if _is_part(report) else ""
+        kind = " ATen" if covered.total != captured else part
         yield f"In {clip(report.backend, 20)}", f"{covered.in_engine:,} of {covered.total:,}{kind}"
     yield "Breaks", f"{len(report.breaks):,}"
     guards = len(report.guards) or sum(f.guards for f in report.frames)

@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.records import Guard, Report
-from dynamo_ext.widgets import comparison, guards
+from dynamo_ext.records import Graph, Guard, Partition, Report
+from dynamo_ext.widgets import comparison, graph, guards
+from dynamo_ext.widgets.history import History
 from dynamo_ext.widgets.markup import element
 from dynamo_ext.widgets.style import STYLE
 from tests.widgets.comparisons import COMPARISONS
@@ -46,6 +47,29 @@ def test_a_remedy_is_read_without_scrolling(narrow):
     narrow.set_content(str(shown))
     assert "torch-tensorrt" in narrow.locator(".dx-why code").first.inner_text()
     assert max(right_edges(narrow, ".dx-why > *, .dx-why code")) < WIDTH
+
+
+def test_why_a_part_stays_in_eager_is_read_without_scrolling(narrow):
+    named = ("aten.native_layer_norm.default", "aten.addmm.default", "aten._softmax.default")
+    parts = (
+        Partition("inference_eager_0", "eager", 3, named, "It draws random numbers, which stay."),
+        Partition("inference_0", "onnxrt", 126, named * 2, frozen=96, lower_seconds=0.817),
+    )
+    made = Graph("g0", "0/0", "onnxrt", (), "", 1.0, compiled_now=True, calls=1, run_seconds=1.0)
+    made = dataclasses.replace(made, partitions=parts)
+    report = Report("optimize", "onnxrt", "cell", None, 1.0, 0.5, graphs=(made,))
+    shown = element("div", STYLE, graph.partitions(report, made), class_="dx")
+    narrow.set_content(str(shown))
+    assert "stay." in narrow.locator("td").all_inner_texts()[5]
+    assert max(right_edges(narrow, "td")) < WIDTH
+
+
+def test_a_number_and_its_unit_stay_on_one_line(narrow):
+    made = Report("optimize", "tvm_meta_schedule", "Cell In[12]", None, 75.046, 75.0, error="E")
+    narrow.set_content(str(History([made]).html()))
+    compiled = narrow.locator("td", has_text="1 min 15 s")
+    texts = "cell => { const r = document.createRange(); r.selectNodeContents(cell);"
+    assert compiled.evaluate(f"{texts} return r.getClientRects().length; }}") == 1
 
 
 def test_a_long_name_leaves_room_for_what_is_said_of_it(narrow):

@@ -85,7 +85,7 @@ def test_a_step_opens_the_part_that_shows_it(ran):
 def test_a_graph_is_searched_and_taken_away(ran, screenshots):
     view = ran.outputs(1).locator(".dx-live")
     view.locator(".lm-TabBar-tab").nth(panes.TITLES.index("Graphs")).click()
-    box = view.get_by_placeholder(re.compile("operator, name, shape"))
+    box = view.get_by_placeholder(re.compile("operator, name or shape"))
     box.fill("softmax")
     box.press("Enter")
     expect(view.get_by_text(re.compile(r"1 match, with neighbours"))).to_be_visible()
@@ -97,6 +97,12 @@ def test_a_graph_is_searched_and_taken_away(ran, screenshots):
     timed = view.locator(".dx-nodes button[aria-label*='in eager by itself']")
     expect(timed).not_to_have_count(0)
     view.screenshot(path=screenshots / "node.png")
+    width = node.bounding_box()["width"]
+    view.get_by_label("Zoom").select_option("50 %")
+    expect(view.locator("[style*='--dx-zoom:0.5']")).to_be_visible()
+    assert node.bounding_box()["width"] == pytest.approx(width / 2, abs=2)
+    node.click()
+    view.screenshot(path=screenshots / "zoomed.png")
     with ran.page.expect_download() as saved:
         view.get_by_role("link", name="Download g0.py").click()
     assert "class GraphModule" in saved.value.path().read_text(encoding="utf-8")

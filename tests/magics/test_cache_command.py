@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PLACE = '{"device": "Some CPU (2 cores)", "threads": 2, "torch": "2.13.0"}'
+PLACE = '{"device": "Some CPU (2 cores)", "threads": 1, "torch": "2.13.0"}'
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_races_are_counted_by_winner_and_carried(cells: Live, tmp_path: Path) ->
         auto.BACKEND.store.remember(f"g{number}", PLACE, Contest("onnxrt" if number else "eager"))
     shown = cells.well("%dynamo cache show").out
     assert "3 races" in shown
-    assert "Some CPU (2 cores), 2 threads" in shown
+    assert "Some CPU (2 cores), 1 thread, torch" in shown
     assert "onnxrt won 2" in shown
     assert "3 races written" in cells.well(f"%dynamo cache export {tmp_path}/races.json").out
     assert "3 races forgotten" in cells.well("%dynamo cache clear").out

@@ -105,6 +105,15 @@ def test_an_error_leaves_no_switch_behind():
     assert torch.is_grad_enabled()
 
 
+def test_what_sets_a_mode_has_no_time():
+    def infers(x):
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            return torch.relu(x)
+
+    graph, args = captured(infers, torch.ones(3))
+    assert [name.split("_")[0] for name in time_operations(graph, args)] == ["relu"]
+
+
 def test_repeats_end_with_the_budget(monkeypatch):
     monkeypatch.setattr(operation_times, "BUDGET", 0.0)
     graph, args = captured(lambda x: torch.relu(x) + 1, torch.ones(3))

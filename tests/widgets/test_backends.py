@@ -24,10 +24,8 @@ GONE = BackendInfo(
 def test_availability_is_a_word_and_a_sign(page):
     table = render_backends([HERE, GONE])
     read = page(table._repr_html_()).text
-    assert "inductor ✓ yes 2.13.0 cpu PyTorch's own compiler." in read
-    assert (
-        "tvm ✗ no Apache TVM <b> (dynamo_ext) tvm is not installed. pip install apache-tvm" in read
-    )
+    assert "inductor ✓ yes 2.13.0 cpu PyTorch's own compiler. (torch)" in read
+    assert "tvm ✗ no Apache TVM <b> tvm is not installed. pip install apache-tvm" in read
     assert "Options" not in read
 
 

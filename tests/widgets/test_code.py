@@ -13,6 +13,7 @@ from dynamo_ext.records import (
     SourceLine,
 )
 from dynamo_ext.widgets import breaks, code, fallbacks
+from tests.capture.live import live
 
 
 def labels(report) -> dict[int, str]:
@@ -182,3 +183,24 @@ def test_lines_after_an_error_ran_nowhere_and_its_own_is_marked():
     assert labels(report) == {1: "", 2: "eager", 3: "eager", 4: "eager ✗", 5: "eager", 6: ""}
     assert "✗ raised the error" in code.text(report)
     assert "✗ raised the error" in code.html(report)
+
+
+def test_a_breaks_reason_under_its_line_has_no_backticks(reports, page):
+    mixed = reports["mixed"]
+    line = mixed.breaks[0].line
+    branch = dataclasses.replace(
+        mixed.breaks[0], registry_id="", reason="Data-dependent branching", line=line, stack=(line,)
+    )
+    shown = code.html(dataclasses.replace(mixed, breaks=(branch,)))
+    assert "`" not in page(shown).text
+
+
+def test_what_comes_after_a_break_that_dynamo_could_not_resume_is_eager():
+    built = "z = torch.ones(2) * 2\nlayer = torch.nn.Linear(2, 2)\nopt = torch.optim.SGD(layer.parameters())\n"
+    cell = f"{built}y = layer(torch.ones(2, 2))\ndef unused(x):\n    return x + 1"
+    with live("import torch") as cells:
+        report = cells.report(cell, "-b eager")
+    lines = code.text(report).split("\n\n")[1].splitlines()
+    marks = {line.split("│")[1].strip(): line.split("│")[0].split()[1:] for line in lines}
+    assert "eager" in marks["y = layer(torch.ones(2, 2))"]
+    assert marks["def unused(x):"] == marks["return x + 1"] == []

@@ -50,8 +50,8 @@ def test_what_graphs_came_to_together_is_said_once():
     mix = dataclasses.replace(WON, confirmation=Confirmation(2, "mix", 15, rivals))
     said = contests.sentence(report(mix, mix))
     assert said.endswith(
-        "In your code's own calls, up to 15 times each, the choice for 2 graphs came to 1.60x "
-        "(1.50–1.70) of eager and 0.90x (0.88–0.92) of onnxrt for all: it stays."
+        "In your code's own calls, up to 15 times each, the choice for 2 graphs came to 1.60× "
+        "(1.50–1.70) of eager and 0.90× (0.88–0.92) of onnxrt for all: it stays."
     )
     one = dataclasses.replace(WON, confirmation=Confirmation(2, "onnxrt", 15, rivals))
     assert contests.sentence(report(one)).endswith("for all: onnxrt runs instead.")
@@ -71,7 +71,7 @@ def test_of_many_confirmations_those_that_changed_something_are_told():
 
 def test_every_contestant_has_a_row_with_its_reason():
     html, text = contests.html(report(WON)), contests.text(report(WON))
-    for words in ("2.00x (1.90–2.10)", "✗ wrong", "3 of 4 values are off", "5.0e-01"):
+    for words in ("2.00× (1.90–2.10)", "✗ wrong", "3 of 4 values are off", "5.0e-01"):
         assert words in html
     assert "&lt;ts&gt;" in html
     assert "✓ won" in text
@@ -81,7 +81,7 @@ def test_every_contestant_has_a_row_with_its_reason():
 def test_one_round_has_no_interval():
     once = dataclasses.replace(ROWS[1], outcome="slower", low=2.0, high=2.0)
     text = contests.text(report(dataclasses.replace(WON, contestants=(ROWS[0], once))))
-    assert "2.00x in 1 round" in text
+    assert "2.00× in 1 round" in text
     assert "2.00–2.00" not in text
 
 

@@ -55,3 +55,11 @@ def test_names_of_users_are_escaped(reports, rude, page):
     view = DifferenceView(difference(reports["clean"], reports["rude"]))
     assert rude not in str(view.html())
     assert rude in page(view.html()).text
+
+
+def test_what_came_as_often_as_the_figures_say_is_counted_so(reports, page):
+    mixed = reports["mixed"]
+    twice = dataclasses.replace(mixed, graphs=mixed.graphs * 2)
+    read = page(view(mixed, twice).html()).text
+    assert f"Graphs {len(mixed.graphs)} {len(twice.graphs)} +{len(mixed.graphs)}" in read
+    assert f"Graphs: 0 gone, {len(mixed.graphs)} new" in read

@@ -4,6 +4,8 @@ import dataclasses
 import itertools
 import time
 
+import pytest
+
 from dynamo_ext.placement import place_graph
 from dynamo_ext.records import Operation
 from dynamo_ext.widgets import drawing, graph
@@ -109,6 +111,15 @@ def test_layers_go_down_and_boxes_of_a_row_do_not_touch():
         xs.sort()
         assert all(b - a >= BOX_WIDTH for a, b in itertools.pairwise(xs))
     assert arrange([], {}).boxes == {}
+
+
+@pytest.mark.parametrize("blocks", [4, 40])
+def test_blocks_over_a_residual_stream_stand_under_each_other(blocks):
+    inputs: dict[str, list[str]] = {"x0": []}
+    for i in range(blocks):
+        inputs |= {f"a{i}": [f"x{i}"], f"b{i}": [f"x{i}"], f"c{i}": [f"a{i}", f"b{i}"]}
+        inputs[f"x{i + 1}"] = [f"x{i}", f"c{i}"]
+    assert arrange(list(inputs), inputs).width < 5 * BOX_WIDTH
 
 
 def test_1500_nodes_are_drawn_soon(graph_of, reports):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from dynamo_ext.records import Contest
 from dynamo_ext.widgets import summary
 from dynamo_ext.widgets.history import History
 
@@ -39,3 +40,15 @@ def test_no_run_yet():
 
 def test_names_of_users_are_escaped(reports, rude):
     assert rude not in str(History([reports["rude"]]).html())
+
+
+def test_who_won_how_often_over_the_runs(reports):
+    won = Contest("tvm", (), rounds=9, seconds=1.0)
+    report = reports["clean"]
+    raced = dataclasses.replace(report.graphs[0], contest=won, compiled_now=True)
+    again = dataclasses.replace(raced, compiled_now=False)
+    runs = [dataclasses.replace(report, graphs=(graph,)) for graph in (raced, again, raced)]
+    words = "In these runs, auto chose tvm for 2 graphs."
+    assert words in repr(History(runs))
+    assert words in History(runs).html()
+    assert "auto chose" not in repr(History([report]))

@@ -3,9 +3,11 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+import torch
 
+import dynamo_ext
 from dynamo_ext.placement import EAGER, operator, place_graph
-from dynamo_ext.records import Fallback
+from dynamo_ext.records import Fallback, Report
 
 
 @pytest.mark.parametrize(
@@ -80,3 +82,47 @@ def test_one_operator_left_out_of_a_whole_graph_is_eager_alone(reports):
     assert dict(placed.shares) == {"onnxrt": 1, EAGER: 1}
     engines = {op.name: placed.engine_of(op) for op in clean.graphs[0].operations}
     assert (engines["linear"], engines["relu"]) == ("onnxrt", EAGER)
+
+
+def report_of(*, grad: bool) -> Report:
+    layers = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        hidden = layers(x)
+        return layers(hidden) * torch.linalg.svdvals(hidden).sum()
+
+    x = torch.ones(4, 8, requires_grad=grad)
+    fast = dynamo_ext.optimize("ts", options={"verify": False})(fn)
+    with torch.set_grad_enabled(grad):
+        fast(x)
+    report: Report = fast.report()
+    return report
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_equal_operators_are_told_apart_by_what_became_of_them(grad: bool) -> None:
+    report = report_of(grad=grad)
+    (graph,) = report.graphs
+    parts = [p for p in graph.partitions if p.name.startswith(("inference", "forward"))]
+    first, *_ = (op.name for op in graph.operations if op.target.endswith("linear"))
+    assert all("" not in part.captured for part in parts)
+    assert any(first in part.captured for part in parts)
+    # As if what became of the first layer had been left to eager.
+    names = {name for part in parts for name in part.captured}
+    split = [
+        dataclasses.replace(parts[0], captured=tuple(names - {first})),
+        dataclasses.replace(parts[0], name="x", engine="eager", captured=(first,), reason="no"),
+    ]
+    placement = place_graph(report, dataclasses.replace(graph, partitions=tuple(split)))
+    engines = {op.name: placement.engine_of(op) for op in graph.operations if op.name in names}
+    assert engines == {name: "eager" if name == first else "ts" for name in names}
+
+
+def test_an_operation_may_have_become_several_that_two_engines_ran() -> None:
+    report = report_of(grad=False)
+    (graph,) = report.graphs
+    (part,) = graph.partitions
+    other = dataclasses.replace(part, name="x", engine="eager", captured=part.captured[:1])
+    placement = place_graph(report, dataclasses.replace(graph, partitions=(part, other)))
+    (shared,) = [op for op in graph.operations if op.name == part.captured[0]]
+    assert placement.engine_of(shared) == "ts + eager"

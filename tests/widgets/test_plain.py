@@ -1,6 +1,16 @@
 from __future__ import annotations
 
-from dynamo_ext.widgets import plain
+import io
+import sys
+
+import pytest
+
+from dynamo_ext.widgets import code, plain, static
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
 def test_columns_are_aligned():
@@ -24,3 +34,15 @@ def test_paragraph_wraps_and_strips_control_characters():
     assert made.startswith("  - word")
     assert "\x1b" not in made
     assert all(len(line) <= plain.WIDTH for line in made.split("\n"))
+
+
+@pytest.mark.parametrize(("columns", "width"), [("80", 80), ("60", 60), ("240", plain.WIDTH)])
+def test_text_fits_the_terminal_that_it_is_for(columns, width, monkeypatch, reports):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert plain.line_width() == plain.WIDTH, "what goes into a file is as wide as ever"
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert plain.line_width() == width
+    shown = [plain.table(["a", "b"], [["word " * 60, "x" * 300]]), plain.paragraph("word " * 60)]
+    shown += [plain.table(["column"] * 9, [["12345.6 ms"] * 9])] if width > 70 else []
+    shown += [code.text(reports["mixed"]), static.text(reports["mixed"]) if width > 70 else ""]
+    assert max(len(line) for each in shown for line in each.split("\n")) <= width

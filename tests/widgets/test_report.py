@@ -82,6 +82,9 @@ def test_the_graph_pane_follows_its_controls(reports, page):
     graphs = panes.GraphPane(reports["mixed"])
     assert "Drawing of graph g0: 4 nodes" in graphs.body.value
     assert "1 parameter folded" in graphs.body.value
+    assert "--dx-zoom:1.0" in graphs.body.value
+    graphs.zoom.value = 25
+    assert "--dx-zoom:0.25" in graphs.body.value
     graphs.parameters.value = True
     assert "Drawing of graph g0: 5 nodes" in graphs.body.value
     graphs.choice.value = 1
@@ -90,6 +93,7 @@ def test_the_graph_pane_follows_its_controls(reports, page):
     assert "1 match, with neighbours" in graphs.body.value
     graphs.view.value = "Table"
     assert "torch.sort" in page(graphs.body.value).text
+    assert graphs.zoom.disabled
     graphs.find.value = "nowhere"
     graphs.view.value = "Drawing"
     assert "0 matches" in graphs.body.value

@@ -66,7 +66,7 @@ def test_nothing_captured_is_said_with_the_reason(reports):
     assert "Nothing was captured" in headline_of(nothing)
     skipped = Frame("0", "f", "x.py", 1, "skipped", reason="it has no tensor")
     assert "it has no tensor." in headline_of(dataclasses.replace(nothing, frames=(skipped,)))
-    assert "under optimize first" in headline_of(dataclasses.replace(nothing, mode="run"))
+    assert "under %%dynamo first" in headline_of(dataclasses.replace(nothing, mode="run"))
 
 
 def test_breaks_and_recompiles_suggest_the_next_step(reports):
@@ -84,6 +84,21 @@ def test_breaks_and_recompiles_suggest_the_next_step(reports):
 def test_error_and_interruption_are_told(reports, rude):
     assert f"raised ValueError: {rude}" in headline_of(reports["error"])
     assert "Interrupted after 1.60 s" in headline_of(reports["interrupted"])
+
+
+def test_an_error_before_the_first_graph_is_its_own_reason(reports):
+    failed = Frame(
+        "0", "f", "x.py", 1, "failed", reason="RuntimeError when making fake tensor call"
+    )
+    report = dataclasses.replace(reports["nothing"], frames=(failed,), error="RuntimeError: 3x4")
+    assert headline_of(report) == "The code raised RuntimeError: 3x4. Nothing was captured."
+
+
+def test_run_says_once_that_nothing_fits(reports):
+    report = dataclasses.replace(reports["run"], graphs=(), fallbacks=(), frames=())
+    said = headline_of(report)
+    assert said.startswith("Nothing ran compiled: run only reuses compiled code. 4 calls fitted")
+    assert said.count("under %%dynamo") == 1
 
 
 def test_a_graph_that_was_never_called_did_not_run(reports):
