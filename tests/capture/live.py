@@ -60,7 +60,7 @@ class Live:
         """Run a cell that must end well and leave stderr alone."""
         ran = self.run(text, cell_id)
         assert ran.error is None, ran.error
-        assert ran.err == ""
+        assert not ran.err, ran.err
         return ran
 
     def report(self, text: str, line: str = "-b eager", cell_id: str | None = None) -> Report:
