@@ -18,7 +18,8 @@ _ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")
 _BUILTIN = re.compile(r"^G\['__builtins_dict\w*'\]\['(?P<name>[^']+)'\]")
 _IMPORTED = re.compile(r"^__import_(?P<name>\w+)")
 # Dynamo stores what a closure or a registry holds under the object's number.
-_OURS = re.compile(r"^_+\d{6,}_c\d+$")
+_OURS = re.compile(r"^_+(?:[a-z]+_)?(?:\d{6,}_)+c\d+$")
+_TYPE_OF = re.compile(r"^type\((?P<source>[LG]\[.+)\)$")
 # What a graph leaves on the stack for the one after it.
 _STACK = re.compile(r"^___stack(?P<place>\d+)$")
 _ARGUMENT = re.compile(r"L\['args'\]\[(?P<index>\d+)\]")
@@ -37,6 +38,9 @@ def readable_source(source: str, arguments: Sequence[str] = ()) -> str:
 
     ``arguments`` are the names of what a frame knows as ``args[0]``, ``args[1]`` …
     """
+    typed = _TYPE_OF.match(source)
+    if typed:
+        return f"type({readable_source(typed['source'], arguments)})"
     source = _user_named(source, arguments)
     text = _BUILTIN.sub(lambda m: m["name"], source)
     text = _ROOT.sub(lambda m: _readable_name(m["name"]), text)
@@ -69,7 +73,8 @@ def root_variable(source: str, arguments: Sequence[str] = ()) -> str:
 
     Torch's own state is ``torch``.
     """
-    source = _user_named(source, arguments)
+    typed = _TYPE_OF.match(source)
+    source = _user_named(typed["source"] if typed else source, arguments)
     found = _ROOT.match(source)
     if not found:
         # torch names a local tensor bare: tensor 'x' size mismatch.

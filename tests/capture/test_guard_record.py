@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ("G['__builtins_dict___1']['print']", "print", "torch"),
         ("G['__import_torch_dot_nn'].x", "torch.nn.x", "torch"),
         ("L['xs'][0]", "xs[0]", "xs"),
+        ("type(L['self'].groups[0]['lr'])", "type(self.groups[0]['lr'])", "self"),
         ("", "", "torch"),
     ],
 )
@@ -167,6 +168,7 @@ def test_a_real_recompile_says_what_was_expected_and_what_came(  # noqa: PLR0917
         ("G['__import_transformers_dot_utils_dot_generic'].fields", "transformers"),
         ("G['__import_torch_dot_nn_dot_functional'].relu", "torch"),
         ("G['_139895002861234_c3']", "torch"),
+        ("G['__optimizer_140438680324624_140438680837296_c6']()", "torch"),
         ("L['self'].weight", "self"),
         ("L['___stack0']", "between graphs"),
     ],
