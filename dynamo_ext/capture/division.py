@@ -79,10 +79,7 @@ def divide_turn(code: types.CodeType, found: Sequence[str]) -> None:
 
 
 _GIVEN_UP = ("Unsupported", "RecursionError")
-"""Ends of the names of errors that are about a statement, and of no concern to the others.
-
-Dynamo goes round in circles at the making of an optimizer once another has been stepped.
-"""
+"""Ends of the names of errors that are about a statement, and of no concern to the others."""
 _GROWING = re.compile(r"(?:len\(|not )G\['(\w+)'\]")
 _GROWS = (
     "A list that is longer at each turn of the loop would have it compiled anew each time: "

@@ -12,12 +12,16 @@ from __future__ import annotations
 import atexit
 import builtins
 import contextlib
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.capture import torch_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_BUILTINS = MappingProxyType(builtins.__dict__)
 
 
 class HiddenNames:
@@ -67,5 +71,12 @@ class HiddenNames:
 
     def _move(self, source: dict[str, Any], target: dict[str, Any]) -> None:
         for name in self._ours:
-            target[name] = source.pop(name)
+            value = source.pop(name)
+            # Dynamo names the builtins too. A dict that held itself would have no end for whoever
+            # walks through it, as torch's tracing does at some graph breaks.
+            if value is builtins.__dict__ and target is builtins.__dict__:
+                value = _BUILTINS
+            elif value is _BUILTINS:
+                value = builtins.__dict__
+            target[name] = value
         torch_private.move_cleanup(self._ours, source, target)

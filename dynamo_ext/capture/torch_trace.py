@@ -28,7 +28,10 @@ from torch._dynamo.symbolic_convert import (
 from torch._dynamo.variables import builder
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable
-from torch._dynamo.variables.functions import BoundBuiltinMethodVariable
+from torch._dynamo.variables.functions import (
+    BoundBuiltinMethodVariable,
+    LocalGeneratorObjectVariable,
+)
 from torch._dynamo.variables.lazy import (
     LazyConstantVariable,
     LazySymNodeFormatString,
@@ -57,6 +60,7 @@ class _Upstream:
     format_value = InstructionTranslatorBase._format_value
     call_builtin = BuiltinVariable.call_function
     has_tensor = staticmethod(convert_frame.has_tensor_in_frame)
+    generator_fields = LocalGeneratorObjectVariable._nonvar_fields
 
 
 class _Tracing:
@@ -245,6 +249,12 @@ def _check_inlineable(function: Any) -> Any:
     return _Upstream.check_inlineable(function)
 
 
+# Upstream walks through the globals of a generator that a break finds under way, as if they were
+# variables of its own, and never ends where one holds itself. Builtins do, once names of Dynamo's
+# wait among them (hidden_names.py).
+_GENERATOR_FIELDS = {"f_globals", *_Upstream.generator_fields}
+
+
 _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
     (InstructionTranslatorBase, "run", _Upstream.run, _run),
     (InstructionTranslatorBase, "_load_global", _Upstream.load_global, _load_global),
@@ -273,6 +283,12 @@ _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
         staticmethod(_lazy_constant),
     ),
     (builder.VariableBuilder, "wrap_module", _Upstream.wrap_module, _wrap_module),
+    (
+        LocalGeneratorObjectVariable,
+        "_nonvar_fields",
+        _Upstream.generator_fields,
+        _GENERATOR_FIELDS,
+    ),
 )
 
 

@@ -96,3 +96,16 @@ def test_a_users_own_new_name_stays() -> None:
         assert mine == {"y": 1}
     finally:
         names.close()
+
+
+def test_the_builtins_do_not_come_to_hold_themselves(cells: Live) -> None:
+    """Torch walks through them without end, in a user's own ``torch.compile`` too."""
+    cells.report(CELL)
+    assert dynamos(dir(builtins))
+    held = [value for value in vars(builtins).values() if value is vars(builtins)]
+    assert not held
+    cells.well("def each(v):\n    yield from (v, v)\ntotal = torch._dynamo.disable(sum)")
+    cells.well("fast = torch.compile(lambda v: total(each(v)), backend='eager')\ny = fast(x)")
+    assert cells.names["y"].tolist() == (2 * cells.names["x"]).tolist()
+    cells.report(CELL)
+    cells.well("%%dynamo run --quiet\n" + CELL)

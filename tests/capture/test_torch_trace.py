@@ -170,3 +170,22 @@ def test_a_function_that_takes_no_tensor_is_captured_all_the_same() -> None:
         for call in ("works()", "holder.step()"):
             report = cells.report(call)
             assert [len(graph.operations) > 1 for graph in report.graphs] == [True, True]
+
+
+def test_a_break_in_a_generator_does_not_walk_through_its_globals() -> None:
+    """A name that holds itself would have no end; among the builtins, Dynamo's own names do."""
+    namespace: dict[str, Any] = {"torch": torch}
+    exec("def each(x):\n    for n in range(3):\n        yield x * n", namespace)
+    namespace["itself"] = {}
+    namespace["itself"]["itself"] = namespace["itself"]
+
+    @torch._dynamo.disable
+    def total(found: Any) -> Any:
+        return sum(found)
+
+    def totalled(x: torch.Tensor) -> Any:
+        return total(namespace["each"](x))
+
+    fast = dynamo_ext.optimize("eager")(totalled)
+    assert fast(torch.ones(2)).tolist() == [3.0, 3.0]
+    assert not [found.exception for found in fast.report().fallbacks]
