@@ -38,7 +38,8 @@ def is_torchs_own(each: GraphBreak) -> bool:
     """Whether torch stops there by itself: its own optimizers call ``graph_break()``, for one."""
     if each.registry_id == ON_PURPOSE and is_in_torch(each):
         return True
-    lines = [*each.stack, *([each.line] if each.line is not None else [])]
+    # A line of the user's may be known to have led there, from outside of what was captured.
+    lines = each.stack or ([each.line] if each.line is not None else [])
     return bool(lines) and all(_NOT_THE_USERS.search(line.file) for line in lines)
 
 

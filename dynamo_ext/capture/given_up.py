@@ -17,11 +17,16 @@ from dynamo_ext.capture.break_record import (
     missing_name,
     parse_message,
 )
-from dynamo_ext.capture.source_lines import from_summaries, users_line
+from dynamo_ext.capture.source_lines import (
+    calling_line,
+    from_summaries,
+    is_library,
+    users_line,
+)
 from dynamo_ext.records import Fallback, GraphBreak, SourceLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dynamo_ext.capture.run_log import FrameEntry, Run
     from dynamo_ext.records import Report
@@ -53,7 +58,7 @@ def graph_breaks(reasons: Iterable[Any], run: Run) -> Iterator[GraphBreak]:
     for reason in reasons:
         stack = from_summaries(reason.user_stack, run.cell_file)
         text = in_users_words(reason.reason, run.cell_file)
-        yield graph_break(text, users_line(stack), stack)
+        yield graph_break(text, _line(stack, run), stack)
 
 
 def note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
@@ -65,7 +70,7 @@ def note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
     if metrics.fail_user_frame_filename:
         file, number = metrics.fail_user_frame_filename, metrics.fail_user_frame_lineno
         stack = from_summaries([FrameSummary(file, number, entry.name)], run.cell_file)
-    line = users_line(stack)
+    line = _line(stack, run)
     entry.outcome = "skipped" if message.registry_id else "failed"
     entry.reason = message.reason
     if message.registry_id:
@@ -84,6 +89,14 @@ def note_failure(entry: FrameEntry, metrics: Any, run: Run) -> None:
     entry.fallbacks.append(
         Fallback("capture", "frame", entry.id, "", kind, detail, remedy, line=line)
     )
+
+
+def _line(stack: Sequence[SourceLine], run: Run) -> SourceLine | None:
+    """The user's line on the stack of what was captured, or the one that led to it."""
+    line = users_line(stack)
+    if line is None or line.in_cell or not is_library(line.file):
+        return line
+    return calling_line(run.cell_file) or line
 
 
 def without_missing_name(report: Report, error: BaseException | None) -> Report:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import re
 import sysconfig
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.records import SourceLine
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 _TRACE_LINE = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
 _LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 _STANDARD = sysconfig.get_path("stdlib")
+_OURS = str(Path(__file__).resolve().parent.parent)
 _RESUMED = re.compile(r"^(?:torch_dynamo_resume_in_)+(?P<name>.+?)(?:_at_\d+)+$")
 
 
@@ -59,9 +63,25 @@ def users_line(stack: Sequence[SourceLine]) -> SourceLine | None:
     for line in reversed(stack):
         if line.in_cell:
             return line
-    own = [line for line in stack if not _is_library(line.file)]
+    own = [line for line in stack if not is_library(line.file)]
     return (own or stack)[-1] if stack else None
 
 
-def _is_library(file: str) -> bool:
+def calling_line(cell_file: str | None) -> SourceLine | None:
+    """The user's line that this thread is at, where that is known: what it calls may be torch's."""
+    for frame, line in traceback.walk_stack(None):
+        code = frame.f_code
+        if code.co_filename.startswith(_OURS) or is_library(code.co_filename):
+            continue
+        # What Dynamo puts into rewritten code has no place of its own, and passes for the line of
+        # something else.
+        column = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))[2]
+        if column is None:
+            return None
+        return source_line(code.co_filename, line, code.co_name, cell_file)
+    return None
+
+
+def is_library(file: str) -> bool:
+    """Whether a file is Python's own or an installed package's."""
     return file.startswith(_STANDARD) or bool(_LIBRARY.search(file))

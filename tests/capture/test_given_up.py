@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from dynamo_ext.break_places import ON_PURPOSE
 from dynamo_ext.capture.given_up import LIMIT, graph_breaks, note_failure
 from dynamo_ext.capture.run_log import FrameEntry, Run
+from tests.capture.live import live
 
 TEXT = "def f(x):\n    y = x\n    for _ in range(3):\n        print(y)\n    return y\n"
 UNSUPPORTED = (
@@ -92,3 +94,28 @@ def test_breaks_have_the_users_line() -> None:
     assert found.line is not None
     assert (found.line.line, found.line.in_cell) == (7, True)
     assert found.reason == "Failed to trace builtin operator"
+
+
+BUILD = "model = torch.nn.Linear(4, 2)\nopt = torch.optim.SGD(model.parameters(), lr=0.1)"
+TRAIN = """loss = (weight * x).sum()
+loss.backward()
+opt.step()"""
+
+
+def test_what_torch_itself_breaks_is_at_the_users_line_that_led_there() -> None:
+    weight = "weight = torch.ones(3, requires_grad=True)\nx = torch.ones(3)"
+    with live(f"{weight}\nopt = torch.optim.SGD([weight], lr=0.1)") as cells:
+        report = cells.report(TRAIN)
+    (own,) = [found for found in report.breaks if found.registry_id == ON_PURPOSE]
+    assert "optimizer.py" in own.stack[-1].file
+    assert own.line is not None
+    assert (own.line.in_cell, own.line.code) == (True, "opt.step()")
+
+
+def test_a_line_that_rewritten_code_only_seems_to_be_at_is_not_told() -> None:
+    """The generator is run by a call that Dynamo wrote, which has no place."""
+    with live() as cells:
+        report = cells.report(f"{BUILD}\ny = model(torch.ones(2, 4))")
+    (own,) = [found for found in report.breaks if found.reason.startswith("Generator")]
+    assert own.line is not None
+    assert own.line.in_cell is False
