@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.break_causes import cause_of
 from dynamo_ext.break_places import origin
 from dynamo_ext.placement import coverage, place_graph
-from dynamo_ext.wording import count
+from dynamo_ext.wording import count, function_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -144,7 +144,7 @@ def _guards(report: Report) -> Counter[str]:
 def _recompiles(report: Report) -> Counter[str]:
     found: Counter[str] = Counter()
     for each in report.recompiles:
-        found[f"{each.function}: {each.guard}"] += each.count
+        found[f"{function_name(each.function)}: {each.guard}"] += each.count
     return found
 
 

@@ -75,6 +75,11 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
+def function_name(name: str) -> str:
+    """A function as a reader knows it: Python calls the statements of a cell ``<module>``."""
+    return "the cell" if name == "<module>" else name
+
+
 def is_other_cell(file: str) -> bool:
     """Whether a file's name is one that a kernel gave to a cell."""
     return bool(_OTHER_CELL.search(file))

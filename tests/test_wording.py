@@ -69,3 +69,10 @@ def test_place_names_a_line_as_a_reader_would():
 def test_commands_are_told_from_prose():
     assert wording.is_command("pip install x")
     assert not wording.is_command("Install x.")
+
+
+def test_the_statements_of_a_cell_are_called_the_cell() -> None:
+    assert [wording.function_name(name) for name in ("<module>", "forward")] == [
+        "the cell",
+        "forward",
+    ]

@@ -12,7 +12,7 @@ from dynamo_ext.break_causes import cause_of
 from dynamo_ext.break_places import callers, origin, where
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
-from dynamo_ext.wording import count, place, sentence
+from dynamo_ext.wording import count, function_name, place, sentence
 
 if TYPE_CHECKING:
     from dynamo_ext.records import GraphBreak, Report, SourceLine
@@ -75,7 +75,9 @@ def _why(each: GraphBreak) -> Html:
 
 
 def _caller(frame: SourceLine) -> str:
-    return place(frame) if frame.in_cell else f"{place(frame)} in {frame.function}"
+    if frame.in_cell:
+        return place(frame)
+    return f"{place(frame)} in {function_name(frame.function)}"
 
 
 def _torchs_words(each: GraphBreak) -> Html:

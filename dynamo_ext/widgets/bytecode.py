@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element
-from dynamo_ext.wording import clip, count, printable
+from dynamo_ext.wording import clip, count, function_name, printable
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Bytecode, Report
@@ -53,7 +53,7 @@ def _lines(listing: str) -> list[str]:
 
 
 def _title(report: Report, each: Bytecode) -> str:
-    name = next((frame.name for frame in report.frames if frame.id == each.frame), "")
+    name = next((function_name(f.name) for f in report.frames if f.id == each.frame), "")
     before, after = (
         sum(bool(line.strip()) for line in _lines(t)) for t in (each.before, each.after)
     )

@@ -18,7 +18,7 @@ from dynamo_ext.placement import EAGER, place_graph
 from dynamo_ext.widgets import breaks, markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, element, prose
 from dynamo_ext.widgets.style import hue
-from dynamo_ext.wording import clip, percent, place, printable
+from dynamo_ext.wording import clip, function_name, percent, place, printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -78,7 +78,12 @@ def html(report: Report) -> Html:
     if outside:
         parts.append(element("h4", "Lines outside the cell" if report.cell else "Lines"))
         cells = [
-            [place(line), marks[_where(line)].label, markup.code(line.code.strip()), line.function]
+            [
+                place(line),
+                marks[_where(line)].label,
+                markup.code(line.code.strip()),
+                function_name(line.function),
+            ]
             for line in outside[:_OUTSIDE]
         ]
         parts.append(

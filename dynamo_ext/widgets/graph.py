@@ -10,7 +10,7 @@ from dynamo_ext.repro import repro
 from dynamo_ext.widgets import breaks, markup, plain
 from dynamo_ext.widgets.drawing import colours, is_parameter, result, share
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, unbroken
-from dynamo_ext.wording import clip, count, place, seconds, sentence
+from dynamo_ext.wording import clip, count, function_name, place, seconds, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -178,7 +178,7 @@ def download(report: Report, graph: Graph) -> Html:
 
 
 def _overview(report: Report) -> tuple[list[str], list[list[str]]]:
-    names = {frame.id: frame.name for frame in report.frames}
+    names = {frame.id: function_name(frame.name) for frame in report.frames}
     rows = []
     for graph in report.graphs:
         placement: Placement = place_graph(report, graph)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.recompile_causes import SEE_GUARDS, changes
 from dynamo_ext.widgets import markup, plain
 from dynamo_ext.widgets.markup import EMPTY, Html, code, element, prose, unbroken
-from dynamo_ext.wording import clip, count, place, seconds, sentence
+from dynamo_ext.wording import clip, count, function_name, place, seconds, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ def text(report: Report) -> str:
     if report.recompiles:
         lines = ["Guards that failed:"]
         for each in report.recompiles:
-            lead = f"  {each.variable or each.guard or each.function}: "
+            lead = f"  {each.variable or each.guard or function_name(each.function)}: "
             lines.append(plain.paragraph(f"{_came(each)}; {_then(each)}.", "    ", lead))
             if each.guard and each.expected:
                 lines.append(plain.paragraph(clip(each.guard, 160), "      "))
@@ -84,7 +84,7 @@ def _failures(report: Report) -> Html:
             clip(each.actual, 200) or "—",
             f"{each.count:,}",
             _then(each),
-            " · ".join(filter(None, [each.function, place(each.line)])),
+            " · ".join(filter(None, [function_name(each.function), place(each.line)])),
             code(clip(each.guard, 200)),
             prose(_step(each)),
         ]

@@ -8,7 +8,7 @@ from dynamo_ext.operator_times import operator_times
 from dynamo_ext.placement import coverage, place_graph
 from dynamo_ext.widgets import contests, markup, plain
 from dynamo_ext.widgets.markup import Html, element
-from dynamo_ext.wording import clip, count, percent, seconds, sentence
+from dynamo_ext.wording import clip, count, function_name, percent, seconds, sentence
 
 if TYPE_CHECKING:
     from dynamo_ext.records import Report
@@ -188,7 +188,7 @@ def _untimed(report: Report) -> str:
 def _frames(report: Report) -> tuple[list[str], list[list[str]]]:
     rows = [
         [
-            f"{frame.name} ({frame.id})" if frame.id else frame.name,
+            " ".join([function_name(frame.name), *([f"({frame.id})"] if frame.id else [])]),
             frame.outcome,
             seconds(frame.compile_seconds) if frame.compile_seconds else "",
             f"{frame.guards:,}",
