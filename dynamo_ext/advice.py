@@ -155,7 +155,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
             groups.setdefault((bool(each.operator), each.message), []).append(each)
     covered = coverage(report)
     every = [p for g in report.graphs for p in g.partitions]
-    short = sum(p.operations for p in every if " in a row: " in p.reason)
+    short = sum(p.operations for p in every if p.short)
     split = [len(g.partitions) for g in report.graphs if len(g.partitions) > 1]
     lead = f"{len(split):,} graphs run" if len(split) > 1 else "the graph runs"
     times = shares_by_reason(report)

@@ -108,8 +108,9 @@ class Partition:
     ``engine`` is a backend's name, or ``eager`` for operations no engine took. ``operations``
     counts the call nodes of the normalised graph in it, ``targets`` names them (in order, with
     repeats); ``captured`` has the names of the captured operations that these came of, as far as
-    torch tells. ``reason`` says why an eager partition is eager. ``frozen`` counts the parameters
-    and buffers that became constants. Seconds are wall time.
+    torch tells. ``reason`` says why an eager partition is eager; with ``short`` the engine takes
+    its operations, but they are too few in a row (``min_partition``). ``frozen`` counts the
+    parameters and buffers that became constants. Seconds are wall time.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Partition:
     lower_seconds: float = 0.0
     engines_built: int = 0
     captured: tuple[str, ...] = ()
+    short: bool = False
 
 
 @dataclass(frozen=True)

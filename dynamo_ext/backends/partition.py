@@ -17,18 +17,32 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Split:
-    """A graph cut up: engine parts are ``call_module`` nodes named in ``parts``.
+class LeftOut:
+    """Why an operation stays in eager; ``short`` where the engine takes it, and too few with it."""
 
-    ``eager`` maps each operation that no engine takes to its operator and the reason, ``targets``
-    each part to the operators in it, and ``captured`` to the captured operations they came of.
+    target: str
+    reason: str
+    short: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """The operators of an engine's part, and the captured operations that they came of."""
+
+    targets: tuple[str, ...]
+    captured: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A graph cut up: engine parts are ``call_module`` nodes, by the names in ``parts``.
+
+    ``eager`` has each operation that no engine takes, by its node's name.
     """
 
     graph: GraphModule
-    parts: tuple[str, ...]
-    eager: dict[str, tuple[str, str]]
-    targets: dict[str, tuple[str, ...]]
-    captured: dict[str, tuple[str, ...]]
+    parts: dict[str, Part]
+    eager: dict[str, LeftOut]
 
 
 def computes(node: Node) -> bool:
@@ -152,7 +166,7 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
         ``parts`` is empty where no engine takes anything.
     """
     eager = {
-        node.name: (operation_name(node), answer.reason)
+        node.name: LeftOut(operation_name(node), answer.reason)
         for node, answer in answers.items()
         if not answer and computes(node)
     }
@@ -167,15 +181,16 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
             continue
         row = "1 operation" if len(operations) == 1 else f"{len(operations)} operations"
         reason = f"Only {row} in a row: min_partition is {smallest}."
-        eager.update((node.name, (names[node.name], reason)) for node in operations)
-    parts = tuple(f"part_{i}" for i in range(len(kept)))
-    computing = [[n for n in _ordered(graph, group) if computes(n)] for group in kept]
-    counted = [tuple(names[n.name] for n in nodes) for nodes in computing]
-    sources = list(map(captured_names, computing))
+        for node in operations:
+            eager[node.name] = LeftOut(names[node.name], reason, short=True)
+    parts = {}
+    for number, group in enumerate(kept):
+        nodes = [node for node in _ordered(graph, group) if computes(node)]
+        targets = tuple(names[node.name] for node in nodes)
+        parts[f"part_{number}"] = Part(targets, captured_names(nodes))
     if kept:
         _fuse(graph, kept)
-    targets, captured = (dict(zip(parts, each, strict=True)) for each in (counted, sources))
-    return Split(graph, parts, eager, targets, captured)
+    return Split(graph, parts, eager)
 
 
 def captured_names(nodes: Iterable[Node]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ Whatever fails on it, the user's result is eager's, and the journal says which s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dynamo_ext.backends import torch_private
@@ -192,18 +193,20 @@ class _Road:
 
     def _record_eager(self, parts: Split, nodes: Mapping[str, Node], role: Role) -> None:
         reasons: dict[str, list[Node]] = {}
-        for name, (_, reason) in parts.eager.items():
-            reasons.setdefault(reason, []).append(nodes[name])
+        short = {each.reason for each in parts.eager.values() if each.short}
+        for name, each in parts.eager.items():
+            reasons.setdefault(each.reason, []).append(nodes[name])
         for number, (reason, left) in enumerate(reasons.items()):
-            record = _known(f"{role}_eager_{number}", "eager", left, reason)
+            record = _known(f"{role}_eager_{number}", "eager", left)
+            record = replace(record, reason=reason, short=reason in short)
             self._setting.journal.add_partition(record)
 
 
-def _known(name: str, engine: str, operations: Sequence[Node], reason: str = "") -> Partition:
+def _known(name: str, engine: str, operations: Sequence[Node]) -> Partition:
     """The record of a partition before it is lowered."""
     targets = tuple(map(operation_name, operations))
     captured = captured_names(operations)
-    return Partition(name, engine, len(targets), targets, reason, captured=captured)
+    return Partition(name, engine, len(targets), targets, captured=captured)
 
 
 def _gives_gradients(graph: GraphModule) -> bool:
@@ -247,12 +250,13 @@ def _install(
                 weight = attribute(graph, str(source.target))
             if weight is not None:
                 frozen[position] = weight
+        known = parts.parts[name]
         record = Partition(
             f"{role}_{name.removeprefix('part_')}",
             setting.backend.name,
-            len(parts.targets[name]),
-            parts.targets[name],
-            captured=parts.captured[name],
+            len(known.targets),
+            known.targets,
+            captured=known.captured,
         )
         part: Any = graph.get_submodule(name)
         runner = Runner(record, part, setting, weights=frozen)

@@ -10,7 +10,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from dynamo_ext.backends.base import Support
-from dynamo_ext.backends.partition import common_objection, computes, judge, split
+from dynamo_ext.backends.partition import LeftOut, common_objection, computes, judge, split
 
 
 def traced(fn: Any, *args: Any) -> torch.fx.GraphModule:
@@ -34,22 +34,22 @@ def test_parts_are_convex_and_compute_the_same() -> None:
 
     graph = traced(fn, X)
     parts = cut(graph, "cumsum")
-    assert parts.eager == {"cumsum": ("aten.cumsum.default", "refused")}
-    assert sum(map(len, parts.targets.values())) == 5
+    assert parts.eager == {"cumsum": LeftOut("aten.cumsum.default", "refused")}
+    assert sum(len(part.targets) for part in parts.parts.values()) == 5
     torch.testing.assert_close(parts.graph(X), fn(X))
 
 
 def test_indexing_follows_its_source_and_does_not_count() -> None:
     graph = traced(lambda x: x.max(0)[0] + 1, X)
     parts = cut(graph)
-    assert parts.targets == {"part_0": ("aten.max.dim", "aten.add.Tensor")}
+    assert parts.parts["part_0"].targets == ("aten.max.dim", "aten.add.Tensor")
     assert sum(map(computes, traced(lambda x: x.max(0)[0] + 1, X).graph.nodes)) == 2
 
 
 def test_small_parts_stay_unless_they_are_everything() -> None:
     fn: Any = lambda x: x.sin().cumsum(0).cos()  # noqa: E731
-    assert cut(traced(fn, X), "cumsum", smallest=2).parts == ()
-    assert cut(traced(fn, X), smallest=9).parts == ("part_0",)
+    assert cut(traced(fn, X), "cumsum", smallest=2).parts == {}
+    assert cut(traced(fn, X), smallest=9).parts.keys() == {"part_0"}
 
 
 def test_random_numbers_are_drawn_in_the_same_order() -> None:
@@ -64,7 +64,7 @@ def test_random_numbers_are_drawn_in_the_same_order() -> None:
     expected = fn(X)
     torch.manual_seed(1)
     torch.testing.assert_close(parts.graph(X), expected)
-    assert {reason for _, reason in parts.eager.values()} == {
+    assert {each.reason for each in parts.eager.values()} == {
         "It draws random numbers, which stay with torch's generator."
     }
 
