@@ -153,15 +153,17 @@ def _about(op: Operation, placement: Placement, whole: float) -> str:
 
 
 def _curve(points: Sequence[tuple[float, float]]) -> str:
-    """Draw an edge from box to box: level tangents at every row, so that bends run smoothly."""
+    """Draw an edge from box to box, upright beside the boxes of the rows that it passes."""
     (x, y), *_, (_, last) = points
     y += BOX_HEIGHT / 2
     path = [f"M{x:.0f} {y:.0f}"]
     for to_x, row_y in points[1:]:
-        to_y = row_y - BOX_HEIGHT / 2 if row_y == last else row_y
+        to_y = row_y - BOX_HEIGHT / 2
         middle = (y + to_y) / 2
         path.append(f"C{x:.0f} {middle:.0f} {to_x:.0f} {middle:.0f} {to_x:.0f} {to_y:.0f}")
-        x, y = to_x, to_y
+        x, y = to_x, row_y + BOX_HEIGHT / 2
+        if row_y != last:
+            path.append(f"V{y:.0f}")
     return "".join(path)
 
 
