@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests lab notebooks bench sweep models callcost fairness auto docs test-gpu format clean
+.PHONY: help demo test lint tests lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -76,6 +76,16 @@ auto: $(STAMP) ## auto beside every backend alone over the model zoo; writes doc
 docs: $(STAMP) ## the documentation as a site, with the notebooks; leaves build/site
 	$(BIN)/python -m mkdocs build --quiet
 	$(BIN)/python -m nbconvert --to html --log-level ERROR --output-dir build/site/notebooks notebooks/*.ipynb
+
+SHOTS = build/screenshots
+screenshots: $(STAMP) ## the pictures in docs/images, as the browser tests take them in JupyterLab
+	$(BIN)/python -m pytest tests/browser/test_report_in_lab.py tests/browser/test_comparison_in_lab.py
+	cp $(SHOTS)/cell-light.png docs/images/report.png
+	cp $(SHOTS)/1-code-light.png docs/images/code.png
+	cp $(SHOTS)/2-graphs-light.png docs/images/graphs.png
+	cp $(SHOTS)/3-guards-light.png docs/images/guards.png
+	cp $(SHOTS)/6-timing-light.png docs/images/timing.png
+	cp $(SHOTS)/compare-light-1400.png docs/images/compare.png
 
 test-gpu: $(STAMP) ## the tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu $(ARGS)

@@ -16,7 +16,7 @@ model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.
 x = torch.randn(32, 64)
 """
 COMPARE = """\
-%%dynamo compare -b onnxrt,ofi --budget 1
+%%dynamo compare -b onnxrt,ofi --budget 4
 with torch.no_grad():
     y = model(x).softmax(-1)
 """
@@ -26,7 +26,7 @@ with torch.no_grad():
     y = model(x).softmax(-1)
 """
 BACKEND = "after.backend"
-LONG = COMPARE.replace("--budget 1", "--budget 90")
+LONG = COMPARE.replace("--budget 4", "--budget 90")
 
 
 @pytest.fixture(scope="module")
