@@ -203,10 +203,10 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
             step = remedy(report, fallback)
         elif fallback.exception == "RecursionError":
             # Which is all it says.
-            why = "Dynamo goes round in circles over it"
+            why = "to trace it goes deeper than Python's recursion limit"
             step = (
-                "If it makes an optimizer or a layer, do that before the compiled code, as in a "
-                "cell of its own."
+                "Raise the limit with sys.setrecursionlimit(), or do what nests so deeply before "
+                "the compiled code."
             )
         else:
             why, step = _clause(fallback.message), fallback.remedy
