@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +41,7 @@ OPEN_NOTEBOOK = """async path => {
   const panel = await app.commands.execute('docmanager:open', {path, factory: 'Notebook'});
   await panel.context.ready;
   app.shell.activateById(panel.id);
+  while (app.shell.currentWidget !== panel) await new Promise(done => setTimeout(done, 20));
 }"""
 RUN_CELL = """async index => {
   const app = window.jupyterapp;
@@ -138,7 +140,9 @@ class LabPage:
 
     def load(self) -> None:
         """Load the Lab's page anew, with nothing open."""
-        self.page.goto(f"{self.lab.url}/lab?reset")
+        # A workspace of its own: the Lab may load a page that is to be `?reset` a second time, and
+        # what was begun on it is lost.
+        self.page.goto(f"{self.lab.url}/lab/workspaces/{uuid.uuid4().hex}")
         self.page.wait_for_function("() => window.jupyterapp?.restored", timeout=CELL_MILLISECONDS)
         self.page.evaluate("async () => { await window.jupyterapp.restored; }")
 
