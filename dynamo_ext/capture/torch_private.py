@@ -17,7 +17,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 import torch._dynamo as dynamo
@@ -386,9 +386,14 @@ def quiet_logs() -> Iterator[None]:
             logger.removeFilter(drop)
 
 
-def is_module(target: object) -> bool:
+def is_module(target: object) -> TypeGuard[torch.nn.Module]:
     """Whether ``target`` is an ``nn.Module``."""
     return isinstance(target, torch.nn.Module)
+
+
+def wrapped_module(module: torch.nn.Module, wrap: Callable[[Any], Any]) -> Any:
+    """The module with its call wrapped, as torch.compile returns one."""
+    return eval_frame.OptimizedModule(module, wrap)  # type: ignore[arg-type]
 
 
 def optimized_module(
@@ -399,7 +404,7 @@ def optimized_module(
     ``torch._dynamo.eval_frame.OptimizedModule`` asks its context only to wrap a callable. Copied
     or pickled, it is made again from copies of the three arguments.
     """
-    made = eval_frame.OptimizedModule(module, wrap)  # type: ignore[arg-type]
+    made = wrapped_module(module, wrap)
     parts = (module, wrap, report)
     # On the object, since Dynamo sees through no class derived from torch's, and past its
     # __setattr__, which would write to the user's module. None of them holds `made` itself, which

@@ -122,14 +122,20 @@ class FunctionWorkload:
         return self._forward(function)
 
     def traced(self, tracer: Tracer, region: int) -> Callable[[], object]:
-        """The function under Dynamo."""
-        inner, callback = torch_private.traceable(self._target), tracer.callback
-        call = torch_private.call_in_region
+        """The function under Dynamo; a module within what a user's call of it goes through."""
+        callback, call = tracer.callback, torch_private.call_in_region
 
-        def under(*args: Any, **kwargs: Any) -> Any:
-            return call(region, callback, inner, *args, **kwargs)
+        def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+            inner = torch_private.traceable(function)
 
-        return self._forward(under)
+            def under(*args: Any, **kwargs: Any) -> Any:
+                return call(region, callback, inner, *args, **kwargs)
+
+            return under
+
+        if torch_private.is_module(self._target):
+            return self._forward(torch_private.wrapped_module(self._target, wrap))
+        return self._forward(wrap(self._target))
 
     def results(self) -> accuracy.Results:
         """What the function returned, and changed in place (weights, gradients)."""
