@@ -2,7 +2,8 @@
 
 Every part keeps its rows, so that a run that was interrupted goes on where it stopped, and writes
 its page of the documentation at the end. A wrong result, and nothing else, makes it fail: times
-never do. With ``--quick``, tiny models, nothing is written, and it takes a few minutes.
+never do. With ``--quick``, tiny models, nothing is written, and it takes a few minutes. With
+``--full`` or ``--device cuda`` rows and pages have names of their own, as ``auto-cuda-full``.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.zoo.form import Form, add_arguments
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DOCS = Path("docs")
+DOCS, RESULTS = Path("docs"), Path("benchmarks/results")
 PAGES = {
     "capture": "capture.md",
     "models": "models.md",
+    "partition": "partition.md",
     "auto": "auto.md",
     "copies": "copies.md",
     "loops": "loops.md",
@@ -35,6 +39,9 @@ PAGES = {
 
 QUICK = ("capture", "models", "auto")
 """The parts that are worth running on tiny models."""
+
+ZOO = ("capture", "models", "partition", "auto")
+"""The parts over all models, which also run on another device and at larger sizes."""
 
 FEW = ("MLP", "dict-in-dict-out", "BERT-base")
 
@@ -50,21 +57,23 @@ def command(part: str, given: argparse.Namespace, folder: Path) -> list[str]:
     part
         One of ``PAGES``.
     given
-        ``quick``, ``models``, ``backends``.
+        ``quick``, ``full``, ``device``, ``models``, ``backends``.
     folder
         Where the rows of a quick run go.
     """
-    words = [sys.executable, "-m", f"benchmarks.{part}"]
-    if given.quick:
-        words += ["--quick", "--json", str(folder / f"{part}.json")]
-        words += _BRIEF.get(part, [])
+    form = Form.of(given)
+    words = [sys.executable, "-m", f"benchmarks.{part}", *form.words]
+    if form.tiny:
+        words += ["--json", str(folder / f"{part}.json"), *_BRIEF.get(part, [])]
     else:
-        words += ["--write", str(DOCS / PAGES[part])]
+        page = DOCS / PAGES[part]
+        words += ["--write", str(page.with_stem(f"{page.stem}{form.suffix}"))]
+        words += ["--json", str(RESULTS / f"{page.stem}{form.suffix}.json")] if form.suffix else []
         words += ["--resume"] if part == "operators" else []
     models = given.models or (FEW if given.quick else ())
-    if models and part in {"capture", "models", "auto"}:
+    if models and part in ZOO:
         words += ["--models", *models]
-    if given.backends and part == "models":
+    if given.backends and part in {"models", "partition"}:
         words += ["--backends", *given.backends]
     if given.backends and part == "auto":
         words += ["--backends", ",".join(given.backends)]
@@ -77,16 +86,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PAGES)}")
-    parser.add_argument("--quick", action="store_true", help="tiny models, nothing written")
+    add_arguments(parser)
     parser.add_argument("--models", nargs="+", metavar="NAME")
     parser.add_argument("--backends", nargs="+", metavar="NAME")
     given = parser.parse_args(arguments)
     unknown = set(given.parts) - set(PAGES)
     if unknown:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PAGES)}")
+    form = Form.of(given)
+    usual = ZOO if form.suffix else tuple(PAGES)
+    if set(given.parts) - set(usual):
+        parser.error(f"only {', '.join(ZOO)} run on another device or at larger sizes")
     failed = []
     with tempfile.TemporaryDirectory() as folder:
-        for part in given.parts or (QUICK if given.quick else PAGES):
+        for part in given.parts or (QUICK if form.tiny else usual):
             print(f"== {part}", flush=True)
             started = time.monotonic()
             words = command(part, given, Path(folder))

@@ -18,6 +18,7 @@ from benchmarks import one_process
 from benchmarks.auto_row import Row, Single
 from benchmarks.peers import PEERS, peers
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import Form
 from dynamo_ext.auto.backend import BACKEND, CONTESTANTS
 from dynamo_ext.auto.store import Store
 from dynamo_ext.backends import registry
@@ -41,7 +42,7 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
     name: str,
     singles: Sequence[str],
     *,
-    quick: bool,
+    form: Form,
     budget: float,
     race: float,
     beside: bool = True,
@@ -54,8 +55,8 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
         Of a model of the zoo.
     singles
         Backends that race, and that are compared by themselves.
-    quick
-        The tiny form of the model.
+    form
+        At which size, and where.
     budget
         Seconds for the comparison.
     race
@@ -63,7 +64,7 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
     beside
         Whether the peers run in the same rounds.
     """
-    built = MODELS[name].build(quick=quick)
+    built = MODELS[name].build(form)
     options = {"candidates": "+".join(singles), "budget": race}
     with torch.no_grad():
         fast = dynamo_ext.optimize("auto", options=options)(built.module)
@@ -85,7 +86,7 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
     eager = found["eager"].timing
     return Row(
         model=name,
-        quick=quick,
+        quick=form.tiny,
         eager_seconds=eager.median if eager else 0.0,
         winners=tuple(winners.most_common()),
         graphs=len(graphs),
@@ -176,7 +177,7 @@ def main() -> None:
         row = measure(
             given.model,
             singles,
-            quick=given.quick,
+            form=Form.of(given),
             budget=given.budget,
             race=given.race,
             beside=not given.no_peers,

@@ -15,6 +15,7 @@ import dynamo_ext
 from benchmarks import one_process
 from benchmarks.capture_row import Row
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import Form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,19 +73,19 @@ def _above(event: Any) -> Iterator[str]:
         yield event.name
 
 
-def measure(name: str, *, quick: bool, budget: float) -> Row:
+def measure(name: str, *, form: Form, budget: float) -> Row:
     """Count what is captured of a model, and time what that costs.
 
     Parameters
     ----------
     name
         Of a model of the zoo.
-    quick
-        The tiny form of the model.
+    form
+        At which size, and where.
     budget
         Seconds for the timing.
     """
-    built = MODELS[name].build(quick=quick)
+    built = MODELS[name].build(form)
     counter = Counter()
     with torch.no_grad():
         fast = dynamo_ext.optimize(counter.compiler)(built.module)
@@ -101,10 +102,10 @@ def measure(name: str, *, quick: bool, budget: float) -> Row:
         )
     base, under = found["eager"].timing, found["eager under Dynamo"]
     if base is None or under.timing is None or under.speedup is None:
-        return Row(name, quick, error=under.reason or "It was not timed.")
+        return Row(name, form.tiny, error=under.reason or "It was not timed.")
     return Row(
         name,
-        quick,
+        form.tiny,
         inside=counter.counts[True] // COUNTED,
         outside=counter.counts[False] // COUNTED,
         inside_seconds=counter.seconds[True] / COUNTED,
@@ -132,7 +133,7 @@ def _reasons(report: Report) -> tuple[str, ...]:
 def main() -> None:
     """Print the row of one model."""
     given = one_process.parser("One model captured, in this process.", 8.0).parse_args()
-    one_process.tell(measure(given.model, quick=given.quick, budget=given.budget).to_dict())
+    one_process.tell(measure(given.model, form=Form.of(given), budget=given.budget).to_dict())
 
 
 if __name__ == "__main__":

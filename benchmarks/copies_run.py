@@ -15,6 +15,7 @@ import dynamo_ext
 from benchmarks import one_process
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import Form
 from dynamo_ext.auto.backend import BACKEND
 from dynamo_ext.measure.settling import settle
 
@@ -60,20 +61,20 @@ class Row(StoredRow):
     error: str = ""
 
 
-def measure(name: str, *, quick: bool, budget: float) -> Row:
+def measure(name: str, *, form: Form, budget: float) -> Row:
     """Compile copies of a model in this process, and time them in one interleaved schedule.
 
     Parameters
     ----------
     name
         One of ``MODEL_BACKENDS``.
-    quick
-        The tiny form of the model.
+    form
+        At which size, and where.
     budget
         Seconds for the timing.
     """
     backend = MODEL_BACKENDS[name]
-    built = MODELS[name].build(quick=quick)
+    built = MODELS[name].build(form)
     beside: dict[str, Callable[..., Any]] = {}
     chose: dict[str, str] = {}
     with torch.no_grad():
@@ -117,7 +118,7 @@ def main() -> None:
     """Print the row of one model."""
     about = "Copies of one backend on one model."
     given = one_process.parser(about, 30.0, MODEL_BACKENDS).parse_args()
-    one_process.tell(measure(given.model, quick=given.quick, budget=given.budget).to_dict())
+    one_process.tell(measure(given.model, form=Form.of(given), budget=given.budget).to_dict())
 
 
 if __name__ == "__main__":

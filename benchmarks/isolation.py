@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from benchmarks.bounds import Bounds, ending, watch
 from benchmarks.model_row import Row
 from benchmarks.model_run import parse
 
-_GIB = 2**30
-_PAUSE = 0.1
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from benchmarks.zoo.form import Form
+
 _ROOT = Path(__file__).parent.parent
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What a process may use: wall-clock seconds by model, and GiB of resident memory."""
-
-    seconds: float = 600.0
-    memory: float = 12.0
-
-
 def rows(
-    models: Sequence[str], backend: str, dtype: str, *, quick: bool, bounds: Bounds
+    models: Sequence[str], backend: str, dtype: str, *, form: Form, bounds: Bounds
 ) -> Iterator[Row]:
     """A row for each model, those of one process together.
 
@@ -41,14 +35,14 @@ def rows(
     ----------
     models
         Names of the zoo.
-    backend, dtype, quick
+    backend, dtype, form
         As ``model_run.measure`` takes them.
     bounds
         Of each process.
     """
     left = list(models)
     while left:
-        running = _run(left, backend, dtype, quick=quick, bounds=bounds)
+        running = _run(left, backend, dtype, form=form, bounds=bounds)
         while True:
             try:
                 row = next(running)
@@ -58,18 +52,18 @@ def rows(
             left.remove(row.model)
             yield row
         if left:
-            yield Row(left.pop(0), backend, dtype, quick, "failed", reason)
+            yield Row(left.pop(0), backend, dtype, form.tiny, "failed", reason)
 
 
 def _run(
-    models: Sequence[str], backend: str, dtype: str, *, quick: bool, bounds: Bounds
+    models: Sequence[str], backend: str, dtype: str, *, form: Form, bounds: Bounds
 ) -> Generator[Row, None, str]:
     """The rows that a process prints, as they come, and how it ended where it did not end well."""
     command = [sys.executable, "-m", "benchmarks.model_run", "--backend", backend]
-    command += ["--dtypes", dtype, *(["--quick"] if quick else []), "--models", *models]
+    command += ["--dtypes", dtype, *form.words, "--models", *models]
     with tempfile.TemporaryDirectory() as folder:
         # Compile seconds are those of a first time.
-        caches = {"TORCHINDUCTOR_CACHE_DIR": str(Path(folder, "inductor"))} if not quick else {}
+        caches = {"TORCHINDUCTOR_CACHE_DIR": str(Path(folder, "inductor"))} if not form.tiny else {}
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", **caches}
         output, errors = Path(folder, "output"), Path(folder, "errors")
         with output.open("wb") as out, errors.open("wb") as err:
@@ -79,7 +73,7 @@ def _run(
             known: set[str] = set()
             stopped: str | None = None
             limits = replace(bounds, seconds=bounds.seconds * len(models))
-            with contextlib.closing(_watch(process, limits)) as watched:
+            with contextlib.closing(watch(process, limits)) as watched:
                 for state in watched:
                     stopped = state
                     # Only whole lines: the process may be at the middle of one.
@@ -89,50 +83,4 @@ def _run(
                             known.add(key)
                             yield row
         said = errors.read_text(errors="replace").strip().splitlines() or [""]
-    return stopped or _ending(process.returncode, said[-1])
-
-
-def _watch(process: subprocess.Popen[bytes], bounds: Bounds) -> Generator[str | None, None, None]:
-    """Wait for a process: ``None`` while it runs, then why it was ended, if it was.
-
-    It is ended where it leaves its bounds, or where nobody waits any more.
-    """
-    import psutil
-
-    deadline = time.monotonic() + bounds.seconds
-    reason = ""
-    try:
-        while process.poll() is None and not reason:
-            yield None
-            time.sleep(_PAUSE)
-            if time.monotonic() > deadline:
-                reason = f"It had no result after {bounds.seconds:.0f} s."
-            elif _resident(process.pid) > bounds.memory * _GIB:
-                reason = f"It used more than {bounds.memory:g} GiB of memory."
-    except psutil.NoSuchProcess:
-        process.wait()
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    yield reason
-
-
-def _resident(pid: int) -> int:
-    """Bytes in memory of a process and of those that it started (compilers)."""
-    import psutil
-
-    process = psutil.Process(pid)
-    total = 0
-    for each in (process, *process.children(recursive=True)):
-        try:
-            total += each.memory_info().rss
-        except psutil.NoSuchProcess:
-            continue
-    return total
-
-
-def _ending(code: int, last_line: str) -> str:
-    if code < 0:
-        return f"The process was ended by {signal.Signals(-code).name}."
-    return f"The process ended with code {code}: {last_line}"
+    return stopped or ending(process.returncode, said[-1])

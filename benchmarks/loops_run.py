@@ -13,6 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from benchmarks import one_process
 from benchmarks.loop_cells import CELLS
 from benchmarks.stored_row import StoredRow
+from benchmarks.zoo.form import Form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ class Row(StoredRow):
     error: str = ""
 
 
-def measure(name: str, backends: Sequence[str], *, quick: bool, budget: float) -> Row:
+def measure(name: str, backends: Sequence[str], *, form: Form, budget: float) -> Row:
     """Run a cell under each backend, and compare them on it.
 
     Parameters
@@ -58,8 +59,8 @@ def measure(name: str, backends: Sequence[str], *, quick: bool, budget: float) -
         Of a cell in ``loop_cells``.
     backends
         By name.
-    quick
-        With narrow layers.
+    form
+        The tiny one has narrow layers; cells have no other size, and run on the CPU.
     budget
         Seconds for the comparison.
     """
@@ -67,7 +68,7 @@ def measure(name: str, backends: Sequence[str], *, quick: bool, budget: float) -
     shell = InteractiveShell.instance()
     names = ",".join(backends)
     _run(shell, "%load_ext dynamo_ext")
-    _run(shell, f"WIDTH = {QUICK_WIDTH if quick else WIDTH}\n{cell.setup}")
+    _run(shell, f"WIDTH = {QUICK_WIDTH if form.tiny else WIDTH}\n{cell.setup}")
     counts = {}
     for backend in backends:
         for _ in range(3):
@@ -102,10 +103,11 @@ def main() -> None:
     parser = one_process.parser("One cell with a loop, in this process.", 15.0, CELLS)
     parser.add_argument("--backends", default="aot_eager,inductor,onnxrt")
     given = parser.parse_args()
+    form = Form.of(given)
+    if form.suffix:
+        parser.error("The cells have one size, and run on the CPU.")
     backends = given.backends.split(",")
-    one_process.tell(
-        measure(given.model, backends, quick=given.quick, budget=given.budget).to_dict()
-    )
+    one_process.tell(measure(given.model, backends, form=form, budget=given.budget).to_dict())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,12 @@ import importlib.metadata
 import os
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.zoo.form import LARGER, USUAL
+
+if TYPE_CHECKING:
+    from benchmarks.zoo.form import Form
 
 _PACKAGES = (
     "torch",
@@ -17,6 +23,8 @@ _PACKAGES = (
     "torchax",
     "tensorflow-cpu",
 )
+
+_DEVICE = "; device "
 
 
 def description() -> dict[str, str]:
@@ -39,16 +47,35 @@ def description() -> dict[str, str]:
     return facts
 
 
-def sentence() -> str:
-    """The same in one line."""
+def sentence(form: Form = USUAL) -> str:
+    """The same in one line, with the device and the size where they are not the usual ones."""
     facts = "; ".join(f"{name} {value}" for name, value in description().items())
-    return f"Measured with: {facts}."
+    return f"Measured with: {facts}{_unusual(form)}."
 
 
-def is_here(measured_with: str) -> bool:
-    """Whether a ``sentence`` is of this kind of machine: its processor and number of cores."""
+def is_here(measured_with: str, form: Form = USUAL) -> bool:
+    """Whether a ``sentence`` is of this kind of machine and this form.
+
+    That is the processor, the number of cores, and the device and size.
+    """
     facts = description()
-    return f"processor {facts['processor']}; cores {facts['cores']};" in measured_with
+    here = f"processor {facts['processor']}; cores {facts['cores']};" in measured_with
+    unusual = measured_with.removesuffix(".").partition(_DEVICE)[1:]
+    return here and "".join(unusual) == _unusual(form)
+
+
+def _unusual(form: Form) -> str:
+    if form.device == "cpu" and form.size != "large":
+        return ""
+    size = f"; {LARGER} times the usual batches" if form.size == "large" else ""
+    return f"{_DEVICE}{_device(form.device)}{size}"
+
+
+def _device(name: str) -> str:
+    import torch
+
+    device = torch.device(name)
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else name
 
 
 def _processor() -> str:

@@ -6,73 +6,32 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import copy
-import itertools
 import json
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
 import torch
 
 import dynamo_ext
+from benchmarks.cuts import Cuts
 from benchmarks.model_row import Note, Row
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import Form, add_arguments
 from benchmarks.zoo.model import Built, mapped, tensors
-from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends import partition, pipeline, registry, verify
+from dynamo_ext.backends import registry, verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from dynamo_ext.backends.journal import Journal
     from dynamo_ext.records import Report
 
 PREFIX = "@row "
 """Starts each line of standard output that is a row; engines print things of their own."""
 
 
-class _Cuts:
-    """Where graphs were cut up, to count how often a call goes from engine to eager and back.
-
-    A record keeps a graph's partitions but not their order, so this looks at each split.
-    """
-
-    def __init__(self) -> None:
-        self._found: list[tuple[Journal, list[str]]] = []
-
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """Look at splits that are made meanwhile."""
-
-        def split(*args: Any, **kwargs: Any) -> partition.Split:
-            parts = partition.split(*args, **kwargs)
-            steps = [
-                str(node.target).replace("part_", "inference_")
-                if node.op == "call_module"
-                else "eager"
-                for node in parts.graph.graph.nodes
-                if partition.computes(node)
-            ]
-            self._found.append((journals.current(), steps))
-            return parts
-
-        with mock.patch.object(pipeline, "split", split):
-            yield
-
-    def switches(self) -> int:
-        """Changes between an engine and eager, or between two engine parts, in one call."""
-        total = 0
-        for journal, steps in self._found:
-            known = journal.partitions
-            ran = [s if s in known and known[s].engine != "eager" else "eager" for s in steps]
-            total += sum(a != b for a, b in itertools.pairwise(ran))
-        return total
-
-
-def measure(name: str, backend: str, dtype: str, *, quick: bool) -> Row:
+def measure(name: str, backend: str, dtype: str, *, form: Form) -> Row:
     """Run a model three times under a backend and compare each call with eager.
 
     Parameters
@@ -83,8 +42,8 @@ def measure(name: str, backend: str, dtype: str, *, quick: bool) -> Row:
         A name of dynamo_ext's registry.
     dtype
         ``float32`` or ``bfloat16``: of weights and of floating-point inputs.
-    quick
-        The tiny form of the model.
+    form
+        At which size, and where.
 
     Returns
     -------
@@ -93,16 +52,16 @@ def measure(name: str, backend: str, dtype: str, *, quick: bool) -> Row:
     """
     version = registry.probe(registry.get(backend)).version
     try:
-        row = _measured(name, backend, dtype, quick=quick)
+        row = _measured(name, backend, dtype, form=form)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's reason
         traceback.print_exc()
         reason = (str(error).strip().splitlines() or [""])[0]
         row = {"status": "failed", "reason": f"{type(error).__name__}: {reason}"}
-    return Row(name, backend, dtype, quick=quick, version=version, **row)
+    return Row(name, backend, dtype, quick=form.tiny, version=version, **row)
 
 
-def _measured(name: str, backend: str, dtype: str, *, quick: bool) -> dict[str, Any]:
-    built = MODELS[name].build(quick=quick)
+def _measured(name: str, backend: str, dtype: str, *, form: Form) -> dict[str, Any]:
+    built = MODELS[name].build(form)
     calls = [(built.args, built.kwargs), *(_other(built, seed) for seed in (1, 2))]
     reference = None
     with torch.no_grad():
@@ -110,7 +69,7 @@ def _measured(name: str, backend: str, dtype: str, *, quick: bool) -> dict[str, 
             reference = [built.module(*args, **kwargs) for args, kwargs in calls]
             built, calls = _converted(built, calls, getattr(torch, dtype))
         expected = [built.module(*args, **kwargs) for args, kwargs in calls]
-        cuts = _Cuts()
+        cuts = Cuts()
         compiled = dynamo_ext.optimize(backend, strict=True)(built.module)
         with cuts.watched():
             found = [compiled(*args, **kwargs) for args, kwargs in calls]
@@ -154,8 +113,8 @@ def _other(built: Built, seed: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_floating_point():
-            return torch.randn(tensor.shape, generator=draws)
-        order = torch.randperm(tensor.numel(), generator=draws)
+            return torch.randn(tensor.shape, generator=draws).to(tensor.device)
+        order = torch.randperm(tensor.numel(), generator=draws).to(tensor.device)
         return tensor.flatten()[order].reshape(tensor.shape)
 
     return mapped(built.args, change), mapped(built.kwargs, change)
@@ -212,12 +171,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--backend", required=True)
     parser.add_argument("--dtypes", default="float32")
-    parser.add_argument("--quick", action="store_true")
+    add_arguments(parser)
     chosen = parser.parse_args(arguments)
     for dtype in chosen.dtypes.split(","):
         for model in chosen.models:
             torch._dynamo.reset()  # noqa: SLF001 - torch's own way to start afresh
-            row = measure(model, chosen.backend, dtype, quick=chosen.quick)
+            row = measure(model, chosen.backend, dtype, form=Form.of(chosen))
             print(PREFIX + json.dumps(row.to_dict()), flush=True)
 
 

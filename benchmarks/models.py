@@ -15,11 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from benchmarks import machine
-from benchmarks.isolation import Bounds, rows
+from benchmarks.bounds import Bounds
+from benchmarks.isolation import rows
 from benchmarks.model_row import Row, row_key
 from benchmarks.model_table import render
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import Form, add_arguments
 
 BACKENDS = (
     "eager",
@@ -97,7 +101,8 @@ class Store:
 def measure(chosen: argparse.Namespace, store: Store) -> None:
     """Fill the store with the rows asked for that it does not have."""
     backends, missing = available(chosen.backends)
-    here = machine.sentence()
+    form = Form.of(chosen)
+    here = machine.sentence(form)
     # What came to be available is missing no more.
     store.missing = {k: v for k, v in store.missing.items() if k not in backends} | missing
     bounds = Bounds(chosen.timeout, chosen.memory)
@@ -108,11 +113,12 @@ def measure(chosen: argparse.Namespace, store: Store) -> None:
                 for model in chosen.models
                 if chosen.again or row_key(model, backend, dtype) not in store.rows
             ]
-            groups = [wanted] if chosen.quick or chosen.together else [[m] for m in wanted]
-            for group in groups:
-                for row in rows(group, backend, dtype, quick=chosen.quick, bounds=bounds):
+            groups = [wanted] if form.tiny or chosen.together else [[m] for m in wanted]
+            about = f"{backend}, {dtype}"
+            for group in tqdm(groups, desc=about, unit="process", disable=None):
+                for row in rows(group, backend, dtype, form=form, bounds=bounds):
                     store.add(replace(row, machine=here))
-                    print(f"{row.status:7}{row.key}  {row.reason}", flush=True)
+                    tqdm.write(f"{row.status:7}{row.key}  {row.reason}")
     store.save()
 
 
@@ -126,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--backends", nargs="+", default=list(BACKENDS), metavar="NAME")
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="separated by commas")
-    parser.add_argument("--quick", action="store_true", help="tiny forms, one process a backend")
+    add_arguments(parser)
     parser.add_argument("--again", action="store_true", help="measure anew what is stored")
     parser.add_argument(
         "--together", action="store_true", help="a backend's models in one process: faster"

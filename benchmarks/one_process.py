@@ -7,13 +7,18 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from benchmarks.bounds import ending, watch
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import add_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from benchmarks.bounds import Bounds
 
 PREFIX = "@row "
 """Starts the line of standard output that is the row; engines print things of their own."""
@@ -21,7 +26,7 @@ PREFIX = "@row "
 _ROOT = Path(__file__).parent.parent
 
 
-def answer(module: str, arguments: Sequence[str], seconds: float) -> dict[str, Any] | str:
+def answer(module: str, arguments: Sequence[str], bounds: Bounds) -> dict[str, Any] | str:
     """What ``python -m benchmarks.<module>`` prints as its row, or why there is none.
 
     Parameters
@@ -30,23 +35,32 @@ def answer(module: str, arguments: Sequence[str], seconds: float) -> dict[str, A
         Of this package.
     arguments
         For its command line.
-    seconds
-        After which it is stopped.
+    bounds
+        Where it leaves them, it is stopped.
     """
     command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    try:
-        done = subprocess.run(  # noqa: S603 - this interpreter, on our own module
-            command, env=environment, cwd=_ROOT, timeout=seconds, capture_output=True, check=False
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(  # noqa: S603 - this interpreter, on our own module
+            command,
+            stdout=output,
+            stderr=errors,
+            env=environment,
+            cwd=_ROOT,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        return f"It had no result after {seconds:.0f} s."
-    for line in done.stdout.decode(errors="replace").splitlines():
+        *_, stopped = watch(process, bounds)
+        said = [_lines(file) for file in (output, errors)]
+    for line in said[0]:
         if line.startswith(PREFIX):
             found: dict[str, Any] = json.loads(line.removeprefix(PREFIX))
             return found
-    said = done.stderr.decode(errors="replace").strip().splitlines() or [""]
-    return f"The process ended with code {done.returncode}: {said[-1]}"
+    return stopped or ending(process.returncode, (said[1] or [""])[-1])
+
+
+def _lines(file: IO[bytes]) -> list[str]:
+    file.seek(0)
+    return file.read().decode(errors="replace").strip().splitlines()
 
 
 def parser(about: str, budget: float, models: Iterable[str] = MODELS) -> argparse.ArgumentParser:
@@ -63,7 +77,7 @@ def parser(about: str, budget: float, models: Iterable[str] = MODELS) -> argpars
     """
     made = argparse.ArgumentParser(description=about)
     made.add_argument("--model", choices=list(models), required=True)
-    made.add_argument("--quick", action="store_true")
+    add_arguments(made)
     made.add_argument("--budget", type=float, default=budget)
     return made
 

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from tqdm import tqdm
+
 from benchmarks import machine, one_process
+from benchmarks.bounds import Bounds
+from benchmarks.zoo.form import Form, add_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -86,9 +90,10 @@ class Part(Generic[R]):
         )
         listed = list(self.models)
         parser.add_argument("--models", nargs="+", choices=listed, default=listed, metavar="NAME")
-        parser.add_argument("--quick", action="store_true", help="tiny forms")
+        add_arguments(parser)
         parser.add_argument("--budget", type=float, default=self.budget, help="seconds to time for")
         parser.add_argument("--timeout", type=float, default=self.timeout, help="seconds a model")
+        parser.add_argument("--memory", type=float, default=12.0, help="GiB a model")
         parser.add_argument("--again", action="store_true", help="measure anew what is stored")
         parser.add_argument("--json", type=Path, default=self.results, help="where rows are stored")
         parser.add_argument("--write", type=Path, help="the page to write")
@@ -98,8 +103,8 @@ class Part(Generic[R]):
     def measure(self, given: argparse.Namespace, more: Sequence[str] = ()) -> int:
         """Measure what is not there yet, store, write; 1 where a model has no row.
 
-        A row of another processor counts as not there: a table whose rows are of several would
-        compare what cannot be compared.
+        A row of another processor, device or size counts as not there: a table whose rows are of
+        several would compare what cannot be compared.
 
         Parameters
         ----------
@@ -109,16 +114,17 @@ class Part(Generic[R]):
             Further words for the process that measures a model.
         """
         rows = self._stored(given.json)
-        passed = [f"--budget={given.budget}", *(["--quick"] if given.quick else []), *more]
-        for model in () if given.only_write else given.models:
-            here = model in rows and machine.is_here(rows[model].machine)
+        form, bounds = Form.of(given), Bounds(given.timeout, given.memory)
+        passed = [f"--budget={given.budget}", *form.words, *more]
+        for model in tqdm([] if given.only_write else given.models, unit="model", disable=None):
+            here = model in rows and machine.is_here(rows[model].machine, form)
             if here and not given.again:
                 continue
             words = ["--model", model, *passed]
-            found = one_process.answer(f"{self.name}_run", words, given.timeout)
+            found = one_process.answer(f"{self.name}_run", words, bounds)
             row = self.failed(model, found) if isinstance(found, str) else self.read(found)
-            rows[model] = Stored(row, machine.sentence())
-            print(f"{model}: {self.said(row)} {row.error}".rstrip(), flush=True)
+            rows[model] = Stored(row, machine.sentence(form))
+            tqdm.write(f"{model}: {self.said(row)} {row.error}".rstrip())
             self._store(given.json, rows)
         ordered = [rows[model] for model in self.models if model in rows]
         if given.write:

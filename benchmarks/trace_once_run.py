@@ -13,6 +13,7 @@ import dynamo_ext
 from benchmarks import one_process
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import Form
 
 ONCE, EVERY = "xla", "xla_trivial"
 
@@ -33,19 +34,19 @@ class Row(StoredRow):
     error: str = ""
 
 
-def measure(name: str, *, quick: bool, budget: float) -> Row:
+def measure(name: str, *, form: Form, budget: float) -> Row:
     """Compare the two on a model.
 
     Parameters
     ----------
     name
         Of a model of the zoo.
-    quick
-        The tiny form of the model.
+    form
+        At which size, and where.
     budget
         Seconds for the timing.
     """
-    built = MODELS[name].build(quick=quick)
+    built = MODELS[name].build(form)
     with torch.no_grad():
         found = dynamo_ext.compare(
             built.module,
@@ -69,7 +70,7 @@ def measure(name: str, *, quick: bool, budget: float) -> Row:
 def main() -> None:
     """Print the row of one model."""
     given = one_process.parser("XLA traced once and every time, on one model.", 15.0).parse_args()
-    one_process.tell(measure(given.model, quick=given.quick, budget=given.budget).to_dict())
+    one_process.tell(measure(given.model, form=Form.of(given), budget=given.budget).to_dict())
 
 
 if __name__ == "__main__":

@@ -96,10 +96,9 @@ functions; functions that take under 2 % of a graph's time are not searched for.
 below the trials, the seconds ended the search. *Seconds* is the first call, search and compiling
 included. A search times schedules by themselves, over and over: what is fastest so need not be
 so between a graph's other functions. So what was found is kept only where the whole graph is
-faster with it, and a tuned model may end with the schedules by rule. That choice is made with
-the graph running over and over: among other candidates, as here, it may yet be the slower one.
-A *start* is the first call in a new process, medians of three: by rule, and with the records of
-the longer search.
+faster with it, and a tuned model may end with the schedules by rule. For the comparison each is
+compiled once more, from the records. A *start* is the first call in a new process, medians of
+three: by rule, and with the records of the longer search.
 
 torch's own `tvm` backend searches up to 20,000 schedules for a graph where `scheduler` is
 `meta_schedule`; Update 3 has it in its ensemble, without a figure of its own.

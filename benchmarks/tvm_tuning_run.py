@@ -18,8 +18,10 @@ import torch
 
 import dynamo_ext
 from benchmarks import one_process
+from benchmarks.bounds import Bounds
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import Form
 from dynamo_ext.backends import tvm_tune
 
 if TYPE_CHECKING:
@@ -33,8 +35,8 @@ RULE, TUNED = "tvm", "tvm_meta_schedule"
 STARTS = 3
 """First calls of each kind, in turn, each in a process of its own."""
 
-START_SECONDS = 120.0
-"""After which a first call counts as failed."""
+START_BOUNDS = Bounds(seconds=120.0)
+"""Of a process that makes a first call."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Trials:
         self.counts[progress.position] = progress.trials
 
 
-def measure(name: str, trials: Sequence[int], *, quick: bool, budget: float, search: float) -> Row:
+def measure(name: str, trials: Sequence[int], *, form: Form, budget: float, search: float) -> Row:
     """Tune a model with each number of trials, and compare what came of it in one schedule.
 
     Parameters
@@ -102,14 +104,14 @@ def measure(name: str, trials: Sequence[int], *, quick: bool, budget: float, sea
         Of a model of the zoo.
     trials
         Most schedules of a function, for each search.
-    quick
-        The tiny form of the model.
+    form
+        At which size, and where.
     budget
         Seconds for the comparison.
     search
         Seconds for each search.
     """
-    built = MODELS[name].build(quick=quick)
+    built = MODELS[name].build(form)
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         try:
             databases = {f"{most} trials": str(Path(folder, str(most))) for most in trials}
@@ -127,7 +129,7 @@ def measure(name: str, trials: Sequence[int], *, quick: bool, budget: float, sea
                 budget=budget,
                 options={**known, **{f"{row}.tune": False for row in databases}},
             )
-            starts = _starts(name, [*databases.values()][-1], quick=quick)
+            starts = _starts(name, [*databases.values()][-1], form=form)
             eager = found["eager"].timing
             return Row(
                 name,
@@ -164,22 +166,22 @@ def _speed(found: ComparisonResult, name: str) -> Speed:
     return Speed(row.speedup.ratio, row.speedup.low, row.speedup.high)
 
 
-def _starts(name: str, database: str, *, quick: bool) -> tuple[float, float]:
+def _starts(name: str, database: str, *, form: Form) -> tuple[float, float]:
     """Medians of a first call's seconds in new processes: by rule, and with what is on record."""
     taken: dict[str, list[float]] = {RULE: [], TUNED: []}
     for _ in range(STARTS):
         for backend, times in taken.items():
-            words = ["--model", name, "--start", backend, *(["--quick"] if quick else [])]
+            words = ["--model", name, "--start", backend, *form.words]
             words += ["--database", database] if backend == TUNED else []
-            answer = one_process.answer("tvm_tuning_run", words, START_SECONDS)
+            answer = one_process.answer("tvm_tuning_run", words, START_BOUNDS)
             if isinstance(answer, str):
                 raise RowError(answer)
             times.append(answer["seconds"])
     return statistics.median(taken[RULE]), statistics.median(taken[TUNED])
 
 
-def _first_call(name: str, backend: str, database: str, *, quick: bool) -> float:
-    built = MODELS[name].build(quick=quick)
+def _first_call(name: str, backend: str, database: str, *, form: Form) -> float:
+    built = MODELS[name].build(form)
     options = {"database": database} if database else None
     fast = dynamo_ext.optimize(backend, options=options)(built.module)
     with torch.no_grad():
@@ -197,11 +199,11 @@ def main() -> None:
     parser.add_argument("--database", default="")
     given = parser.parse_args()
     if given.start:
-        seconds = _first_call(given.model, given.start, given.database, quick=given.quick)
+        seconds = _first_call(given.model, given.start, given.database, form=Form.of(given))
         one_process.tell({"seconds": seconds})
         return
     row = measure(
-        given.model, given.trials, quick=given.quick, budget=given.budget, search=given.search
+        given.model, given.trials, form=Form.of(given), budget=given.budget, search=given.search
     )
     one_process.tell(row.to_dict())
 

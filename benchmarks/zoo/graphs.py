@@ -59,5 +59,6 @@ MODELS = (
         lambda: _gcn(2708, 10556, 1433, 16),
         lambda: _gcn(9, 20, 6, 4),
         mean_square,
+        batched=False,
     ),
 )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from benchmarks.zoo.form import LARGER, USUAL, Form
+
 if TYPE_CHECKING:
     import torch
 
@@ -30,34 +32,46 @@ class Model:
         As tables write it.
     source
         Whose code it is, and which configuration.
-    full
+    usual
         Builds the size that tables are made with: runs on two cores.
     tiny
         Builds the same architecture with fewer layers and channels, for tests.
     train
         Turns the module's output into the scalar that training steps minimise; ``None`` for a
         model that is not trained.
+    batched
+        Whether each tensor of its arguments has the batch first, so that a larger one can be made
+        of it.
     """
 
     name: str
     source: str
-    full: Callable[[], Built]
+    usual: Callable[[], Built]
     tiny: Callable[[], Built]
     train: Callable[[Any], torch.Tensor] | None = None
+    batched: bool = True
 
-    def build(self, *, quick: bool = False) -> Built:
+    def build(self, form: Form = USUAL) -> Built:
         """A new module and arguments, the same ones each time.
 
         Parameters
         ----------
-        quick
-            The tiny form.
+        form
+            At which size, and where. A model without a batch has no large form and is built as
+            usual.
         """
         import torch
 
         torch.manual_seed(SEED)
-        module, args, kwargs = (self.tiny if quick else self.full)()
-        return Built(module.eval(), args, kwargs)
+        module, args, kwargs = (self.tiny if form.tiny else self.usual)()
+        copies = LARGER if form.size == "large" and self.batched else 1
+
+        def placed(tensor: torch.Tensor) -> torch.Tensor:
+            larger = torch.cat([tensor] * copies) if copies > 1 else tensor
+            return larger.to(form.device)
+
+        module = module.eval().to(form.device)
+        return Built(module, mapped(args, placed), mapped(kwargs, placed))
 
 
 def settle(module: torch.nn.Module, *args: Any) -> torch.nn.Module:

@@ -77,5 +77,6 @@ MODELS = (
         lambda: _water(10, 256, 256),
         lambda: _water(2, 8, 9),
         mean_square,
+        batched=False,
     ),
 )

@@ -75,5 +75,6 @@ MODELS = (
         lambda: _dlrm(26, 10_000, 64, 512, 256),
         lambda: _dlrm(3, 20, 8, 16, 4),
         mean_square,
+        batched=False,
     ),
 )

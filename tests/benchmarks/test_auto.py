@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks import auto_run, auto_table
 from benchmarks.auto_row import Row, Single
 from benchmarks.peers import PEERS
+from benchmarks.zoo.form import TINY
 from dynamo_ext.auto.backend import BACKEND
 from dynamo_ext.auto.store import Store
 
@@ -64,7 +65,7 @@ def test_what_the_rounds_do_not_show_is_not_called_the_same() -> None:
 def test_a_small_model_for_real(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(BACKEND, "_store", Store(tmp_path / "races.sqlite"))
     monkeypatch.setattr(auto_run, "SETTLING", 3)
-    row = auto_run.measure("MLP", ["ts", "aot_eager"], quick=True, budget=1.0, race=0.5)
+    row = auto_run.measure("MLP", ["ts", "aot_eager"], form=TINY, budget=1.0, race=0.5)
     assert row.graphs == 1
     assert row.eager_seconds > 0
     assert {single.name for single in row.singles} == {"ts", "aot_eager"}

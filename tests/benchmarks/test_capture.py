@@ -7,6 +7,7 @@ import torch
 
 from benchmarks import capture, capture_run
 from benchmarks.capture_row import Row
+from benchmarks.zoo.form import TINY
 from benchmarks.zoo.model import Built, Model
 
 ROWS = (
@@ -80,7 +81,7 @@ def test_operations_are_counted_where_they_ran(monkeypatch, module, inside, outs
         return Built(module(), (torch.ones(4),), {})
 
     monkeypatch.setitem(capture_run.MODELS, "mine", Model("mine", "", build, build))
-    row = capture_run.measure("mine", quick=True, budget=0.5)
+    row = capture_run.measure("mine", form=TINY, budget=0.5)
     assert (row.inside, row.outside, row.graph_calls) == (inside, outside, graphs)
     assert row.sizes == ((2, 1) if graphs > 1 else (1,))
     assert row.breaks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import copies, one_process
+from benchmarks.bounds import Bounds
 from benchmarks.copies_run import ALONE, CHOSEN, Copy, Row
 
 
@@ -25,7 +26,7 @@ def test_the_page() -> None:
 @pytest.mark.alone
 def test_a_tiny_one_for_real() -> None:
     words = ["--model", "MobileNetV2", "--quick", "--budget", "1"]
-    found = one_process.answer("copies_run", words, 300)
+    found = one_process.answer("copies_run", words, Bounds(300))
     assert not isinstance(found, str), found
     row = Row.from_dict(found)
     assert not row.error

@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def given(**facts):
-    return Namespace(**{"quick": False, "models": None, "backends": None, **facts})
+    usual = {"quick": False, "full": False, "device": "cpu", "models": None, "backends": None}
+    return Namespace(**{**usual, **facts})
 
 
 def test_a_full_run_writes_the_page():
@@ -28,6 +29,19 @@ def test_a_quick_run_writes_nothing_of_ours():
     assert "--write" not in words
     assert words[words.index("--json") + 1] == str(Path("x") / "auto.json")
     assert words[words.index("--backends") + 1] == "ts,ofi"
+
+
+def test_another_form_has_rows_and_pages_of_its_own():
+    words = bench.command("auto", given(full=True, device="cuda:1"), Path("x"))
+    assert words[3:6] == ["--full", "--device", "cuda:1"]
+    assert words[words.index("--write") + 1] == "docs/auto-cuda1-full.md"
+    assert words[words.index("--json") + 1] == "benchmarks/results/auto-cuda1-full.json"
+
+
+def test_what_is_not_of_the_zoo_has_no_other_form(capsys):
+    with pytest.raises(SystemExit):
+        bench.main(["call_cost", "--full"])
+    assert "only capture, models, partition, auto run on another device" in capsys.readouterr().err
 
 
 def test_models_are_passed_on():

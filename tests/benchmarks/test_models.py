@@ -10,10 +10,11 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import isolation, models
-from benchmarks.isolation import Bounds
+from benchmarks.bounds import Bounds
 from benchmarks.model_row import Note, Row, row_key
 from benchmarks.model_run import PREFIX, parse
 from benchmarks.model_table import render, share
+from benchmarks.zoo.form import TINY
 
 pytest.importorskip("psutil")
 
@@ -37,23 +38,6 @@ def test_a_row_comes_back_from_json():
     assert parse(text) == {made.key: made}
 
 
-def finished(code: str, **bounds: float) -> tuple[str, int]:
-    process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
-    *_, reason = isolation._watch(process, Bounds(**bounds))
-    return reason, process.returncode
-
-
-def test_a_process_that_hangs_is_ended():
-    reason, code = finished("import time; time.sleep(60)", seconds=0.5)
-    assert "no result after" in reason
-    assert code == -9
-
-
-def test_a_process_that_grows_is_ended():
-    code = "x = b'1' * 2**28\nimport time; time.sleep(60)"
-    assert "more than 0.1 GiB" in finished(code, memory=0.1)[0]
-
-
 def test_rows_come_as_they_are_printed(monkeypatch: pytest.MonkeyPatch):
     made = row("MLP", "ts")
     code = (
@@ -67,32 +51,26 @@ def test_rows_come_as_they_are_printed(monkeypatch: pytest.MonkeyPatch):
         return processes[-1]
 
     monkeypatch.setattr(subprocess, "Popen", popen)
-    found = isolation.rows(["MLP", "ViT"], "ts", "float32", quick=True, bounds=Bounds())
+    found = isolation.rows(["MLP", "ViT"], "ts", "float32", form=TINY, bounds=Bounds())
     assert next(found) == made
     assert processes[0].poll() is None
     found.close()
     assert processes[0].wait(timeout=30) == -9
 
 
-def test_how_a_process_ended_is_told():
-    assert finished("pass") == ("", 0)
-    assert "SIGSEGV" in isolation._ending(-11, "")
-    assert isolation._ending(3, "why") == "The process ended with code 3: why"
-
-
 def test_a_crash_costs_one_model(monkeypatch: pytest.MonkeyPatch):
     started = []
 
-    def run(left, backend, dtype, *, quick, bounds):
+    def run(left, backend, dtype, *, form, bounds):
         started.append(list(left))
         for name in list(left):
             if name == "b":
                 return "The process was ended by SIGSEGV."
-            yield Row(name, backend, dtype, quick, "right")
+            yield Row(name, backend, dtype, form.tiny, "right")
         return ""
 
     monkeypatch.setattr(isolation, "_run", run)
-    found = list(isolation.rows("abc", "ts", "float32", quick=True, bounds=Bounds()))
+    found = list(isolation.rows("abc", "ts", "float32", form=TINY, bounds=Bounds()))
     assert [(r.model, r.status) for r in found] == [("a", "right"), ("b", "failed"), ("c", "right")]
     assert "SIGSEGV" in found[1].reason
     assert started == [["a", "b", "c"], ["c"]]
@@ -101,7 +79,7 @@ def test_a_crash_costs_one_model(monkeypatch: pytest.MonkeyPatch):
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     asked = []
 
-    def measured(names, backend, dtype, *, quick, bounds):
+    def measured(names, backend, dtype, *, form, bounds):
         asked.extend(row_key(name, backend, dtype) for name in names)
         for name in names:
             if name == "GCN layer" and len(asked) == 2:

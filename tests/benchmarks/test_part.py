@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 import pytest
 
 from benchmarks import machine, one_process
+from benchmarks.bounds import Bounds
 from benchmarks.part import Part
 
 
@@ -39,8 +40,8 @@ def asked(monkeypatch):
     """The models that a process was started for; ``two`` crashes the first time."""
     calls = []
 
-    def answer(module, words, seconds):
-        assert (module, seconds) == ("nothing_run", 5.0)
+    def answer(module, words, bounds):
+        assert (module, bounds) == ("nothing_run", Bounds(5.0, 12.0))
         model = words[1]
         calls.append(model)
         if model == "two" and calls.count("two") == 1:
@@ -83,6 +84,15 @@ def test_rows_of_another_machine_are_measured_anew(tmp_path, asked):
     assert json.loads(file.read_text()) == [record]
 
 
+def test_rows_of_another_size_are_measured_anew(tmp_path, asked):
+    run(tmp_path, "--models", "one")
+    run(tmp_path, "--models", "one", "--full")
+    run(tmp_path, "--models", "one", "--full")
+    assert asked == ["one", "one"]
+    page = (tmp_path / "page.md").read_text()
+    assert "; 16 times the usual batches." in page
+
+
 def test_a_page_says_which_rows_are_of_which_machine(tmp_path, asked):
     run(tmp_path, "--models", "one")
     file = tmp_path / "rows.json"
@@ -97,11 +107,14 @@ def test_a_page_says_which_rows_are_of_which_machine(tmp_path, asked):
 
 
 def test_a_process_that_says_nothing_is_an_error_with_its_last_word():
-    found = one_process.answer("no_such_part", [], 60)
+    found = one_process.answer("no_such_part", [], Bounds(60))
     assert isinstance(found, str)
     assert "code 1" in found
     assert "no_such_part" in found
 
 
 def test_a_process_that_does_not_end_is_stopped():
-    assert one_process.answer("auto_run", ["--model", "MLP"], 0.2) == "It had no result after 0 s."
+    assert (
+        one_process.answer("auto_run", ["--model", "MLP"], Bounds(0.2))
+        == "It had no result after 0 s."
+    )

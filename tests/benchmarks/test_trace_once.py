@@ -7,6 +7,7 @@ import pytest
 from benchmarks import trace_once, trace_once_run
 from benchmarks.trace_once_run import Row
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import TINY
 
 
 def test_the_page() -> None:
@@ -27,7 +28,7 @@ def test_its_models_are_of_the_zoo() -> None:
 
 def test_a_small_model_for_real() -> None:
     pytest.importorskip("jax")
-    row = trace_once_run.measure("MLP", quick=True, budget=1.0)
+    row = trace_once_run.measure("MLP", form=TINY, budget=1.0)
     assert not row.error
     assert row.every_seconds > row.once_seconds > 0
     assert Row.from_dict(row.to_dict()) == row

@@ -7,6 +7,7 @@ import pytest
 from benchmarks import tvm_tuning, tvm_tuning_run
 from benchmarks.tvm_tuning_run import Row, Search, Speed
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import TINY
 
 
 def _row(model: str, times: float) -> Row:
@@ -37,7 +38,7 @@ def test_its_models_are_of_the_zoo() -> None:
 def test_a_small_model_for_real(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tvm")
     monkeypatch.setattr(tvm_tuning_run, "STARTS", 1)
-    row = tvm_tuning_run.measure("MLP", (2,), quick=True, budget=1.0, search=30.0)
+    row = tvm_tuning_run.measure("MLP", (2,), form=TINY, budget=1.0, search=30.0)
     assert not row.error
     assert [search.trials for search in row.searches] == [2]
     assert all(search.measured >= search.functions > 0 for search in row.searches)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 pytest.importorskip("transformers")
 
-from benchmarks.isolation import Bounds, rows
+from benchmarks.bounds import Bounds
+from benchmarks.isolation import rows
 from benchmarks.model_row import Row
 from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import LARGER, TINY, Form
 from benchmarks.zoo.model import tensors
 from dynamo_ext.backends import registry
 
@@ -31,7 +35,7 @@ def numbers(output: object) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
 def test_a_model_is_the_same_each_time_and_has_something_to_say(model):
-    first, second = model.build(quick=True), model.build(quick=True)
+    first, second = model.build(TINY), model.build(TINY)
     assert not first.module.training
     with torch.no_grad():
         found = numbers(first.module(*first.args, **first.kwargs))
@@ -46,10 +50,26 @@ def test_a_model_is_the_same_each_time_and_has_something_to_say(model):
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
 def test_a_model_learns(model):
-    module, args, kwargs = model.build(quick=True)
+    module, args, kwargs = model.build(TINY)
     model.train(module(*args, **kwargs)).backward()
     gradients = [p.grad for p in module.parameters() if p.grad is not None]
     assert any(bool(g.abs().max() > 0) for g in gradients)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+def test_a_larger_form_has_larger_batches(model):
+    # Of the tiny layers: what is asked is whether the model takes such a batch.
+    larger = replace(model, usual=model.tiny).build(Form("large"))
+    module, args, kwargs = model.build(TINY)
+    times = LARGER if model.batched else 1
+    given, more = tensors([larger.args, larger.kwargs]), tensors([args, kwargs])
+    assert [leaf.shape[0] for leaf in given] == [leaf.shape[0] * times for leaf in more]
+    with torch.no_grad():
+        found = numbers(larger.module(*larger.args, **larger.kwargs))
+        expected = numbers(module(*args, **kwargs))
+    for mine, theirs in zip(found, expected, strict=True):
+        if theirs.ndim and model.batched:
+            torch.testing.assert_close(mine[: len(theirs)], theirs, rtol=1e-4, atol=1e-4)
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -57,7 +77,7 @@ def engine_rows(request: pytest.FixtureRequest) -> list[Row]:
     name = request.param
     if not registry.probe(registry.get(name)).available:
         pytest.skip(f"{name} does not run here")
-    return list(rows(EVERYWHERE, name, "float32", quick=True, bounds=BOUNDS))
+    return list(rows(EVERYWHERE, name, "float32", form=TINY, bounds=BOUNDS))
 
 
 def test_every_model_is_right_in_every_engine(engine_rows):
@@ -94,7 +114,7 @@ def test_no_engine_refuses_the_convolutions_of_a_network(engine_rows):
 def test_other_backends_and_dtypes(backend, dtype, models):
     if not registry.probe(registry.get(backend)).available:
         pytest.skip(f"{backend} does not run here")
-    found = list(rows(models, backend, dtype, quick=True, bounds=BOUNDS))
+    found = list(rows(models, backend, dtype, form=TINY, bounds=BOUNDS))
     assert [(r.model, r.status) for r in found] == [(name, "right") for name in models]
     captured = [r for r in found if r.model != "early exit"]
     assert [r.engine_failures for r in captured] == [()] * len(captured)

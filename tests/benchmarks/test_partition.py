@@ -1,0 +1,43 @@
+"""What engines take: one small model for real, and the page."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import partition, partition_run
+from benchmarks.partition_run import Left, Row, Taken
+from benchmarks.zoo.form import TINY
+
+
+def test_the_page():
+    whole = Taken("tvm", 10, 10, 1, 0, 0.0, 0.0, ())
+    some = Taken("xla", 10, 7, 2, 3, 0.25, 0.01, (Left("sort", 0.2496), Left("add", 0.0004)))
+    none = Taken("lazy", 10, 0, 0, 0, 1.0, 0.0, (Left("sort", 1.0),))
+    rows = [Row("one", (whole, some, none)), Row("two", error="It crashed.")]
+    page = partition.document(rows, "Measured with: a machine.")
+    assert "| model | `tvm` | `xla` | `lazy` |" in page
+    assert "| one | whole | 7 of 10, 2 / 3, 25.0% + 1.0% | nothing |" in page
+    assert "| two | It crashed. |" in page
+    assert "| `xla` | 70.0% | 75.0% | 0 of 1 | 25.0% | 3 |" in page
+    assert "| one | `xla` | `sort` 25.0% | 4.0 |" in page
+    # Who takes nothing has no speedup to lose.
+    assert "| one | `lazy` |" not in page
+
+
+@pytest.mark.parametrize("engine", ["onnxrt", "tvm"])
+def test_a_small_model_for_real(engine):
+    pytest.importorskip({"onnxrt": "onnxruntime", "tvm": "tvm"}[engine])
+    row = partition_run.measure("dict-in-dict-out", [engine], form=TINY)
+    assert not row.error
+    (taken,) = row.taken
+    assert 0 < taken.in_engine < taken.operations
+    assert taken.switches >= taken.parts >= 1
+    # torch keeps NaN where these engines pass over it.
+    assert [each.operator for each in taken.operators] == ["argmax"]
+    assert 0 < taken.left < 1
+    assert Row.from_dict(row.to_dict()) == row
+
+
+def test_what_is_not_captured_is_an_error():
+    row = partition_run.measure("early exit", ["ts"], form=TINY)
+    assert "no graph" in row.error
