@@ -55,7 +55,7 @@ lab: $(STAMP) ## JupyterLab on the notebooks
 notebooks: $(STAMP) ## execute the notebooks and store their outputs, without widget state
 	$(BIN)/python notebooks/execute.py --in-place notebooks/*.ipynb
 
-bench: $(STAMP) ## every measurement, page by page; ARGS="--quick" for a few minutes of tiny models
+bench: $(STAMP) ## every measurement, page by page; ARGS="--quick" for a few minutes of tiny models, "--full" for large batches
 	$(BIN)/python -m benchmarks $(ARGS)
 
 sweep: $(STAMP) ## torch's own operator samples through every engine; writes docs/operators.md

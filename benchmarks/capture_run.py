@@ -37,9 +37,11 @@ class Counter:
     """Counts and times ATen operations, by whether a captured graph runs them.
 
     ``counts`` and ``seconds`` are of the operations that no other one calls, in graphs (``True``)
-    and outside of them; ``graph_calls`` how often a graph ran.
+    and outside of them; ``graph_calls`` how often a graph ran. On a ``cuda`` device seconds are
+    those of the kernels.
     """
 
+    cuda: bool = False
     sizes: list[int] = field(default_factory=list)
     graph_calls: int = 0
     counts: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
@@ -57,7 +59,9 @@ class Counter:
 
     def count(self, call: Callable[[], object]) -> None:
         """Run something under torch's profiler, and add up what it did."""
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+        kinds = torch.profiler.ProfilerActivity
+        activities = [kinds.CPU, *([kinds.CUDA] if self.cuda else [])]
+        with torch.profiler.profile(activities=activities) as seen:
             call()
         for event in seen.events() or ():
             self.graph_calls += event.name == MARK
@@ -65,7 +69,8 @@ class Counter:
             if event.name.startswith("aten::") and not any(n.startswith("aten::") for n in above):
                 inside = MARK in above
                 self.counts[inside] += 1
-                self.seconds[inside] += event.cpu_time_total * 1e-6
+                taken = event.device_time_total if self.cuda else event.cpu_time_total
+                self.seconds[inside] += taken * 1e-6
 
 
 def _above(event: Any) -> Iterator[str]:
@@ -86,7 +91,7 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
         Seconds for the timing.
     """
     built = MODELS[name].build(form)
-    counter = Counter()
+    counter = Counter(cuda=torch.device(form.device).type == "cuda")
     with torch.no_grad():
         fast = dynamo_ext.optimize(counter.compiler)(built.module)
         started = time.perf_counter()

@@ -1,10 +1,9 @@
 """Tuned schedules timed together: one stays where it makes the whole partition faster.
 
 A search times a function by itself, over and over, with all it reads in the cache. Between a
-partition's other functions that need not hold: on a small MLP all three searched schedules were
-faster alone than those by rule, and the partition was 8 % slower with them. So the partition is
-built by rule and with what was found, and they take turns; then each function changes over, the
-longest first, as long as there is time.
+partition's other functions that need not hold. So the partition is built by rule and with what was
+found, and they take turns; then each function changes over, the longest first, as long as there is
+time.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ failed call is run again eagerly only if it had changed nothing yet.
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private, verify
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import torch
-    from torch.fx import GraphModule
+    from torch.fx import GraphModule, Node
 
     from dynamo_ext.backends.base import Backend
     from dynamo_ext.backends.journal import Journal
@@ -133,21 +134,64 @@ def _versions(args: Sequence[Any]) -> list[int]:
     return [a._version for a in args if isinstance(a, torch.Tensor) and not a.is_inference()]  # noqa: SLF001
 
 
+_STATISTICS = {"batch_norm": False, "instance_norm": True}
+"""Norms that update the statistics they are given, and whether they do unless told."""
+
+_UPDATE = 5, ("training", "use_input_stats")
+"""The argument that tells them, in ``torch`` and in ``torch.nn.functional`` alike."""
+
+_RENORM = 3, ("max_norm",)
+"""The argument with which an embedding changes its weight."""
+
+
 def _may_mutate(graph: GraphModule) -> bool:
-    """Whether a graph as captured may change an input: by name, so at times needlessly true."""
-    for node in graph.graph.nodes:
-        name = str(getattr(node.target, "__name__", node.target))
-        if node.op == "call_method" and name.endswith("_") and not name.endswith("__"):
-            return True
-        if node.op != "call_function":
-            continue
-        inplace = name.endswith("_") or name.startswith("i") or "setitem" in name
-        if inplace or "out" in node.kwargs or "norm" in name or node.kwargs.get("inplace"):
-            return True
-        schema = getattr(node.target, "_schema", None)
-        if schema is not None and schema.is_mutable:
-            return True
-    return False
+    """Whether a graph as captured may change an input: by name, so at times needlessly true.
+
+    Where it is, the versions of all inputs are read before every call.
+    """
+    return any(map(_may_mutate_at, graph.graph.nodes))
+
+
+def _may_mutate_at(node: Node) -> bool:
+    name = str(getattr(node.target, "__name__", node.target))
+    if node.op == "call_method":
+        return name.endswith("_") and not name.endswith("__")
+    if node.op != "call_function":
+        return False
+    schema = getattr(node.target, "_schema", None)
+    mutable = schema is not None and bool(schema.is_mutable)
+    return mutable or _is_inplace(node, name) or _updates(node, name)
+
+
+def _is_inplace(node: Node, name: str) -> bool:
+    if "out" in node.kwargs or node.kwargs.get("inplace"):
+        return True
+    return name.endswith("_") or "setitem" in name or _is_inplace_operator(node.target)
+
+
+def _updates(node: Node, name: str) -> bool:
+    """Whether it changes statistics or a table that it is given."""
+    if name in _STATISTICS:
+        return bool(_argument(node, *_UPDATE, otherwise=_STATISTICS[name]))
+    if name in {"embedding", "embedding_bag"}:
+        return _argument(node, *_RENORM, otherwise=None) is not None
+    return any(each in name for each in _STATISTICS)
+
+
+def _argument(node: Node, position: int, names: Sequence[str], *, otherwise: Any) -> Any:
+    if len(node.args) > position:
+        return node.args[position]
+    return next((node.kwargs[name] for name in names if name in node.kwargs), otherwise)
+
+
+def _is_inplace_operator(target: Any) -> bool:
+    """Whether a function is that of ``+=`` or one like it."""
+    name = getattr(target, "__name__", "")
+    return (
+        getattr(operator, f"__{name}__", None) is target
+        and name.startswith("i")
+        and (getattr(operator, f"__{name[1:]}__", None) is not None)
+    )
 
 
 def _reference(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional as F  # noqa: N812 - as torch's own documentation has it
 
-from dynamo_ext.backends import registry, torch_private
+from dynamo_ext.backends import registry, torch_private, whole
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.backends.callables import CallableBackend
 from dynamo_ext.backends.compilers import Compiler
@@ -208,3 +210,37 @@ def test_compiled_code_has_no_wrapper_of_dynamos_but_the_outermost() -> None:
     assert not getattr(bare, "_torchdynamo_disable", False)
     assert torch_private.bare(bare) is bare
     assert bare(X) is X
+
+
+def _batch_norm(x: torch.Tensor, *, training: bool) -> torch.Tensor:
+    return F.batch_norm(x, torch.zeros(3), torch.ones(3), None, None, training)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: F.layer_norm(x, (3,)), False),
+        (lambda x: F.interpolate(x[None], scale_factor=2.0), False),
+        (torch.linalg.norm, False),
+        (lambda x: _batch_norm(x, training=False), False),
+        (lambda x: _batch_norm(x, training=True), True),
+        (lambda x: F.instance_norm(x[None], torch.zeros(4), torch.ones(4)), True),
+        (lambda x: F.embedding(x.long(), torch.ones(9, 2)), False),
+        (lambda x: F.embedding(x.long(), torch.ones(9, 2), max_norm=1.0), True),
+        (lambda x: operator.iadd(x, 1), True),
+        (lambda x: operator.invert(x.long()), False),
+        (lambda x: x.add_(1), True),
+        (lambda x: F.relu(x, inplace=True), True),
+        (lambda x: torch.add(x, 1, out=torch.empty(4, 3)), True),
+    ],
+)
+def test_what_may_change_an_input(function: Any, expected: bool) -> None:
+    seen = []
+
+    def compiler(graph: Any, _inputs: Any) -> Any:
+        seen.append(whole._may_mutate(graph))
+        return graph.forward
+
+    torch.compiler.reset()
+    torch.compile(function, backend=compiler)(torch.rand(4, 3))
+    assert seen == [expected]
