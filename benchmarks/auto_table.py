@@ -214,10 +214,11 @@ What does not run counts as eager in the means.
 
 Where ONNX Runtime by itself is ahead of `onnxrt`, it runs the same optimised graph in the same
 time (on an AMD EPYC, SqueezeNet 2.4 ms in either session, MNASNet 3.2). What comes on top, 0.5 ms
-and 1.9 ms, is done before each call: for MNASNet's 263 weights and their modules, Dynamo's guards
-take 0.2 ms where what they read is in the processor's caches and 1.1 where a call of the engine
-has driven it out, our watch on frozen weights 0.08 and 0.27, the rest is mostly AOTAutograd's.
-Every `torch.compile` has the guards; a session of one's own checks nothing.
+and 1.9 ms, is mostly done before each call. In calls of MNASNet one after another it is 1.2 ms:
+0.9 are Dynamo's guards on 263 weights and their modules (0.15 where what they read is in the
+processor's caches, but a call of the engine drives it out), 0.2 our watch on frozen weights,
+0.02 AOTAutograd's wrapper. Every `torch.compile` has the guards; a session of one's own checks
+nothing.
 
 {peers}
 
