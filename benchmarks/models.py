@@ -137,8 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--together", action="store_true", help="a backend's models in one process: faster"
     )
-    parser.add_argument("--timeout", type=float, default=600.0, help="seconds for each model")
-    parser.add_argument("--memory", type=float, default=12.0, help="GiB for each process")
+    parser.add_argument("--timeout", type=float, default=Bounds.seconds, help="seconds a model")
+    parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB a process")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where rows are stored")
     parser.add_argument("--write", type=Path, help="the document to write")
     parser.add_argument("--only-write", action="store_true", help="measure nothing")

@@ -93,7 +93,7 @@ class Part(Generic[R]):
         add_arguments(parser)
         parser.add_argument("--budget", type=float, default=self.budget, help="seconds to time for")
         parser.add_argument("--timeout", type=float, default=self.timeout, help="seconds a model")
-        parser.add_argument("--memory", type=float, default=12.0, help="GiB a model")
+        parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB a model")
         parser.add_argument("--again", action="store_true", help="measure anew what is stored")
         parser.add_argument("--json", type=Path, default=self.results, help="where rows are stored")
         parser.add_argument("--write", type=Path, help="the page to write")

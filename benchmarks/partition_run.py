@@ -22,7 +22,6 @@ from dynamo_ext.placement import EAGER, coverage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.zoo.model import Built
     from dynamo_ext.records import Report
 
 
@@ -83,15 +82,11 @@ def measure(name: str, engines: Sequence[str], *, form: Form) -> Row:
             torch.compiler.reset()
             cuts = Cuts()
             with cuts.watched():
-                report = _explained(built, engine)
+                report = dynamo_ext.explain(built.module, built.args, built.kwargs, backend=engine)
             if not report.graphs:
                 return Row(name, error="Dynamo captures no graph of it.")
             taken.append(_taken(engine, report, cuts.switches()))
     return Row(name, tuple(taken))
-
-
-def _explained(built: Built, engine: str) -> Report:
-    return dynamo_ext.explain(built.module, built.args, built.kwargs, backend=engine)
 
 
 def _taken(engine: str, report: Report, switches: int) -> Taken:

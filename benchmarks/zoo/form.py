@@ -47,10 +47,8 @@ class Form:
     @property
     def suffix(self) -> str:
         """What the names of its files end with: nothing for the usual size on a CPU."""
-        device = [] if self.device == "cpu" else [self.device.replace(":", "")]
-        return "".join(
-            f"-{part}" for part in [*device, *(["full"] if self.size == "large" else [])]
-        )
+        device = "" if self.device == "cpu" else f"-{self.device.replace(':', '')}"
+        return device + ("-full" if self.size == "large" else "")
 
 
 TINY, USUAL = Form("tiny"), Form()
