@@ -1,9 +1,10 @@
 """The project's measurements, one after another, each in a process of its own.
 
 Every part keeps its rows, so that a run that was interrupted goes on where it stopped, and writes
-its page of the documentation at the end. A wrong result, and nothing else, makes it fail: times
-never do. With ``--quick``, tiny models, nothing is written, and it takes a few minutes. With
-``--full`` or ``--device cuda`` rows and pages have names of their own, as ``auto-cuda-full``.
+its page of the documentation at the end. Rows lie in ``benchmarks/results``, in a folder for each
+machine. A wrong result, and nothing else, makes it fail: times never do. With ``--quick``, tiny
+models, nothing is written, and it takes a few minutes. With ``--full`` or ``--device cuda`` rows
+and pages have names of their own, as ``auto-cuda-full``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from benchmarks.zoo.form import Form, add_arguments
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DOCS, RESULTS = Path("docs"), Path("benchmarks/results")
+DOCS = Path("docs")
 PAGES = {
     "capture": "capture.md",
     "models": "models.md",
@@ -68,7 +69,6 @@ def command(part: str, given: argparse.Namespace, folder: Path) -> list[str]:
     else:
         page = DOCS / PAGES[part]
         words += ["--write", str(page.with_stem(f"{page.stem}{form.suffix}"))]
-        words += ["--json", str(RESULTS / f"{page.stem}{form.suffix}.json")] if form.suffix else []
         words += ["--resume"] if part == "operators" else []
     models = given.models or (FEW if given.quick else ())
     if models and part in ZOO:
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PAGES)}")
     form = Form.of(given)
-    usual = ZOO if form.suffix else tuple(PAGES)
+    usual = ZOO if form.suffix and not form.tiny else tuple(PAGES)
     if set(given.parts) - set(usual):
         parser.error(f"only {', '.join(ZOO)} run on another device or at larger sizes")
     failed = []

@@ -16,7 +16,6 @@ import contextlib
 import dataclasses
 import json
 import multiprocessing
-import platform
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
+from benchmarks import machine, row_files
 from dynamo_ext.comparison import SIGNIFICANCE
 
 if TYPE_CHECKING:
@@ -177,10 +177,9 @@ def document(studies: list[Study]) -> str:
         f"| {s.covered / s.comparisons:.0%} | {s.rounds:.0f} | {s.ratio:.3f} |"
         for s in studies
     ]
-    made_with = f"torch {torch.__version__}, Python {platform.python_version()}"
     return _PAGE.format(
         head=(__doc__ or "").split("\n", 2)[2].strip(),
-        made_with=f"{made_with}, {torch.get_num_threads()} thread",
+        made_with=machine.sentence(),
         truth=f"{1 / (1 + SLOWER):.3f}",
         rows="\n".join(rows),
     )
@@ -194,7 +193,7 @@ _PAGE = """# Can a comparison be believed?
 
 {head}
 
-{made_with}.
+{made_with}
 
 *Found different* is what a reader sees: at least 2 % and p below 0.05. The true ratio is 1 for
 A/A and {truth} for A/B.
@@ -216,7 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--comparisons", type=int, default=100)
     parser.add_argument("--budget", type=float, default=3.0, help="seconds for one comparison")
-    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/fairness.json"))
+    parser.add_argument("--json", type=Path, default=row_files.own("fairness"))
     parser.add_argument("--write", type=Path, help="the page to write")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,12 @@ def sentence(form: Form = USUAL) -> str:
     """The same in one line, with the device and the size where they are not the usual ones."""
     facts = "; ".join(f"{name} {value}" for name, value in description().items())
     return f"Measured with: {facts}{_unusual(form)}."
+
+
+def name() -> str:
+    """Processor and cores as a name for files: ``amd-epyc-2-cores``."""
+    said = re.sub(r"\(.*?\)|@.*|\b(CPU|Processor)\b", " ", _processor())
+    return "-".join([*re.findall(r"[a-z0-9]+", said.lower()), str(os.cpu_count()), "cores"])
 
 
 def is_here(measured_with: str, form: Form = USUAL) -> bool:

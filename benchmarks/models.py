@@ -17,7 +17,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from benchmarks import machine
+from benchmarks import machine, row_files
 from benchmarks.bounds import Bounds
 from benchmarks.isolation import rows
 from benchmarks.model_row import Row, row_key
@@ -42,7 +42,6 @@ BACKENDS = (
 minutes, nor ``xla_trivial``, which is ``xla`` traced anew at each call."""
 
 DTYPES = ("float32", "bfloat16")
-RESULTS = Path(__file__).parent / "results" / "models.json"
 
 
 def available(names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -139,15 +138,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--timeout", type=float, default=Bounds.seconds, help="seconds a model")
     parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB a process")
-    parser.add_argument("--json", type=Path, default=RESULTS, help="where rows are stored")
+    parser.add_argument("--json", type=Path, help="where rows are stored")
     parser.add_argument("--write", type=Path, help="the document to write")
     parser.add_argument("--only-write", action="store_true", help="measure nothing")
     chosen = parser.parse_args(arguments)
-    store = Store(chosen.json)
+    form = Form.of(chosen)
+    store = Store(chosen.json or row_files.own("models", form))
     if not chosen.only_write:
         measure(chosen, store)
     if chosen.write:
-        chosen.write.write_text(render(list(store.rows.values()), store.missing))
+        # Whether a result is right hardly depends on the machine, so the page has those rows of
+        # others that there are none of here, and says so.
+        elsewhere = [] if chosen.json else map(Store, row_files.others("models", form))
+        known = {key: row for each in (*elsewhere, store) for key, row in each.rows.items()}
+        chosen.write.write_text(render([known[key] for key in sorted(known)], store.missing))
     return int(any(row.status == "wrong" for row in store.rows.values()))
 
 

@@ -63,7 +63,9 @@ def _lines(file: IO[bytes]) -> list[str]:
     return file.read().decode(errors="replace").strip().splitlines()
 
 
-def parser(about: str, budget: float, models: Iterable[str] = MODELS) -> argparse.ArgumentParser:
+def parser(
+    about: str, budget: float | None, models: Iterable[str] = MODELS
+) -> argparse.ArgumentParser:
     """The arguments that every module has that measures one model.
 
     Parameters
@@ -71,14 +73,15 @@ def parser(about: str, budget: float, models: Iterable[str] = MODELS) -> argpars
     about
         One line for the help.
     budget
-        Seconds to time for, unless the command line says else.
+        Seconds to time for, unless the command line says else; None where nothing is timed so.
     models
         What it can measure, by name.
     """
     made = argparse.ArgumentParser(description=about)
     made.add_argument("--model", choices=list(models), required=True)
     add_arguments(made)
-    made.add_argument("--budget", type=float, default=budget)
+    if budget is not None:
+        made.add_argument("--budget", type=float, default=budget)
     return made
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tqdm import tqdm
 
-from benchmarks import machine, one_process
+from benchmarks import machine, one_process, row_files
 from benchmarks.bounds import Bounds
 from benchmarks.zoo.form import Form, add_arguments
 
@@ -62,7 +62,8 @@ class Part(Generic[R]):
     said
         A row in a few words, for the terminal.
     budget, timeout
-        Seconds to time a model for, and for all of it, unless the command line says else.
+        Seconds to time a model for (None where nothing is timed so), and for all of it, unless
+        the command line says else.
     plot
         What the page shows in ``images`` beside it, under the name of the stored rows.
     """
@@ -74,14 +75,9 @@ class Part(Generic[R]):
     failed: Callable[[str, str], R]
     page: Callable[[Sequence[R], str], str]
     said: Callable[[R], str]
-    budget: float
+    budget: float | None
     timeout: float
     plot: Callable[[Sequence[R]], Plot] | None = None
-
-    @property
-    def results(self) -> Path:
-        """Where its rows are stored."""
-        return Path(__file__).parent / "results" / f"{self.name.replace('_', '-')}.json"
 
     def parser(self) -> argparse.ArgumentParser:
         """The arguments that every part has."""
@@ -91,11 +87,12 @@ class Part(Generic[R]):
         listed = list(self.models)
         parser.add_argument("--models", nargs="+", choices=listed, default=listed, metavar="NAME")
         add_arguments(parser)
-        parser.add_argument("--budget", type=float, default=self.budget, help="seconds to time for")
+        if self.budget is not None:
+            parser.add_argument("--budget", type=float, default=self.budget, help="seconds to time")
         parser.add_argument("--timeout", type=float, default=self.timeout, help="seconds a model")
         parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB a model")
         parser.add_argument("--again", action="store_true", help="measure anew what is stored")
-        parser.add_argument("--json", type=Path, default=self.results, help="where rows are stored")
+        parser.add_argument("--json", type=Path, help="where rows are stored")
         parser.add_argument("--write", type=Path, help="the page to write")
         parser.add_argument("--only-write", action="store_true", help="from what is stored")
         return parser
@@ -113,9 +110,14 @@ class Part(Generic[R]):
         more
             Further words for the process that measures a model.
         """
-        rows = self._stored(given.json)
         form, bounds = Form.of(given), Bounds(given.timeout, given.memory)
-        passed = [f"--budget={given.budget}", *form.words, *more]
+        file = given.json or row_files.own(self.name, form)
+        rows = self._stored(file)
+        if given.only_write and not rows:
+            print(f"There are no rows in {file}. Measure some, or name another file with --json.")
+            return 1
+        timed = [] if self.budget is None else [f"--budget={given.budget}"]
+        passed = [*timed, *form.words, *more]
         for model in tqdm([] if given.only_write else given.models, unit="model", disable=None):
             here = model in rows and machine.is_here(rows[model].machine, form)
             if here and not given.again:
@@ -125,13 +127,13 @@ class Part(Generic[R]):
             row = self.failed(model, found) if isinstance(found, str) else self.read(found)
             rows[model] = Stored(row, machine.sentence(form))
             tqdm.write(f"{model}: {self.said(row)} {row.error}".rstrip())
-            self._store(given.json, rows)
+            self._store(file, rows)
         ordered = [rows[model] for model in self.models if model in rows]
         if given.write:
             page = self.page([each.row for each in ordered], described(ordered))
             # A page beside the usual one, as of another machine, has a plot of its own.
             stem = given.write.stem
-            page = page.replace(f"images/{self.results.stem}.svg", f"images/{stem}.svg")
+            page = page.replace(f"images/{self.name.replace('_', '-')}.svg", f"images/{stem}.svg")
             given.write.write_text(page, encoding="utf-8")
             good = [each.row for each in ordered if not each.row.error]
             if self.plot is not None and good:

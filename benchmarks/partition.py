@@ -130,7 +130,7 @@ PART = Part(
     lambda model, why: Row(model, error=why),
     document,
     lambda row: "; ".join(f"{each.engine} {_cell(each)}" for each in row.taken),
-    budget=0.0,
+    budget=None,
     timeout=900.0,
 )
 

@@ -110,7 +110,7 @@ def _taken(engine: str, report: Report, switches: int) -> Taken:
 
 def main() -> None:
     """Print the row of one model."""
-    parser = one_process.parser("What engines take of one model.", 0.0)
+    parser = one_process.parser("What engines take of one model.", None)
     parser.add_argument("--backends", nargs="+", required=True)
     given = parser.parse_args()
     one_process.tell(measure(given.model, given.backends, form=Form.of(given)).to_dict())

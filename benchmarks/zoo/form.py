@@ -48,7 +48,7 @@ class Form:
     def suffix(self) -> str:
         """What the names of its files end with: nothing for the usual size on a CPU."""
         device = "" if self.device == "cpu" else f"-{self.device.replace(':', '')}"
-        return device + ("-full" if self.size == "large" else "")
+        return device + {"tiny": "-quick", "usual": "", "large": "-full"}[self.size]
 
 
 TINY, USUAL = Form("tiny"), Form()

@@ -13,7 +13,7 @@ from dynamo_ext.capture import torch_private
 from dynamo_ext.capture.reach import reaches_tensors
 from dynamo_ext.capture.replaced_methods import forget_stale
 from dynamo_ext.capture.report_builder import RunFacts, build_report
-from dynamo_ext.capture.run_log import Run, recording
+from dynamo_ext.capture.run_log import Recording, Run
 from dynamo_ext.capture.standing import Standing
 from dynamo_ext.capture.stepping import Stepper
 from dynamo_ext.capture.user_traceback import users_traceback
@@ -84,7 +84,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     error: BaseException | None = None
     started = time.perf_counter()
     try:
-        with recording(run), tracer.surroundings():
+        with Recording(run), tracer.surroundings():
             run_traced(program, namespace, tracer, names)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised

@@ -171,7 +171,7 @@ class Session:
 
     def __enter__(self) -> Self:
         tracer = self._ready()
-        surroundings, recording = tracer.surroundings(), run_log.recording(self._run)
+        surroundings, recording = tracer.surroundings(), run_log.Recording(self._run)
         surroundings.__enter__()
         recording.__enter__()
         started = time.perf_counter()
@@ -224,7 +224,7 @@ class Session:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             tracer = self._ready()
             started = clock()
-            with run_log.recording(self._run), tracer.surroundings():
+            with run_log.Recording(self._run), tracer.surroundings():
                 try:
                     return torch_private.call_under(tracer.callback, inner, *args, **kwargs)
                 except KeyboardInterrupt:

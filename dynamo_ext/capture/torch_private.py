@@ -110,18 +110,24 @@ def frame_callback(
         guard_fail_fn=on_guard_fail,
         dynamic=dynamic,
     )
-    hooks = list(getattr(context, "enter_exit_hooks", ()))
+    hooks = tuple(getattr(context, "enter_exit_hooks", ()))
+    return context.callback, functools.partial(_Surroundings, hooks)
 
-    @contextlib.contextmanager
-    def surroundings() -> Iterator[None]:
-        undo = [enter() for enter in hooks]
-        try:
-            yield
-        finally:
-            for leave in undo:
-                leave()
 
-    return context.callback, surroundings
+class _Surroundings:
+    """A block with the hooks of a torch context entered before it and left after it."""
+
+    __slots__ = ("_hooks", "_undo")
+
+    def __init__(self, hooks: tuple[Callable[[], Callable[[], object]], ...]) -> None:
+        self._hooks = hooks
+
+    def __enter__(self) -> None:
+        self._undo = [enter() for enter in self._hooks]
+
+    def __exit__(self, *_raised: object) -> None:
+        for leave in self._undo:
+            leave()
 
 
 def install(callback: Any) -> Any:

@@ -76,7 +76,7 @@ class Entrant:
         call = workload.traced(tracer, self.region)
         run = run_log.Run()
         try:
-            with run_log.recording(run), tracer.surroundings():
+            with run_log.Recording(run), tracer.surroundings():
                 self._first_calls(call, workload)
         finally:
             self.codes = [entry.code for entry in run.compiled]

@@ -54,7 +54,7 @@ def race_graphs(
     region = torch_private.new_region()
     call = workload.traced(tracer, region)
     run = run_log.Run()
-    with run_log.recording(run), tracer.surroundings():
+    with run_log.Recording(run), tracer.surroundings():
         for _ in range(1 + entrant.WARM_UPS):
             for switch in board.switches:
                 switch.calls, switch.inputs = 0, None

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import isolation, models
+from benchmarks import isolation, machine, models, row_files
 from benchmarks.bounds import Bounds
 from benchmarks.model_row import Note, Row, row_key
 from benchmarks.model_run import PREFIX, parse
@@ -101,6 +101,25 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     models.main([*command, "--again"])
     assert asked[3:] == keys
     assert "right" in capsys.readouterr().out
+
+
+def test_the_page_has_rows_of_other_machines_where_there_are_none_here(tmp_path, monkeypatch):
+    monkeypatch.setattr(row_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(machine, "name", lambda: "abacus-1-cores")
+    for folder, names in {
+        "abacus-1-cores": ["MLP"],
+        "slide-rule-2-cores": ["MLP", "GCN layer"],
+    }.items():
+        store = models.Store(tmp_path / folder / "models.json")
+        for name in names:
+            store.add(replace(row(name, "ts"), machine=f"Measured with: processor {folder}."))
+    document = tmp_path / "models.md"
+    assert models.main(["--only-write", "--write", str(document)]) == 0
+    page = document.read_text()
+    assert "processor abacus-1-cores. MLP in float32" in page
+    assert "processor slide-rule-2-cores. GCN layer in float32" in page
+    store = models.Store(row_files.own("models"))
+    assert set(store.rows) == {row_key("MLP", "ts", "float32")}
 
 
 def test_a_wrong_result_fails_the_command(tmp_path, monkeypatch):

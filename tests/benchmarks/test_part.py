@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import pytest
 
-from benchmarks import machine, one_process
+from benchmarks import machine, one_process, row_files
 from benchmarks.bounds import Bounds
 from benchmarks.part import Part
 
@@ -104,6 +104,37 @@ def test_a_page_says_which_rows_are_of_which_machine(tmp_path, asked):
     page = (tmp_path / "page.md").read_text()
     assert f"one: {machine.sentence()}" in page
     assert "two: Measured with: processor Another." in page
+
+
+def test_rows_lie_with_the_machine_and_the_form(tmp_path, asked, monkeypatch):
+    monkeypatch.setattr(row_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(machine, "name", lambda: "abacus-1-cores")
+    PART.measure(PART.parser().parse_args(["--models", "one"]))
+    PART.measure(PART.parser().parse_args(["--models", "one", "--quick"]))
+    PART.measure(PART.parser().parse_args(["--models", "one", "--full"]))
+    assert asked == ["one", "one", "one"]
+    assert {file.name for file in (tmp_path / "abacus-1-cores").iterdir()} == {
+        "nothing.json",
+        "nothing-quick.json",
+        "nothing-full.json",
+    }
+
+
+def test_a_page_of_nothing_is_not_written(tmp_path, asked, capsys):
+    assert run(tmp_path, "--only-write") == 1
+    assert not (tmp_path / "page.md").exists()
+    assert "There are no rows in" in capsys.readouterr().out
+
+
+def test_a_part_that_times_nothing_has_no_budget(tmp_path, monkeypatch):
+    passed = []
+    monkeypatch.setattr(
+        one_process, "answer", lambda *call: passed.extend(call[1]) or asdict(Row("one"))
+    )
+    untimed = replace(PART, budget=None)
+    given = untimed.parser().parse_args(["--models", "one", "--json", str(tmp_path / "rows.json")])
+    untimed.measure(given)
+    assert passed == ["--model", "one"]
 
 
 def test_a_process_that_says_nothing_is_an_error_with_its_last_word():

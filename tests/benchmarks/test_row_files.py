@@ -1,0 +1,36 @@
+"""Rows lie in a folder of their machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import machine, row_files
+from benchmarks.zoo.form import Form
+
+
+@pytest.mark.parametrize(
+    ("processor", "name"),
+    [
+        ("AMD EPYC", "amd-epyc-2-cores"),
+        ("Intel(R) Xeon(R) Processor", "intel-xeon-2-cores"),
+        ("Intel(R) Core(TM) i7-1065G7 CPU @ 1.30GHz", "intel-core-i7-1065g7-2-cores"),
+        ("aarch64", "aarch64-2-cores"),
+    ],
+)
+def test_a_machine_has_a_name_for_files(monkeypatch, processor, name):
+    monkeypatch.setattr(machine, "_processor", lambda: processor)
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
+    assert machine.name() == name
+
+
+def test_files_of_other_machines_are_of_the_same_part_and_form(monkeypatch, tmp_path):
+    monkeypatch.setattr(row_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(machine, "name", lambda: "abacus-1-cores")
+    for folder in ("abacus-1-cores", "slide-rule-2-cores"):
+        for file in ("trace-once.json", "trace-once-full.json", "auto.json"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / file).touch()
+    own = tmp_path / "abacus-1-cores"
+    assert row_files.own("trace_once") == own / "trace-once.json"
+    assert row_files.own("auto", Form("large", "cuda:0")) == own / "auto-cuda0-full.json"
+    assert row_files.others("trace_once") == [tmp_path / "slide-rule-2-cores" / "trace-once.json"]
