@@ -34,7 +34,7 @@ def document(rows: Sequence[Row], described: str) -> str:
     lines.append(f"|---|{'--:|' * len(engines)}")
     for row in good:
         by_engine = {taken.engine: _cell(taken) for taken in row.taken}
-        cells = [by_engine.get(engine, "") for engine in engines]
+        cells = [by_engine.get(engine, "") for engine in engines] if row.taken else [_NONE]
         lines.append(f"| {row.model} | {' | '.join(cells)} |")
     lines += [f"| {row.model} | {row.error} |" for row in rows if row.error]
     return _PAGE.format(
@@ -88,6 +88,8 @@ def _costly(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+_NONE = "Dynamo captures no graph of it."
+
 _PAGE = """# What each engine takes, and what the rest costs
 
 `python -m benchmarks.partition` calls each model once under each engine that divides a graph:
@@ -129,7 +131,7 @@ PART = Part(
     Row.from_dict,
     lambda model, why: Row(model, error=why),
     document,
-    lambda row: "; ".join(f"{each.engine} {_cell(each)}" for each in row.taken),
+    lambda row: "; ".join(f"{each.engine} {_cell(each)}" for each in row.taken) or _NONE,
     budget=None,
     timeout=900.0,
 )
