@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from dynamo_ext.backends import torch_private
+from dynamo_ext.backends import fused_attention, torch_private
 from dynamo_ext.backends.base import StayEager, Support
 from dynamo_ext.backends.constants import attribute, fold
 from dynamo_ext.backends.freeze import watchable
@@ -101,7 +101,7 @@ class _Road:
         )
         # `with torch.no_grad():` inside the captured code is part of the graph.
         training = training and _gives_gradients(self._graph)
-        table = torch_private.core_decompositions()
+        table = torch_private.core_decompositions() | fused_attention.decompositions()
         if not training:
             table |= torch_private.attention_decomposition()
         refine = getattr(self._setting.backend, "decompositions", None)
