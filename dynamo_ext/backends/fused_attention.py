@@ -56,18 +56,20 @@ def _attention(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
     if not query.numel():
         return NotImplemented
     projected = _projected((query, key, value), qkv_weight, qkv_bias, embed_dim)
-    heads = [torch.unflatten(each, -1, (num_head, -1)).transpose(1, 2) for each in projected]
+    queries, keys, values = (
+        torch.unflatten(each, -1, (num_head, -1)).transpose(1, 2) for each in projected
+    )
     hidden = _hidden(mask, mask_type, query)
     if need_weights or hidden is not None:
         # Of a row without anything to see the kernel makes NaN, scaled_dot_product_attention 0.
-        scores = heads[0] @ heads[1].transpose(-2, -1) / math.sqrt(embed_dim // num_head)
+        scores = queries @ keys.transpose(-2, -1) / math.sqrt(embed_dim // num_head)
         if hidden is not None:
             scores = scores.masked_fill(hidden, -math.inf)
         weights = scores.softmax(-1)
-        mixed = weights @ heads[2]
+        mixed = weights @ values
         weights = weights.mean(1) if average_attn_weights else weights
     else:
-        mixed = functional.scaled_dot_product_attention(*heads)
+        mixed = functional.scaled_dot_product_attention(queries, keys, values)
     if not need_weights:
         weights = query.new_empty(0)
     together = mixed.transpose(1, 2).flatten(-2)

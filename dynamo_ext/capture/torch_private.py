@@ -40,6 +40,7 @@ from torch._dynamo.symbolic_convert import (
 from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
 from torch._dynamo.variables import builder
 from torch._dynamo.variables.lazy import LazyConstantVariable
+from torch.nn.modules import transformer
 
 from dynamo_ext.errors import UnsupportedTorchError
 
@@ -84,6 +85,7 @@ def check() -> None:
         (LazyConstantVariable, "create"),
         (builder.VariableBuilder, "wrap_module"),
         (OutputGraph, "_get_stack_values_to_restore"),
+        (transformer, "_detect_is_causal_mask"),
     )
     missing = [name for owner, name in needed if not hasattr(owner, name)]
     if missing:

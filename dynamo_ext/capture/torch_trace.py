@@ -31,6 +31,7 @@ from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.functions import (
     BoundBuiltinMethodVariable,
     LocalGeneratorObjectVariable,
+    UserFunctionVariable,
 )
 from torch._dynamo.variables.lazy import (
     LazyConstantVariable,
@@ -38,6 +39,7 @@ from torch._dynamo.variables.lazy import (
     LazyVariableTracker,
 )
 from torch._dynamo.variables.tensor import SymNodeVariable
+from torch.nn.modules import transformer
 
 from dynamo_ext.capture import torch_lists, torch_numbers
 
@@ -61,6 +63,7 @@ class _Upstream:
     call_builtin = BuiltinVariable.call_function
     has_tensor = staticmethod(convert_frame.has_tensor_in_frame)
     generator_fields = LocalGeneratorObjectVariable._nonvar_fields
+    call_function = UserFunctionVariable.call_function
 
 
 class _Tracing:
@@ -210,6 +213,21 @@ def _call_builtin(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
     return tx.pop()
 
 
+# What torch reads, and need not.
+
+
+def _call_function(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
+    # Without `is_causal`, nn.TransformerEncoder looks through its mask to find out, and upstream
+    # then captures nothing of it. With a mask the answer is a hint for attention's kernels alone.
+    if self.fn is transformer._detect_is_causal_mask and _is_none(args[1]):
+        return VariableTracker.build(tx, False)  # noqa: FBT003 - its own parameter is positional
+    return _Upstream.call_function(self, tx, args, kwargs)
+
+
+def _is_none(variable: Any) -> bool:
+    return bool(variable.is_python_constant()) and variable.as_python_constant() is None
+
+
 # What torch leaves to eager by default.
 
 
@@ -273,6 +291,7 @@ _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
     (InstructionTranslatorBase, "_format_value", _Upstream.format_value, _format_value),
     (convert_frame, "has_tensor_in_frame", _Upstream.has_tensor, _has_tensor),
     (BuiltinVariable, "call_function", _Upstream.call_builtin, _call_builtin),
+    (UserFunctionVariable, "call_function", _Upstream.call_function, _call_function),
     (builder, "is_int_specialization_case", _Upstream.specialize_int, _specialize_int),
     (OutputGraph, "_get_stack_values_to_restore", _Upstream.stack_values, _stack_values),
     (builder.VariableBuilder, "_wrap", _Upstream.wrap, _wrap),

@@ -130,6 +130,42 @@ def test_a_gru_is_left_to_eager() -> None:
     assert "GRU" in report.breaks[0].reason
 
 
+CAUSAL = nn.Transformer.generate_square_subsequent_mask(5)
+OTHER = CAUSAL.flip(0)
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("mask", [CAUSAL, OTHER, CAUSAL != 0], ids=["causal", "other", "booleans"])
+def test_a_transformer_with_a_mask_is_one_graph(mask: torch.Tensor, training: bool) -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerDecoderLayer(16, 4, 32, dropout=0.0, batch_first=True)
+    encoder_layer = nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True)
+    encoder = nn.TransformerEncoder(encoder_layer, 2, enable_nested_tensor=False)
+    model = nn.ModuleList([encoder, nn.TransformerDecoder(layer, 2)]).train(training)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        seen = model[0](x, mask)
+        return model[1](x, seen, tgt_mask=mask)
+
+    fast = dynamo_ext.optimize("aot_eager")(step)
+    x = torch.randn(2, 5, 16)
+    with torch.set_grad_enabled(training):
+        torch.testing.assert_close(fast(x), step(x))
+        torch.testing.assert_close(fast(x), step(x))
+    report = fast.report()
+    assert len(report.graphs) == 1
+    assert not report.breaks
+
+
+def test_a_transformer_that_is_told_of_its_mask_does_as_told() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    x = torch.randn(2, 5, 16)
+    for is_causal in (True, False):
+        report = run(lambda x, told=is_causal: encoder(x, CAUSAL, is_causal=told), x)
+        assert len(report.graphs) == 1
+
+
 def test_a_symbolic_number_is_formatted_as_the_number() -> None:
     def told(x: torch.Tensor, seen: int) -> tuple[torch.Tensor, str]:
         seen = seen + len(x)
