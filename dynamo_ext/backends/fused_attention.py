@@ -144,7 +144,9 @@ def _encoder_layer(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
 
     def fed_forward(x: Tensor) -> Tensor:
         wide = functional.linear(x, ffn_weight_1, ffn_bias_1)
-        wide = functional.gelu(wide) if use_gelu else functional.relu(wide)
+        # Of `_addmm_activation` on CUDA, which has cuBLAS do it, GELU is the approximate one.
+        form = "tanh" if wide.is_cuda else "none"
+        wide = functional.gelu(wide, approximate=form) if use_gelu else functional.relu(wide)
         return functional.linear(wide, ffn_weight_2, ffn_bias_2)
 
     if norm_first:

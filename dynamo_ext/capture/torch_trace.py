@@ -219,7 +219,7 @@ def _call_builtin(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
 def _call_function(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
     # Without `is_causal`, nn.TransformerEncoder looks through its mask to find out, and upstream
     # then captures nothing of it. With a mask the answer is a hint for attention's kernels alone.
-    if self.fn is transformer._detect_is_causal_mask and _is_none(args[1]):
+    if self.fn is transformer._detect_is_causal_mask and len(args) > 1 and _is_none(args[1]):
         return VariableTracker.build(tx, False)  # noqa: FBT003 - its own parameter is positional
     return _Upstream.call_function(self, tx, args, kwargs)
 
