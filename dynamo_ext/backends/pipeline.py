@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from dynamo_ext.backends import fused_attention, torch_private
+from dynamo_ext.backends import even_bags, fused_attention, torch_private
 from dynamo_ext.backends.base import StayEager, Support
 from dynamo_ext.backends.constants import attribute, fold
 from dynamo_ext.backends.freeze import watchable
@@ -123,6 +123,7 @@ class _Road:
         setting = self._setting
         weights = self._weights(graph) if role == "inference" else {}
         setting.journal.folded += fold(graph)
+        even_bags.unpack(graph)
         views = set_apart(graph)
         answers = judge(graph, self._supports)
         total = sum(map(computes, graph.graph.nodes))

@@ -105,6 +105,18 @@ def _core_decompositions() -> Decompositions:
     return {op: cut for op, cut in table.items() if op.overloadpacket.__name__ not in _KEPT_WHOLE}
 
 
+def arguments(node: Node) -> dict[str, Any]:
+    """The arguments of a call by name, those that were left out with their defaults."""
+    target: Any = node.target
+    found: dict[str, Any] = {}
+    for position, argument in enumerate(target._schema.arguments):
+        if position < len(node.args):
+            found[argument.name] = node.args[position]
+        else:
+            found[argument.name] = node.kwargs.get(argument.name, argument.default_value)
+    return found
+
+
 def decompositions_of(names: Sequence[str]) -> Decompositions:
     """Torch's decompositions of ATen operators by name (``native_layer_norm_backward.default``)."""
     import torch

@@ -12,7 +12,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dynamo_ext.backends import tvm_math
+from dynamo_ext.backends import torch_private, tvm_math
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -138,7 +138,7 @@ class Walk:
         if converter is None:
             message = f"There is no converter for {node.target}."
             raise ConversionError(message)
-        self._values[node] = converter(self, node, arguments(node))
+        self._values[node] = converter(self, node, torch_private.arguments(node))
 
     def _computed(self, node: Node) -> Any:
         import torch
@@ -290,18 +290,6 @@ def facts(node: Any) -> torch.Tensor:
     """A node's value as AOTAutograd traced it; of several results, the first."""
     value = node.meta["val"]
     return value[0] if isinstance(value, (tuple, list)) else value  # type: ignore[no-any-return]
-
-
-def arguments(node: Node) -> dict[str, Any]:
-    """The arguments of a call by name, those that were left out with their defaults."""
-    target: Any = node.target
-    found: dict[str, Any] = {}
-    for position, argument in enumerate(target._schema.arguments):  # noqa: SLF001 - FX reads it so
-        if position < len(node.args):
-            found[argument.name] = node.args[position]
-        else:
-            found[argument.name] = node.kwargs.get(argument.name, argument.default_value)
-    return found
 
 
 def positive(dim: int, rank: int) -> int:

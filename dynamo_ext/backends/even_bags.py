@@ -1,0 +1,90 @@
+"""Embedding bags of one size as a gather and a sum, which every engine has.
+
+``nn.EmbeddingBag`` of a matrix of indices is an operator of its own in ATen, over a flat list of
+indices and the offsets at which each bag begins. ONNX has a loop in its place, TVM and XLA nothing
+that is right. Where the offsets are constants and evenly spaced, all bags are as large, and the
+operator is an embedding and a reduction.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import torch_private
+from dynamo_ext.backends.constants import attribute
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule, Node
+
+_SUM, _MEAN = 0, 1
+"""``mode`` of the operator; 2 is the maximum."""
+
+_PLAIN = {"per_sample_weights": None, "include_last_offset": False, "padding_idx": -1}
+"""What a bag must not have been asked for."""
+
+
+def unpack(graph: GraphModule) -> None:
+    """Take evenly sized bags of a graph apart.
+
+    Parameters
+    ----------
+    graph
+        A functional ATen graph, its constants folded, whose nodes have ``meta["val"]``; it is
+        changed.
+    """
+    import torch
+
+    aten = torch.ops.aten
+    bags = (aten._embedding_bag.default, aten._embedding_bag_forward_only.default)  # noqa: SLF001
+    changed = False
+    for node in list(graph.graph.nodes):
+        if node.op == "call_function" and node.target in bags:
+            given = torch_private.arguments(node)
+            size = _size(graph, node, given)
+            if size:
+                _replace(graph, node, given, size)
+                changed = True
+    if changed:
+        graph.graph.eliminate_dead_code()
+        graph.recompile()
+
+
+def _size(graph: GraphModule, node: Node, given: dict[str, Any]) -> int:
+    """How many indices each bag has; 0 where they differ, or nobody can tell."""
+    offsets, indices = given["offsets"], given["indices"].meta["val"]
+    if (
+        any(given[name] != value for name, value in _PLAIN.items())
+        or given["mode"] not in (_SUM, _MEAN)
+        or offsets.op != "get_attr"
+        or any(user.target is not operator.getitem or user.args[1] for user in node.users)
+        or not isinstance(indices.shape[0], int)
+    ):
+        return 0
+    starts = attribute(graph, str(offsets.target))
+    count = len(starts)
+    size: int = indices.shape[0] // count if count else 0
+    even = size * count == indices.shape[0] and starts.tolist() == [*range(0, size * count, size)]
+    return size if even else 0
+
+
+def _replace(graph: GraphModule, node: Node, given: dict[str, Any], size: int) -> None:
+    import torch
+
+    aten = torch.ops.aten
+    reduce = aten.sum.dim_IntList if given["mode"] == _SUM else aten.mean.dim
+    count = given["indices"].meta["val"].shape[0] // size
+
+    def add(target: Any, *args: Any) -> Node:
+        made = graph.graph.call_function(target, args)
+        values = [each.meta["val"] if isinstance(each, torch.fx.Node) else each for each in args]
+        made.meta = {**node.meta, "val": target(*values)}
+        return made
+
+    with graph.graph.inserting_before(node):
+        rows = add(aten.view.default, given["indices"], [count, size])
+        result = add(reduce, add(aten.embedding.default, given["weight"], rows), [1])
+    for user in list(node.users):
+        user.replace_all_uses_with(result)
+        graph.graph.erase_node(user)
+    graph.graph.erase_node(node)
