@@ -19,20 +19,8 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.call_split import Call, candidates
+from benchmarks.models import BACKENDS
 
-BACKENDS = (
-    "eager",
-    "aot_eager",
-    "inductor",
-    "ts",
-    "ofi",
-    "onnxrt",
-    "openvino",
-    "tvm",
-    "xla",
-    "lazy",
-    "onnx2tf",
-)
 ROUNDS = 200
 CALLS = 50
 """So few that a batch is over before another program's turn; the median passes over the others."""
