@@ -2,8 +2,8 @@
 
 ``nn.EmbeddingBag`` of a matrix of indices is an operator of its own in ATen, over a flat list of
 indices and the offsets at which each bag begins. ONNX has a loop in its place, TVM and XLA nothing
-that is right. Where the offsets are constants and evenly spaced, all bags are as large, and the
-operator is an embedding and a reduction.
+that is right. Where the offsets are evenly spaced, all bags are as large, and the operator is
+an embedding and a reduction. Of an index that is out of range, embedding's error is raised.
 """
 
 from __future__ import annotations
@@ -52,20 +52,40 @@ def unpack(graph: GraphModule) -> None:
 
 def _size(graph: GraphModule, node: Node, given: dict[str, Any]) -> int:
     """How many indices each bag has; 0 where they differ, or nobody can tell."""
+    import torch
+
     offsets, indices = given["offsets"], given["indices"].meta["val"]
     if (
         any(given[name] != value for name, value in _PLAIN.items())
         or given["mode"] not in (_SUM, _MEAN)
-        or offsets.op != "get_attr"
         or any(user.target is not operator.getitem or user.args[1] for user in node.users)
-        or not isinstance(indices.shape[0], int)
     ):
         return 0
-    starts = attribute(graph, str(offsets.target))
-    count = len(starts)
-    size: int = indices.shape[0] // count if count else 0
-    even = size * count == indices.shape[0] and starts.tolist() == [*range(0, size * count, size)]
+    if offsets.op == "get_attr":
+        return _step(attribute(graph, str(offsets.target)).tolist(), indices.shape[0])
+    if offsets.target is torch.ops.aten.arange.start_step:
+        return _stride(torch_private.arguments(offsets), indices.shape[0])
+    return 0
+
+
+def _step(starts: list[int], total: Any) -> int:
+    """The distance of evenly spaced offsets that divide a number of indices; or 0."""
+    size = total // len(starts) if starts and isinstance(total, int) else 0
+    even = size > 0 and starts == [*range(0, total, size)] and size * len(starts) == total
     return size if even else 0
+
+
+def _stride(given: dict[str, Any], total: Any) -> int:
+    """The same of offsets that are counted up to a symbolic number of indices."""
+    from torch.fx import Node
+
+    end, step = given["end"], given["step"]
+    end = end.meta["val"] if isinstance(end, Node) else end
+    counted = given["start"] == 0 and isinstance(step, int) and step > 0
+    even = (
+        counted and torch_private.surely(end == total) and torch_private.surely(total % step == 0)
+    )
+    return step if even else 0
 
 
 def _replace(graph: GraphModule, node: Node, given: dict[str, Any], size: int) -> None:
@@ -73,7 +93,6 @@ def _replace(graph: GraphModule, node: Node, given: dict[str, Any], size: int) -
 
     aten = torch.ops.aten
     reduce = aten.sum.dim_IntList if given["mode"] == _SUM else aten.mean.dim
-    count = given["indices"].meta["val"].shape[0] // size
 
     def add(target: Any, *args: Any) -> Node:
         made = graph.graph.call_function(target, args)
@@ -82,7 +101,7 @@ def _replace(graph: GraphModule, node: Node, given: dict[str, Any], size: int) -
         return made
 
     with graph.graph.inserting_before(node):
-        rows = add(aten.view.default, given["indices"], [count, size])
+        rows = add(aten.view.default, given["indices"], [-1, size])
         result = add(reduce, add(aten.embedding.default, given["weight"], rows), [1])
     for user in list(node.users):
         user.replace_all_uses_with(result)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from dynamo_ext.backends.torch_private import Decompositions
 
-_OF_KEYS = 1
-"""The kind of a mask that is over (batch, sources)."""
+_OVER_SOURCE, _OF_KEYS, _OVER_ALL = 0, 1, 2
+"""Kinds of masks: (targets, sources); (batch, sources); (batch, heads, targets, sources)."""
 
 
 @functools.cache
@@ -53,13 +53,13 @@ def _attention(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
     import torch
     from torch.nn import functional
 
-    if not query.numel():
+    if not query.numel() or not _fits(mask, mask_type, query, num_head):
         return NotImplemented
     projected = _projected((query, key, value), qkv_weight, qkv_bias, embed_dim)
     queries, keys, values = (
         torch.unflatten(each, -1, (num_head, -1)).transpose(1, 2) for each in projected
     )
-    hidden = _hidden(mask, mask_type, query)
+    hidden = _hidden(mask, mask_type)
     if need_weights or hidden is not None:
         # Of a row without anything to see the kernel makes NaN, scaled_dot_product_attention 0.
         scores = queries @ keys.transpose(-2, -1) / math.sqrt(embed_dim // num_head)
@@ -90,7 +90,20 @@ def _projected(
     return [functional.linear(*each) for each in pairs]
 
 
-def _hidden(mask: Tensor | None, mask_type: int | None, query: Tensor) -> Tensor | None:
+def _fits(mask: Tensor | None, mask_type: int | None, query: Tensor, heads: int) -> bool:
+    """Whether the kernel would not refuse a mask for its shape, which here would be broadcast."""
+    if mask is None:
+        return True
+    batch, length = query.shape[:2]
+    allowed = {
+        _OVER_SOURCE: (length, length),
+        _OF_KEYS: (batch, length),
+        _OVER_ALL: (batch, heads, length, length),
+    }
+    return tuple(mask.shape) == allowed.get(-1 if mask_type is None else mask_type)
+
+
+def _hidden(mask: Tensor | None, mask_type: int | None) -> Tensor | None:
     """Where the softmax sees nothing, in a form that scores (b, heads, t, s) broadcast with."""
     import torch
 
@@ -98,9 +111,7 @@ def _hidden(mask: Tensor | None, mask_type: int | None, query: Tensor) -> Tensor
         return None
     # The kernel itself makes booleans of a mask of floats.
     hidden = mask if mask.dtype == torch.bool else mask != 0
-    if mask_type == _OF_KEYS and hidden.dim() == query.dim() - 1:
-        return hidden[:, None, None, :]
-    return hidden
+    return hidden[:, None, None, :] if mask_type == _OF_KEYS else hidden
 
 
 def _encoder_layer(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
@@ -128,7 +139,7 @@ def _encoder_layer(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
     """A layer of an encoder: (batch, length, embed) as it comes."""
     from torch.nn import functional
 
-    if not src.numel():
+    if not src.numel() or not _fits(mask, mask_type, src, num_heads):
         return NotImplemented
 
     def first(x: Tensor) -> Tensor:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
 _PLACES = {
-    "aten::_embedding_bag": 1,
-    "aten::_embedding_bag_forward_only": 1,
     "aten::embedding": 1,
     "aten::gather": 2,
     "aten::index_select": 2,

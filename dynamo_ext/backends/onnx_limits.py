@@ -30,7 +30,7 @@ _EXTREME_MODES = ("amax", "amin", math.inf, -math.inf)
 _SUMS = ("aten::sum", "aten::prod")
 _ANTIALIASED = ("aten::_upsample_bilinear2d_aa", "aten::_upsample_bicubic2d_aa")
 _ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
-_PRIMARY_ONLY = (_ATTENTION, "aten::_embedding_bag")
+_PRIMARY_ONLY = (_ATTENTION,)
 
 
 def _dtypes() -> frozenset[Any]:
@@ -129,6 +129,12 @@ def _special_values(node: Node, name: str) -> str:
         return "torch.onnx's heaviside of NaN is 1, and torch's is 0."
     if name.startswith("aten::floor_divide") or node.kwargs.get("rounding_mode") == "floor":
         return "torch.onnx divides infinity and rounds it down to infinity, and torch's is NaN."
+    return ""
+
+
+def _bags(_: Node, name: str) -> str:
+    if name.startswith("aten::_embedding_bag"):
+        return "ONNX has a loop for uneven bags, which takes offsets that torch refuses."
     return ""
 
 
@@ -250,6 +256,7 @@ _RULES = (
     _reductions,
     _arithmetic,
     _special_values,
+    _bags,
     _tails,
     _integers,
     _layouts,

@@ -101,7 +101,10 @@ class _Road:
         )
         # `with torch.no_grad():` inside the captured code is part of the graph.
         training = training and _gives_gradients(self._graph)
-        table = torch_private.core_decompositions() | fused_attention.decompositions()
+        table = torch_private.core_decompositions()
+        # Autocast reaches into a fused kernel, and not into its decomposition.
+        if not torch_private.autocasts(self._graph):
+            table |= fused_attention.decompositions()
         if not training:
             table |= torch_private.attention_decomposition()
         refine = getattr(self._setting.backend, "decompositions", None)

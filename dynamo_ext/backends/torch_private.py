@@ -129,6 +129,22 @@ def decompositions_of(names: Sequence[str]) -> Decompositions:
     return table
 
 
+def autocasts(graph: GraphModule) -> bool:
+    """Whether autocast is on where a captured graph is called, or anywhere in it."""
+    import torch
+
+    enter = torch.amp.autocast_mode._enter_autocast
+    inside = any(node.target is enter for node in graph.graph.nodes)
+    return inside or bool(torch._C._is_any_autocast_enabled())
+
+
+def surely(condition: Any) -> bool:
+    """Whether a comparison of symbolic sizes holds whatever they are; adds no guard."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    return statically_known_true(condition)
+
+
 def attention_decomposition() -> Decompositions:
     """The one that ``core_decompositions`` leaves out: right as long as nobody differentiates."""
     import torch

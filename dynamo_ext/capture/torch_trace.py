@@ -218,14 +218,33 @@ def _call_builtin(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
 
 def _call_function(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
     # Without `is_causal`, nn.TransformerEncoder looks through its mask to find out, and upstream
-    # then captures nothing of it. With a mask the answer is a hint for attention's kernels alone.
-    if self.fn is transformer._detect_is_causal_mask and len(args) > 1 and _is_none(args[1]):
+    # then captures nothing of it. To torch's own layers, which are given the mask as well, the
+    # answer is a hint for attention's kernels alone.
+    if self.fn is transformer._detect_is_causal_mask and _gives_a_hint(tx, args):
         return VariableTracker.build(tx, False)  # noqa: FBT003 - its own parameter is positional
     return _Upstream.call_function(self, tx, args, kwargs)
 
 
-def _is_none(variable: Any) -> bool:
-    return bool(variable.is_python_constant()) and variable.as_python_constant() is None
+_STACKS = {
+    torch.nn.TransformerEncoder.forward.__code__: torch.nn.TransformerEncoderLayer,
+    torch.nn.TransformerDecoder.forward.__code__: torch.nn.TransformerDecoderLayer,
+}
+
+
+def _gives_a_hint(tx: Any, args: Any) -> bool:
+    """Whether torch's own stack of its own layers asks, of a mask that is not learned."""
+    own = _STACKS.get(tx.f_code)
+    if own is None:
+        return False
+    mask, is_causal, _ = args
+    stack = getattr(tx.symbolic_locals["self"], "value", None)
+    return (
+        isinstance(stack, torch.nn.TransformerEncoder | torch.nn.TransformerDecoder)
+        and all(type(layer) is own for layer in stack.layers)
+        and is_causal.is_python_constant()
+        and is_causal.as_python_constant() is None
+        and not getattr(mask, "requires_grad", False)
+    )
 
 
 # What torch leaves to eager by default.

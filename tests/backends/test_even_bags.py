@@ -76,6 +76,35 @@ def test_bags_of_other_sizes_are_left() -> None:
     torch.testing.assert_close(found, model(torch.arange(8)).detach())
 
 
+def test_an_empty_batch_is_left() -> None:
+    bag = nn.EmbeddingBag(10, 3)
+    _, found = unpacked(bag, ROWS[:0])
+    assert found.shape == (0, 3)
+
+
+def test_bags_of_any_batch_stay_in_the_engine() -> None:
+    pytest.importorskip("tvm")
+    model = nn.Sequential(nn.EmbeddingBag(10, 8), nn.Linear(8, 3), nn.ReLU())
+    fast = dynamo_ext.optimize("tvm")(model)
+    with torch.no_grad():
+        for rows in (ROWS, ROWS[:4], ROWS[:5], ROWS[:0]):
+            torch.testing.assert_close(fast(rows), model(rows), rtol=1e-4, atol=1e-5)
+    taken = fast.report().graphs[1].partitions
+    assert not any(
+        "bag" in name for part in taken if part.engine == "eager" for name in part.targets
+    )
+
+
+def test_offsets_that_torch_refuses_are_refused() -> None:
+    pytest.importorskip("onnxruntime")
+    fast = dynamo_ext.optimize("onnxrt")(nn.EmbeddingBag(10, 8))
+    flat = ROWS.flatten()
+    with torch.no_grad():
+        fast(flat, torch.tensor([0, 4, 8]))
+        with pytest.raises(RuntimeError, match="offsets"):
+            fast(flat, torch.tensor([1, 4, 8]))
+
+
 @pytest.mark.parametrize(
     ("engine", "module"), [("onnxrt", "onnxruntime"), ("tvm", "tvm"), ("xla", "jax")]
 )
@@ -90,6 +119,8 @@ def test_engines_take_bags(engine: str, module: str) -> None:
             model(ROWS + 5)
         with pytest.raises((IndexError, RuntimeError)):
             fast(ROWS + 5)
+        with pytest.raises((IndexError, RuntimeError)):
+            fast(-ROWS)
         torch.testing.assert_close(fast(ROWS), model(ROWS), rtol=1e-4, atol=1e-5)
     report = fast.report()
     assert {p.engine for graph in report.graphs for p in graph.partitions} == {engine}

@@ -111,6 +111,45 @@ def test_attention_is_what_its_kernel_computes(fused, given):
     assert len(fused) == 1
 
 
+BAD = {
+    "by batch": {"src_mask": torch.zeros(BATCH, LENGTH, LENGTH, dtype=torch.bool)},
+    "one row": {"src_key_padding_mask": PADDED[:1]},
+    "one key": {"src_key_padding_mask": PADDED[:, :1]},
+}
+
+
+@pytest.mark.parametrize("masks", BAD.values(), ids=BAD)
+def test_a_mask_that_the_kernel_refuses_is_refused(masks):
+    pytest.importorskip("onnxruntime")
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 32, batch_first=True).eval()
+    fast = dynamo_ext.optimize("onnxrt")(layer)
+    with torch.no_grad():
+        with pytest.raises(RuntimeError):
+            layer(batch(), **masks)
+        with pytest.raises(RuntimeError):
+            fast(batch(), **masks)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_autocast_reaches_into_the_kernel(inside):
+    pytest.importorskip("onnxruntime")
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 32, batch_first=True).eval()
+    x = batch()
+
+    def call(x):
+        with torch.autocast("cpu", torch.bfloat16, enabled=inside):
+            return layer(x)
+
+    fast = dynamo_ext.optimize("onnxrt")(call)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=not inside):
+        if not inside:
+            expected, found = layer(x), dynamo_ext.optimize("onnxrt")(layer)(x)
+        else:
+            expected, found = call(x), fast(x)
+    assert expected.dtype == found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, expected, rtol=3e-2, atol=3e-2)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("mask", [None, LATER], ids=["no mask", "later"])
 def test_engines_take_an_encoder_whole(engine, mask):

@@ -246,7 +246,6 @@ NEGATIVE: dict[str, tuple[Any, torch.Tensor]] = {
     "int32": (lambda i, w: w.index_select(0, i), torch.tensor([0, -2], dtype=torch.int32)),
     "gather": (lambda i, w: w.gather(1, i), torch.tensor([[-2]])),
     "scatter": (lambda i, w: w.scatter(0, i, 1.0), torch.tensor([[-1]])),
-    "bag": (nn.functional.embedding_bag, torch.tensor([[0, -1]])),
 }
 
 

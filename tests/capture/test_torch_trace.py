@@ -157,6 +157,33 @@ def test_a_transformer_with_a_mask_is_one_graph(mask: torch.Tensor, training: bo
     assert not report.breaks
 
 
+class Hinted(nn.TransformerEncoderLayer):
+    def forward(self, src: torch.Tensor, *_: Any, is_causal: bool = False, **__: Any) -> Any:
+        return src * 2 if is_causal else src
+
+
+def test_a_layer_of_ones_own_is_told_of_its_mask() -> None:
+    encoder = nn.TransformerEncoder(Hinted(16, 4, 32), 1, enable_nested_tensor=False).eval()
+    run(encoder, torch.randn(5, 2, 16), CAUSAL)
+
+
+def test_whoever_asks_about_a_mask_is_told() -> None:
+    detect = nn.modules.transformer._detect_is_causal_mask
+
+    def asks(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if detect(CAUSAL, None, 5) else x
+
+    run(asks, torch.ones(3))
+
+
+def test_a_mask_that_is_learned_is_read() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    mask = nn.Parameter(CAUSAL.clone())
+    dynamo_ext.optimize("aot_eager")(encoder)(torch.randn(2, 5, 16), mask).sum().backward()
+    assert mask.grad is None
+
+
 def test_a_transformer_that_is_told_of_its_mask_does_as_told() -> None:
     layer = nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True)
     encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
