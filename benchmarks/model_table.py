@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.model_row import Note, Row
 from benchmarks.zoo import MODELS
+from dynamo_ext.wording import count
 
 _INTRODUCTION = """\
 # Models × backends
@@ -50,7 +53,7 @@ def render(rows: Sequence[Row], missing: Mapping[str, str]) -> str:
         parts.append(f"- `{name}` is not in the table: {reason}\n")
     for dtype in dict.fromkeys(row.dtype for row in sorted(rows, key=_order)):
         chosen = sorted((row for row in rows if row.dtype == dtype), key=_order)
-        parts += [f"## {dtype}\n", _overview(chosen), _details(chosen)]
+        parts += [f"## {dtype}\n", _totals(chosen), _overview(chosen), _details(chosen)]
     parts += ["## What went wrong\n", _failures(rows)]
     parts += ["## What stays out of an engine, and why\n", _refusals(rows)]
     parts += ["## The models\n", _models({row.model for row in rows})]
@@ -58,20 +61,16 @@ def render(rows: Sequence[Row], missing: Mapping[str, str]) -> str:
 
 
 def _machines(rows: Sequence[Row]) -> str:
-    """What the rows were measured with: one sentence, or each with its models and backends."""
-    found: dict[str, dict[str, list[str]]] = {}
+    """What the rows were measured with: one sentence, or each with how many of a dtype."""
+    found: dict[str, Counter[str]] = {}
     for row in sorted(rows, key=_order):
-        backends = found.setdefault(row.machine, {}).setdefault(f"{row.model} in {row.dtype}", [])
-        backends.append(row.backend)
+        found.setdefault(row.machine, Counter())[row.dtype] += 1
     if len(found) == 1:
         return f"{next(iter(found))}\n"
     lines = []
-    for said, models in sorted(found.items(), key=lambda each: -len(each[1])):
-        alike: dict[str, list[str]] = {}
-        for model, backends in models.items():
-            alike.setdefault(", ".join(backends), []).append(model)
-        parts = [f"{', '.join(which)} under {names}" for names, which in alike.items()]
-        lines.append(f"- {said} {'; '.join(parts)}.\n")
+    for said, dtypes in sorted(found.items(), key=lambda each: -each[1].total()):
+        counted = ", ".join(f"{count(number, 'row')} in {name}" for name, number in dtypes.items())
+        lines.append(f"- {said} {counted}.\n")
     return "".join(lines)
 
 
@@ -98,6 +97,23 @@ def share(row: Row) -> str:
     if not row.normalised:
         return "whole"
     return f"{100 * row.in_engine / row.operations:.0f} %" if row.operations else "0 %"
+
+
+def _totals(rows: Sequence[Row]) -> str:
+    """A line for each backend, over all models."""
+    lines = []
+    for backend in dict.fromkeys(row.backend for row in rows):
+        own = [row for row in rows if row.backend == backend]
+        right = [row for row in own if row.status == "right"]
+        gave_way = [row for row in right if any(n.stage != "capture" for n in row.engine_failures)]
+        compiled = [row.compile_seconds for row in own if row.graphs]
+        cells = [f"{len(right)} of {len(own)}", str(len(gave_way))]
+        cells += [str(sum(any(note.stage == "unsupported" for note in row.notes) for row in own))]
+        cells += [f"{statistics.median(compiled):.1f}" if compiled else "–"]
+        lines.append([f"`{backend}`", *cells])
+    head = ["Backend", "Models that are right", "of these the engine gave way to eager in part"]
+    head += ["Operators refused in", "Compile, median"]
+    return _table(head, lines)
 
 
 def _overview(rows: Sequence[Row]) -> str:
@@ -140,7 +156,7 @@ def _summary(row: Row) -> str:
     counts: dict[str, int] = {}
     for note in row.engine_failures:
         counts[note.stage] = counts.get(note.stage, 0) + note.count
-    said += [f"{stage} × {count}" for stage, count in counts.items()]
+    said += [f"{stage} × {number}" for stage, number in counts.items()]
     return ", ".join(said)
 
 

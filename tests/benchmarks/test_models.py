@@ -116,8 +116,8 @@ def test_the_page_has_rows_of_other_machines_where_there_are_none_here(tmp_path,
     document = tmp_path / "models.md"
     assert models.main(["--only-write", "--write", str(document)]) == 0
     page = document.read_text()
-    assert "processor abacus-1-cores. MLP in float32" in page
-    assert "processor slide-rule-2-cores. GCN layer in float32" in page
+    assert "processor abacus-1-cores. 1 row in float32" in page
+    assert "processor slide-rule-2-cores. 1 row in float32" in page
     store = models.Store(row_files.own("models"))
     assert set(store.rows) == {row_key("MLP", "ts", "float32")}
 
@@ -157,6 +157,8 @@ def test_the_document_says_what_failed_and_names_no_path():
     text = render(rows, {"tvm": "It is not installed."})
     assert "Measured with: some CPU.\n" in text
     assert "`tvm` is not in the table: It is not installed." in text
+    assert "| `onnxrt` | 1 of 1 | 1 | 1 | 1.2 |" in text
+    assert "| `ts` | 0 of 1 | 0 | 0 | – |" in text
     assert "| MLP | `onnxrt` | 1 | 75 % | 1 | 2 | 1.2 | 0 | 0 | 2 refused, run × 3 |" in text
     assert "**failed**: The process was ended by SIGSEGV." in text
     assert "| GCN layer | `ts` | bfloat16 | wrong | Output 0: a \\| b |" in text
@@ -171,5 +173,5 @@ def test_the_document_says_which_row_is_of_which_machine():
         replace(row("GCN layer", "tvm"), machine="Measured with: another."),
     ]
     text = render(rows, {})
-    assert "- Measured with: one. MLP in float32 under ts, tvm.\n" in text
-    assert "- Measured with: another. GCN layer in float32 under tvm.\n" in text
+    assert "- Measured with: one. 2 rows in float32.\n" in text
+    assert "- Measured with: another. 1 row in float32.\n" in text
