@@ -15,6 +15,8 @@ from dynamo_ext.backends import torch_private
 from dynamo_ext.backends.constants import attribute
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch.fx import GraphModule, Node
 
 _SUM, _MEAN = 0, 1
@@ -24,14 +26,17 @@ _PLAIN = {"per_sample_weights": None, "include_last_offset": False, "padding_idx
 """What a bag must not have been asked for."""
 
 
-def unpack(graph: GraphModule) -> None:
-    """Take evenly sized bags of a graph apart.
+def unpack(graph: GraphModule, takes: Callable[[Node], bool]) -> None:
+    """Take evenly sized bags of a graph apart, where an engine gains by it.
 
     Parameters
     ----------
     graph
         A functional ATen graph, its constants folded, whose nodes have ``meta["val"]``; it is
         changed.
+    takes
+        Whether the engine takes a node. Where it has bags, or would leave the embedding to eager,
+        torch's own kernel is faster.
     """
     import torch
 
@@ -42,8 +47,8 @@ def unpack(graph: GraphModule) -> None:
         if node.op == "call_function" and node.target in bags:
             given = torch_private.arguments(node)
             size = _size(graph, node, given)
-            if size:
-                _replace(graph, node, given, size)
+            if size and not takes(node):
+                _replace(graph, node, given, size, takes)
                 changed = True
     if changed:
         graph.graph.eliminate_dead_code()
@@ -88,7 +93,13 @@ def _stride(given: dict[str, Any], total: Any) -> int:
     return step if even else 0
 
 
-def _replace(graph: GraphModule, node: Node, given: dict[str, Any], size: int) -> None:
+def _replace(
+    graph: GraphModule,
+    node: Node,
+    given: dict[str, Any],
+    size: int,
+    takes: Callable[[Node], bool],
+) -> None:
     import torch
 
     aten = torch.ops.aten
@@ -102,7 +113,12 @@ def _replace(graph: GraphModule, node: Node, given: dict[str, Any], size: int) -
 
     with graph.graph.inserting_before(node):
         rows = add(aten.view.default, given["indices"], [-1, size])
-        result = add(reduce, add(aten.embedding.default, given["weight"], rows), [1])
+        embedded = add(aten.embedding.default, given["weight"], rows)
+        if not takes(embedded):
+            graph.graph.erase_node(embedded)
+            graph.graph.erase_node(rows)
+            return
+        result = add(reduce, embedded, [1])
     for user in list(node.users):
         user.replace_all_uses_with(result)
         graph.graph.erase_node(user)

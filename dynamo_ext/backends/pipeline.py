@@ -126,7 +126,7 @@ class _Road:
         setting = self._setting
         weights = self._weights(graph) if role == "inference" else {}
         setting.journal.folded += fold(graph)
-        even_bags.unpack(graph)
+        even_bags.unpack(graph, lambda node: bool(self._supports(node)))
         views = set_apart(graph)
         answers = judge(graph, self._supports)
         total = sum(map(computes, graph.graph.nodes))

@@ -16,7 +16,9 @@ from dynamo_ext.backends.constants import fold
 ROWS = torch.randint(10, (6, 4))
 
 
-def unpacked(bag: nn.Module, *args: Any) -> tuple[list[str], torch.Tensor]:
+def unpacked(
+    bag: nn.Module, *args: Any, takes: str = "aten.embedding"
+) -> tuple[list[str], torch.Tensor]:
     """The operators that are left of a bag, and what they give."""
 
     def call(weights: dict[str, torch.Tensor], *given: Any) -> torch.Tensor:
@@ -28,7 +30,7 @@ def unpacked(bag: nn.Module, *args: Any) -> tuple[list[str], torch.Tensor]:
         graph = make_fx(call, tracing_mode="fake")(weights, *args)
         graph.graph.eliminate_dead_code()
         fold(graph)
-        even_bags.unpack(graph)
+        even_bags.unpack(graph, lambda node: takes in str(node.target))
         calls = [node for node in graph.graph.nodes if node.op == "call_function"]
         names = [f"{node.target.__name__}" for node in calls]
         return names, graph(weights, *args)
@@ -74,6 +76,13 @@ def test_bags_of_other_sizes_are_left() -> None:
     names, found = unpacked(model, torch.arange(8))
     assert any("bag" in name for name in names)
     torch.testing.assert_close(found, model(torch.arange(8)).detach())
+
+
+@pytest.mark.parametrize("takes", ["embedding", "nothing"])
+def test_bags_are_left_to_who_has_them_and_to_who_has_no_embedding(takes: str) -> None:
+    names, _ = unpacked(nn.EmbeddingBag(10, 3), ROWS, takes=takes)
+    assert any("bag" in name for name in names)
+    assert "embedding.default" not in names
 
 
 def test_an_empty_batch_is_left() -> None:
