@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamo_ext.break_causes import break_of, cause_of, remedy
-from dynamo_ext.break_places import is_torchs_own, origin, place, where
+from dynamo_ext.break_places import ON_PURPOSE, is_torchs_own, origin, place, where
 from dynamo_ext.operator_times import operator_times, shares_by_reason
 from dynamo_ext.placement import EAGER, coverage, place_graph
 from dynamo_ext.recompile_causes import changes
@@ -227,13 +227,17 @@ def _breaks(report: Report) -> Iterator[Advice]:
     for index, each in enumerate(report.breaks):
         line = origin(each)
         outside = line is not None and line.in_cell and _splits_nothing(report, index, line.line)
-        if id(each) not in eager and not outside and not is_torchs_own(each):
+        # What torch stops at by itself is no matter, unless nothing is captured for it.
+        lost = not report.graphs and each.registry_id != ON_PURPOSE
+        if id(each) not in eager and not outside and (lost or not is_torchs_own(each)):
             groups.setdefault((place(line), cause_of(each).because), []).append(each)
     for (_, because), group in groups.items():
         # Of the ways that lead to the line, the one from the cell says most.
         called = next((each for each in group if each.line and each.line.in_cell), group[0])
         at, cause = where(called), cause_of(called)
         lead = f"{at[0].upper()}{at[1:]} splits the graph" if at else "The graph is split"
+        if not report.graphs and is_torchs_own(called):
+            lead = "Nothing is captured"
         yield Advice(
             "break",
             f"{lead} because {because}",

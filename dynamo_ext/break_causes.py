@@ -108,6 +108,9 @@ def _code(each: GraphBreak) -> str:
 
 
 def _item(each: GraphBreak) -> Cause:
+    if any(line.function == "_detect_is_causal_mask" for line in each.stack):
+        why = "torch reads its mask to find out whether it is causal"
+        return Cause(why, "Pass is_causal=True or is_causal=False with the mask.")
     code = _code(each)
     if chooses_by_reading(code):
         # Capturing the number would only move the break to the choice.

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import dynamo_ext
+from dynamo_ext.advice import advise
 from dynamo_ext.capture import torch_trace
 from tests.capture.live import live
 
@@ -165,6 +166,19 @@ class Hinted(nn.TransformerEncoderLayer):
 def test_a_layer_of_ones_own_is_told_of_its_mask() -> None:
     encoder = nn.TransformerEncoder(Hinted(16, 4, 32), 1, enable_nested_tensor=False).eval()
     run(encoder, torch.randn(5, 2, 16), CAUSAL)
+
+
+class Derived(nn.TransformerEncoderLayer):
+    pass
+
+
+def test_a_mask_that_ends_capture_is_told_with_its_remedy() -> None:
+    encoder = nn.TransformerEncoder(Derived(16, 4, 32), 1, enable_nested_tensor=False).eval()
+    report = run(encoder, torch.randn(5, 2, 16), CAUSAL)
+    assert not report.graphs
+    (step,) = advise(report)
+    assert step.problem.startswith("Nothing is captured because torch reads its mask")
+    assert "is_causal=True" in step.step
 
 
 def test_whoever_asks_about_a_mask_is_told() -> None:
