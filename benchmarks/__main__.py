@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PAGES)}")
     form = Form.of(given)
-    usual = ZOO if form.suffix and not form.tiny else tuple(PAGES)
+    usual = ZOO if form.special else tuple(PAGES)
     if set(given.parts) - set(usual):
         parser.error(f"only {', '.join(ZOO)} run on another device or at larger sizes")
     failed = []

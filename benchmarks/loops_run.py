@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--backends", default="aot_eager,inductor,onnxrt")
     given = parser.parse_args()
     form = Form.of(given)
-    if form.suffix and not form.tiny:
+    if form.special:
         parser.error("The cells have one size, and run on the CPU.")
     backends = given.backends.split(",")
     one_process.tell(measure(given.model, backends, form=form, budget=given.budget).to_dict())

@@ -72,7 +72,7 @@ def is_here(measured_with: str, form: Form = USUAL) -> bool:
 
 
 def _unusual(form: Form) -> str:
-    if form.device == "cpu" and form.size != "large":
+    if not form.special:
         return ""
     size = f"; {LARGER} times the usual batches" if form.size == "large" else ""
     return f"{_DEVICE}{_device(form.device)}{size}"

@@ -133,7 +133,7 @@ class Part(Generic[R]):
             page = self.page([each.row for each in ordered], described(ordered))
             # A page beside the usual one, as of another machine, has a plot of its own.
             stem = given.write.stem
-            page = page.replace(f"images/{self.name.replace('_', '-')}.svg", f"images/{stem}.svg")
+            page = page.replace(f"images/{row_files.own(self.name).stem}.svg", f"images/{stem}.svg")
             given.write.write_text(page, encoding="utf-8")
             good = [each.row for each in ordered if not each.row.error]
             if self.plot is not None and good:

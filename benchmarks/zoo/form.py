@@ -39,6 +39,11 @@ class Form:
         return self.size == "tiny"
 
     @property
+    def special(self) -> bool:
+        """Whether it is on another device, or larger than usual, as only the zoo can be."""
+        return self.device != "cpu" or self.size == "large"
+
+    @property
     def words(self) -> list[str]:
         """The same for the command line of another process."""
         size = {"tiny": ["--quick"], "usual": [], "large": ["--full"]}[self.size]

@@ -30,7 +30,6 @@ _EXTREME_MODES = ("amax", "amin", math.inf, -math.inf)
 _SUMS = ("aten::sum", "aten::prod")
 _ANTIALIASED = ("aten::_upsample_bilinear2d_aa", "aten::_upsample_bicubic2d_aa")
 _ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
-_PRIMARY_ONLY = (_ATTENTION,)
 
 
 def _dtypes() -> frozenset[Any]:
@@ -176,9 +175,9 @@ def _layouts(node: Node, name: str) -> str:
 
 
 def _conversions(node: Node, name: str) -> str:
-    if name.startswith(_PRIMARY_ONLY) and _secondary_used(node):
-        return "torch.onnx makes up the results of it that the backward graph needs."
     if name.startswith(_ATTENTION):
+        if _secondary_used(node):
+            return "torch.onnx makes up the results of it that the backward graph needs."
         if node.kwargs.get("attn_mask") is not None:
             return "torch.onnx gives NaN for a row that is masked throughout, and torch gives 0."
         heads = [source.meta["val"].shape[1] for source in node.all_input_nodes[:2]]

@@ -124,12 +124,12 @@ def test_engines_take_bags(engine: str, module: str) -> None:
     with torch.no_grad():
         fast = dynamo_ext.optimize(engine)(model)
         torch.testing.assert_close(fast(ROWS), model(ROWS), rtol=1e-4, atol=1e-5)
-        with pytest.raises((IndexError, RuntimeError)):
-            model(ROWS + 5)
-        with pytest.raises((IndexError, RuntimeError)):
-            fast(ROWS + 5)
-        with pytest.raises((IndexError, RuntimeError)):
-            fast(-ROWS)
+        for refused in (ROWS + 5, -ROWS):
+            # torch's own words depend on the processor, and on where its kernel notices.
+            with pytest.raises(RuntimeError, match=r"(?i)index"):
+                model(refused)
+            with pytest.raises(RuntimeError, match=r"(?i)index"):
+                fast(refused)
         torch.testing.assert_close(fast(ROWS), model(ROWS), rtol=1e-4, atol=1e-5)
     report = fast.report()
     assert {p.engine for graph in report.graphs for p in graph.partitions} == {engine}
