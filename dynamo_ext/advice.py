@@ -71,6 +71,7 @@ def advise(report: Report) -> tuple[Advice, ...]:
     if any(f.stage == "unavailable" for f in report.fallbacks):
         return tuple(_unavailable(report))
     found = [
+        *_kept_out(report),
         *_limits(report),
         *_failures(report),
         *_unsupported(report),
@@ -94,6 +95,20 @@ def _unavailable(report: Report) -> Iterator[Advice]:
         "Fallbacks",
         1.0,
     )
+
+
+def _kept_out(report: Report) -> Iterator[Advice]:
+    """What torch was told that keeps Dynamo from all of the code."""
+    for fallback in report.fallbacks:
+        if fallback.scope == "run":
+            yield Advice(
+                "kept-out",
+                f"Dynamo is kept out: {_clause(fallback.message)}",
+                fallback.remedy,
+                f"{count(len(report.graphs), 'graph')} in this run",
+                "Fallbacks",
+                0.95,
+            )
 
 
 def _limits(report: Report) -> Iterator[Advice]:
@@ -192,7 +207,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
 def _uncaptured(report: Report) -> Iterator[Advice]:
     """Functions that stay in Python for another reason than a limit."""
     for fallback in report.fallbacks:
-        if fallback.stage != "capture" or _is_limit(fallback):
+        if fallback.stage != "capture" or fallback.scope == "run" or _is_limit(fallback):
             continue
         cut = break_of(report, fallback)
         name = _name(report, _frame(report, fallback))
@@ -275,11 +290,15 @@ def _recompiles(report: Report) -> Iterator[Advice]:
     for each in changes(report.recompiles):
         examples = _examples(each)
         if each.prevented:
+            if report.mode == "run":
+                step = "Run it once under %%dynamo with such values; run never compiles."
+            else:
+                step = 'torch.compiler.set_stance("default") lets it be compiled.'
             yield Advice(
                 "not-reused",
                 f"{count(each.times, 'call')} fitted no compiled code, because {each.what} "
                 f"changed{examples}",
-                "Run it once under %%dynamo with such values; run never compiles.",
+                step,
                 "ran eagerly",
                 "Guards",
                 0.7,

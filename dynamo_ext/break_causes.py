@@ -253,6 +253,12 @@ def _missing_name(each: GraphBreak) -> Cause:
     return Cause(f"{name} was not defined when Dynamo came by", step)
 
 
+def _about_compiling(each: GraphBreak) -> Cause:
+    found = _QUOTED_NAME.search(each.explanation)
+    who = f"`{found[1]}`" if found else "it"
+    return Cause(f"{who} tells torch how to compile", f"Call {who} before the compiled code.")
+
+
 def _fixed(because: str, step: str, *, harmless: bool = False) -> Callable[[GraphBreak], Cause]:
     return lambda _: Cause(because, step, harmless)
 
@@ -310,6 +316,7 @@ _BY_REASON: tuple[tuple[str, Callable[[GraphBreak], Cause]], ...] = (
             "If eager raises there too, mend it; else move it before or after the compiled code.",
         ),
     ),
+    ("Call of a function that is about compiling", _about_compiling),
     ("call `torch.from_numpy`", _numpy),
     ("Uninitialized nn.Module", _fixed("it builds a module", _BEFORE)),
     ("Attempted to inline function marked as skipped", _skipped),

@@ -19,7 +19,7 @@ T = TypeVar("T")
 Mode = Literal["optimize", "run", "explain"]
 FrameOutcome = Literal["compiled", "reused", "eager", "skipped", "failed"]
 FallbackStage = Literal["capture", "unavailable", "unsupported", "lower", "verify", "run"]
-FallbackScope = Literal["frame", "graph", "partition"]
+FallbackScope = Literal["run", "frame", "graph", "partition"]
 
 
 @dataclass(frozen=True)
@@ -327,8 +327,9 @@ class Fallback:
     """A stage that failed and gave way to eager.
 
     ``subject`` is the id of the frame, graph or partition in ``scope`` (partitions as
-    ``graph:partition``). ``operator`` is empty where no single one is to blame. ``count`` is the
-    number of times it happened in this run; a compile-time fallback that still holds counts 1.
+    ``graph:partition``), empty for the ``run`` as a whole. ``operator`` is empty where no single
+    one is to blame. ``count`` is the number of times it happened in this run; a compile-time
+    fallback that still holds counts 1.
     """
 
     stage: FallbackStage

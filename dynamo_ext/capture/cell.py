@@ -30,6 +30,10 @@ _CLASS_ARGUMENTS = 3
 _FRAME_READERS = frozenset(
     {"locals", "vars", "dir", "exec", "eval", "globals", "get_ipython", "breakpoint", "super"}
 )
+_STANCE = "set_stance"
+_ABOUT_COMPILING = frozenset({"compile", _STANCE})
+"""Traced, ``torch.compile(f)`` is ``f`` itself, and ``torch.compiler.set_stance`` raises."""
+
 _DEFINITIONS = (
     ast.FunctionDef,
     ast.AsyncFunctionDef,
@@ -267,10 +271,9 @@ def _traceable(
 def _needs_module_code(node: ast.AST) -> bool:
     """Whether an expression or inner statement means something else inside a function."""
     if isinstance(node, ast.Name):
-        return node.id in _FRAME_READERS
-    # Traced, `torch.compile(f)` is `f` itself.
+        return node.id in _FRAME_READERS or node.id == _STANCE
     if isinstance(node, ast.Attribute):
-        return node.attr == "compile"
+        return node.attr in _ABOUT_COMPILING
     return isinstance(node, (ast.ClassDef, ast.Import, ast.ImportFrom)) or _makes_class(node)
 
 

@@ -10,7 +10,7 @@ import weakref
 from traceback import FrameSummary
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.capture import torch_lists, torch_numbers, torch_private, torch_trace
+from dynamo_ext.capture import kept_out, torch_lists, torch_numbers, torch_private, torch_trace
 from dynamo_ext.capture.block import NotWholeError, is_plain
 from dynamo_ext.capture.division import divide, divide_turn, note_division
 from dynamo_ext.capture.given_up import graph_breaks, note_failure
@@ -69,24 +69,30 @@ def entry_of_rewritten(code: types.CodeType) -> FrameEntry | None:
 
 
 class FrameListener:
-    """Dynamo's frame callback with ears: times each compile and keeps what it said."""
+    """Dynamo's frame callback with ears: times each compile and keeps what it said.
+
+    ``reuse`` is the callback that takes its place where torch's stance is that nothing new is
+    compiled.
+    """
 
     def __init__(
         self,
         callback: Any,
         compiler: Any,
         *,
+        reuse: Any,
         fullgraph: bool = False,
         names: HiddenNames | None = None,
     ) -> None:
         self._callback = callback
         self._compiler = compiler
+        self._reuse = reuse
         self._fullgraph = fullgraph
         self._names = names
         torch_private.backend_identity(self, compiler)
 
     def __call__(self, frame: Any, cache: Any, state: Any) -> Any:
-        """Compile one frame and record it (the signature is Dynamo's)."""
+        """Compile one frame, unless torch was told not to (the signature is Dynamo's)."""
         # What compiles while a comparison times it has nobody to listen, and all else is the same.
         run = active_run() or Run()
         code = frame.f_code
@@ -94,6 +100,20 @@ class FrameListener:
             return torch_private.skip_frame()
         if torch_private.is_library_code(code):
             return self._callback(frame, cache, state)
+        if switch := torch_private.switched_off(self._callback):
+            run.fallbacks[kept_out.switched_off(switch)] = None
+            return torch_private.run_plainly_now()
+        stance = torch_private.stance()
+        if stance == "eager_on_recompile":
+            run.fallbacks[kept_out.REUSED_ONLY] = None
+            return self._reuse(frame, cache, state)
+        if stance == "fail_on_recompile":
+            return torch_private.refuse_recompile(self, frame, cache, state)
+        return self._compile(frame, cache, state, run)
+
+    def _compile(self, frame: Any, cache: Any, state: Any, run: Run) -> Any:
+        """Compile one frame and record it."""
+        code = frame.f_code
         entry = FrameEntry(
             "", original_function(code.co_name), code.co_filename, code.co_firstlineno,
             weakref.ref(code),

@@ -161,6 +161,7 @@ def _fallbacks(
     graphs: Iterable[GraphEntry],
     names: dict[GraphEntry, str],
 ) -> Iterable[Fallback]:
+    yield from run.fallbacks
     for frame in frames:
         yield from frame.fallbacks
     for graph in graphs:

@@ -11,6 +11,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dynamo_ext.capture import kept_out, torch_private
 from dynamo_ext.records import Fallback, GraphBreak, Guard, Operation, Recompile
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Run:
     ``told`` hears what is being captured or compiled as it begins, and an empty text when the run
     goes on; ``watcher`` hears of every graph call; ``codes`` are the cell's. ``refused`` is why a
     graph was not whole that had to be, where eager is expected to raise the user's own error.
+    ``fallbacks`` are of no one frame or graph.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class Run:
         self.compile_seconds = 0.0
         self.refused: Exception | None = None
         self.condition_breaks: dict[GraphBreak, None] = {}
+        self.fallbacks: dict[Fallback, None] = {}
         self.lock = threading.Lock()
 
     def calls_of(self, entry: GraphEntry) -> Calls:
@@ -157,6 +160,12 @@ def active_run() -> Run | None:
     return _active
 
 
+def note_stance() -> None:
+    """Record that the user has told torch to use no compiled code, where that is so."""
+    if _active is not None and torch_private.stance() == "force_eager":
+        _active.fallbacks[kept_out.FORCED] = None
+
+
 class Recording:
     """Makes ``run`` the one that compiled graphs report their calls to, within a block.
 
@@ -177,6 +186,7 @@ class Recording:
         global _active  # read on every graph call: a plain global is the cheapest
         self._outer, _active = _active, self._run
         self._run.refused = None
+        note_stance()
         return self._run
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:

@@ -187,7 +187,7 @@ class Session:
         traceback: types.TracebackType | None,
     ) -> None:
         prior, surroundings, recording, started, (caller, entered) = self._open.pop()
-        torch_private.install(prior)
+        torch_private.uninstall(prior)
         self._seconds += time.perf_counter() - started
         self._keep()
         if EVERYWHERE and error is None and caller is sys._getframe(1):  # noqa: SLF001

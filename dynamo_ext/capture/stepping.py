@@ -80,6 +80,8 @@ class Stepper:
 
     def _under(self, function: types.FunctionType, *args: Any) -> Any:
         callback = self.tracer.callback
+        # The cell itself may have set it since it began.
+        run_log.note_stance()
         if self.region is None:
             return torch_private.call_under(callback, function, *args)
         return torch_private.call_in_region(self.region, callback, function, *args)

@@ -28,6 +28,7 @@ from torch._dynamo import (
     exc,
     external_utils,
     guards,
+    symbolic_convert,
     trace_rules,
 )
 from torch._dynamo import utils as dynamo_utils
@@ -86,6 +87,9 @@ def check() -> None:
         (builder.VariableBuilder, "wrap_module"),
         (OutputGraph, "_get_stack_values_to_restore"),
         (transformer, "_detect_is_causal_mask"),
+        (symbolic_convert, "is_forbidden"),
+        (eval_frame, "_stance"),
+        (eval_frame, "set_skip_guard_eval_unsafe"),
     )
     missing = [name for owner, name in needed if not hasattr(owner, name)]
     if missing:
@@ -104,6 +108,7 @@ def frame_callback(
     """Dynamo's own frame-evaluation callback for ``compiler``, and its backend's context.
 
     From ``torch._dynamo.optimize(...)``; the callback is what its context manager would install.
+    It captures nothing where the environment has ``TORCHDYNAMO_DISABLE=1``.
     """
     context: Any = dynamo.optimize(
         compiler,
@@ -113,7 +118,12 @@ def frame_callback(
         dynamic=dynamic,
     )
     hooks = tuple(getattr(context, "enter_exit_hooks", ()))
-    return context.callback, functools.partial(_Surroundings, hooks)
+    callback = getattr(context, "callback", _skip)
+    return callback, functools.partial(_Surroundings, hooks)
+
+
+def _skip(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
+    return skip_frame()
 
 
 class _Surroundings:
@@ -132,18 +142,57 @@ class _Surroundings:
             leave()
 
 
-def install(callback: Any) -> Any:
-    """Make ``callback`` this thread's frame evaluator (``None``: Python's); gives the former."""
-    return eval_frame.set_eval_frame(callback)
+def switched_off(callback: Any) -> str:
+    """The switch with which torch compiles nothing, as its user sets it; empty where none is set.
+
+    ``callback`` is what ``frame_callback`` gave.
+    """
+    if callback is _skip:
+        return "TORCHDYNAMO_DISABLE=1"
+    return "torch._dynamo.config.disable" if dynamo.config.disable else ""
+
+
+def stance() -> str:
+    """What ``torch.compiler.set_stance`` was told last (``eval_frame._stance``)."""
+    return eval_frame._stance.stance
+
+
+def refuse_recompile(callback: Any, frame: Any, cache: Any, state: Any) -> Any:
+    """Raise ``RuntimeError`` as the stance ``fail_on_recompile`` does for a frame of the user's."""
+    refuse: Any = eval_frame._callback_from_stance(callback)
+    return refuse(frame, cache, state)
+
+
+def install(callback: Any) -> tuple[Any, bool]:
+    """Make ``callback`` this thread's frame evaluator, as torch's stance has it.
+
+    Gives what ``uninstall`` puts back.
+    """
+    skipping = eval_frame.set_skip_guard_eval_unsafe(eval_frame._stance.skip_guard_eval_unsafe)
+    return eval_frame.set_eval_frame(_as_told(callback)), skipping
+
+
+def uninstall(former: tuple[Any, bool]) -> None:
+    """Put back what ``install`` found."""
+    callback, skipping = former
+    eval_frame.set_eval_frame(callback)
+    eval_frame.set_skip_guard_eval_unsafe(skipping)
 
 
 def call_under(callback: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call ``function`` alone under ``callback``; this frame itself is not evaluated by it."""
-    prior = eval_frame.set_eval_frame(callback)
+    skipping = eval_frame.set_skip_guard_eval_unsafe(eval_frame._stance.skip_guard_eval_unsafe)
+    prior = eval_frame.set_eval_frame(_as_told(callback))
     try:
         return function(*args, **kwargs)
     finally:
+        # A function of ours would itself be evaluated by the callback.
         eval_frame.set_eval_frame(prior)
+        eval_frame.set_skip_guard_eval_unsafe(skipping)
+
+
+def _as_told(callback: Any) -> Any:
+    return None if eval_frame._stance.stance == "force_eager" else callback
 
 
 def backend_identity(callback: Any, compiler: CompilerFn) -> Any:
@@ -163,6 +212,14 @@ def run_eagerly_now(*, callees_too: bool) -> ConvertFrameReturn:
     inner = FrameAction.RUN_ONLY if callees_too else FrameAction.DEFAULT
     return ConvertFrameReturn(
         frame_exec_strategy=FrameExecStrategy(FrameAction.DEFAULT, inner),
+        apply_to_code=False,
+    )
+
+
+def run_plainly_now() -> ConvertFrameReturn:
+    """Answer of a frame callback: this frame and what it calls as plain Python, and forget it."""
+    return ConvertFrameReturn(
+        frame_exec_strategy=FrameExecStrategy(FrameAction.SKIP, FrameAction.SKIP),
         apply_to_code=False,
     )
 
@@ -536,13 +593,15 @@ def call_in_region(
     region: int, callback: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Any:
     """``call_under`` with the compiled code of one region."""
-    former = eval_frame.set_eval_frame_isolate_recompiles_id(region)
-    prior = eval_frame.set_eval_frame(callback)
+    outer = eval_frame.set_eval_frame_isolate_recompiles_id(region)
+    skipping = eval_frame.set_skip_guard_eval_unsafe(eval_frame._stance.skip_guard_eval_unsafe)
+    prior = eval_frame.set_eval_frame(_as_told(callback))
     try:
         return function(*args, **kwargs)
     finally:
         eval_frame.set_eval_frame(prior)
-        eval_frame.set_eval_frame_isolate_recompiles_id(former)
+        eval_frame.set_skip_guard_eval_unsafe(skipping)
+        eval_frame.set_eval_frame_isolate_recompiles_id(outer)
 
 
 def forget_region(code: types.CodeType, region: int) -> None:

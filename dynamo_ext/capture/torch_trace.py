@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch._dynamo as dynamo
-from torch._dynamo import convert_frame
+from torch._dynamo import convert_frame, symbolic_convert
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.output_graph import OutputGraph
@@ -64,6 +64,7 @@ class _Upstream:
     has_tensor = staticmethod(convert_frame.has_tensor_in_frame)
     generator_fields = LocalGeneratorObjectVariable._nonvar_fields
     call_function = UserFunctionVariable.call_function
+    is_forbidden = staticmethod(symbolic_convert.is_forbidden)
 
 
 class _Tracing:
@@ -286,6 +287,19 @@ def _check_inlineable(function: Any) -> Any:
     return _Upstream.check_inlineable(function)
 
 
+def _is_forbidden(function: Any) -> bool:
+    # Upstream gives up all of a cell for one `torch._dynamo.mark_dynamic(x, 0)` in it.
+    if _Upstream.is_forbidden(function):
+        name = getattr(function, "__name__", repr(function))
+        unimplemented(
+            gb_type="Call of a function that is about compiling",
+            context=name,
+            explanation=f"`{name}` tells torch how to compile, and is no part of what is compiled.",
+            hints=[f"Call `{name}` before the compiled code."],
+        )
+    return False
+
+
 # Upstream walks through the globals of a generator that a break finds under way, as if they were
 # variables of its own, and never ends where one holds itself. Builtins do, once names of Dynamo's
 # wait among them (hidden_names.py).
@@ -311,6 +325,7 @@ _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
     (convert_frame, "has_tensor_in_frame", _Upstream.has_tensor, _has_tensor),
     (BuiltinVariable, "call_function", _Upstream.call_builtin, _call_builtin),
     (UserFunctionVariable, "call_function", _Upstream.call_function, _call_function),
+    (symbolic_convert, "is_forbidden", _Upstream.is_forbidden, _is_forbidden),
     (builder, "is_int_specialization_case", _Upstream.specialize_int, _specialize_int),
     (OutputGraph, "_get_stack_values_to_restore", _Upstream.stack_values, _stack_values),
     (builder.VariableBuilder, "_wrap", _Upstream.wrap, _wrap),

@@ -45,7 +45,9 @@ def optimizing(
         on_guards=recorder.note_guards,
         on_guard_fail=recorder.note_guard_failure,
     )
-    listener = recorder.FrameListener(callback, heard, fullgraph=fullgraph, names=names)
+    listener = recorder.FrameListener(
+        callback, heard, reuse=ReuseListener(heard), fullgraph=fullgraph, names=names
+    )
     return Tracer(listener, heard, surroundings, fullgraph)
 
 

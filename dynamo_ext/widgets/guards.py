@@ -46,7 +46,7 @@ def text(report: Report) -> str:
         lines = ["Guards that failed:"]
         for each in report.recompiles:
             lead = f"  {each.variable or each.guard or function_name(each.function)}: "
-            lines.append(plain.paragraph(f"{_came(each)}; {_then(each)}.", "    ", lead))
+            lines.append(plain.paragraph(f"{_came(each)}; {_then(report, each)}.", "    ", lead))
             if each.guard and each.expected:
                 lines.append(plain.paragraph(clip(each.guard, 160), "      "))
             if step := _step(each):
@@ -83,7 +83,7 @@ def _failures(report: Report) -> Html:
             clip(each.expected, 200) or "—",
             clip(each.actual, 200) or "—",
             f"{each.count:,}",
-            _then(each),
+            _then(report, each),
             " · ".join(filter(None, [function_name(each.function), place(each.line)])),
             code(clip(each.guard, 200)),
             prose(_step(each)),
@@ -107,9 +107,12 @@ def _came(each: Recompile) -> str:
     return f"expected {each.expected}" + (f", got {each.actual}" if each.actual else "")
 
 
-def _then(each: Recompile) -> str:
+def _then(report: Report, each: Recompile) -> str:
     """Say what the failure led to."""
-    return "ran eagerly, as run never compiles" if each.prevented else "compiled again"
+    if not each.prevented:
+        return "compiled again"
+    why = "run never compiles" if report.mode == "run" else "torch's stance has it"
+    return f"ran eagerly, as {why}"
 
 
 def _groups(report: Report) -> dict[str, Mapping[Guard, list[str]]]:

@@ -222,12 +222,13 @@ def _nothing(report: Report) -> str:
             return f"{none}."
         return f"{none}, and none fits this code and these inputs. Run it under %%dynamo first."
     reasons = [f.reason for f in report.frames if f.reason]
-    why = sentence(clip(reasons[0], _LONGEST)) if reasons else ""
+    kept_out = any(f.scope == "run" for f in report.fallbacks)
+    why = sentence(clip(reasons[0], _LONGEST)) if reasons and not kept_out else ""
     if other := _other_magic(report):
         why = f"%%{other} has the code to run: put %%dynamo below %%{other}."
-    elif not why:
+    elif not why and not kept_out:
         why = "Only tensor operations become graphs; check that the code has some."
-    return f"Nothing was captured: all of it ran as ordinary Python. {why}"
+    return f"Nothing was captured: all of it ran as ordinary Python. {why}".rstrip()
 
 
 def _other_magic(report: Report) -> str:

@@ -57,9 +57,9 @@ def test_a_call_puts_the_former_callback_back() -> None:
     try:
         with pytest.raises(ZeroDivisionError):
             torch_private.call_under(None, lambda: 1 / 0)
-        assert torch_private.install(None) is None
+        assert torch._C._dynamo.eval_frame.get_eval_frame_callback() is None
     finally:
-        torch_private.install(prior)
+        torch_private.uninstall(prior)
 
 
 def test_versions_are_counted_and_forgotten() -> None:

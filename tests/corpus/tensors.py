@@ -138,4 +138,18 @@ CASES: list[Case] = [
         "z = torch.tensor(3.0)\ne = torch.empty(0, 4)\ns = e.sum() + z\nt = torch.cat([e, torch.ones(1, 4)])\nz, e, s, t",
         graphs=1,
     ),
+    case(
+        "telling torch how to compile",
+        X,
+        "a = x * 2\ntorch._dynamo.mark_dynamic(a, 0)\nb = a.sin()\ntorch._dynamo.mark_static(b)\nc = b + 1\na, c",
+        graphs=2,
+        operations=3,
+    ),
+    case(
+        "telling torch not to compile",
+        X,
+        "a = x * 2\nwith torch.compiler.set_stance('force_eager'):\n    b = a.sin()\nc = b + 1\na, b, c",
+        graphs=2,
+        operations=2,
+    ),
 ]
