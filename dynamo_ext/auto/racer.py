@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.auto import placing
+from dynamo_ext.backends import torch_private
 from dynamo_ext.backends.whole import RUN_FAILURES
 from dynamo_ext.measure.switchboard import EAGER, Switch, compile_into
 from dynamo_ext.records import Contest
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.compilers import Compiler
     from dynamo_ext.backends.journal import Journal
     from dynamo_ext.records import Confirmation, Contestant
+
+_WATCHED = "It was not raced: a checkpoint around it hears of every tensor that a race would save."
+_OUTSIDE = "Call it once without the checkpoint, under gradients."
 
 KEPT = 3
 """Forms, by speed, that wait for the company of other graphs."""
@@ -67,6 +71,9 @@ class Racer:
         settled = self._settled
         if settled is not None:
             return settled(*args)
+        if torch_private.saving_is_watched():
+            self._journal.add_fallback("run", "graph", message=_WATCHED, remedy=_OUTSIDE)
+            return self.form(EAGER)(*args)
         if self.contest is None:
             self._race(args)
             if self._settled is not None:

@@ -151,6 +151,8 @@ class Runner:
     def _cold(self, args: Sequence[Any]) -> Sequence[Any]:
         if self._dead:
             self._tell()
+        # Dynamo guards on a tensor's class: what is called with such once is only called with such.
+        if self._dead or any(map(torch_private.is_fake, args)):
             return self._eager(*args)
         with torch_private.outside_modes():
             constants = self._constants(args)

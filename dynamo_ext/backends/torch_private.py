@@ -54,6 +54,21 @@ def outside_modes() -> Iterator[None]:
         yield
 
 
+def ends_recomputation(error: BaseException) -> bool:
+    """Whether ``torch.utils.checkpoint`` says by it that it has recomputed all that it needs."""
+    from torch.utils.checkpoint import _StopRecomputationError
+
+    return isinstance(error, _StopRecomputationError)
+
+
+def saving_is_watched() -> bool:
+    """Whether somebody hears of each tensor that is saved for the backward pass (a checkpoint)."""
+    import torch
+
+    ignoring_traces = True
+    return torch._C._autograd._top_saved_tensors_default_hooks(ignoring_traces) is not None
+
+
 def restarts() -> tuple[type[BaseException], ...]:
     """Exceptions by which Dynamo asks to trace a frame again: never ours to catch."""
     from torch._dynamo.exc import RestartAnalysis
@@ -215,6 +230,13 @@ def static_inputs() -> list[int]:
         i for i, info in enumerate(facts.input_info) if info.mutates_data or info.mutates_metadata
     }
     return [i for i in facts.static_input_indices if i not in changed]
+
+
+def is_fake(value: object) -> bool:
+    """Whether ``value`` is a tensor that has no elements to read."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(value, FakeTensor)
 
 
 def is_plain_tensor(value: object) -> bool:

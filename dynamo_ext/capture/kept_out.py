@@ -1,4 +1,4 @@
-"""What torch was told that keeps Dynamo out, as a report has it: a stance, or a switch."""
+"""What torch was told that keeps Dynamo out, as a report has it: a stance, a switch, a mode."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ REUSED_ONLY = _fallback(
     _DEFAULT,
 )
 """Of a run under the stance ``eager_on_recompile`` that met something new."""
+
+
+def looked_at(onlooker: str) -> Fallback:
+    """Of a run in which somebody looks at every operation (``torch_private.onlooker``)."""
+    why = f"{onlooker} looks at every operation, of which compiled code shows none"
+    return _fallback(why, f"Call the compiled code without {onlooker}.")
 
 
 def switched_off(switch: str) -> Fallback:

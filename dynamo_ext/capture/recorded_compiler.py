@@ -11,9 +11,16 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal
-from dynamo_ext.backends.checkpointing import as_captured
+from dynamo_ext.backends.checkpointing import as_captured, ends_recomputation
 from dynamo_ext.backends.random_state import TorchState
-from dynamo_ext.capture import recorder, replay, run_log, second_derivatives, torch_private
+from dynamo_ext.capture import (
+    kept_out,
+    recorder,
+    replay,
+    run_log,
+    second_derivatives,
+    torch_private,
+)
 from dynamo_ext.capture.backward_time import follow
 from dynamo_ext.capture.block import block_of
 from dynamo_ext.capture.break_record import graph_break, in_users_words
@@ -102,8 +109,11 @@ def _recorded(
     plain = compiled is graph or getattr(compiled, "__self__", None) is graph
     # Not graph(...), which prints its generated code on an error.
     eager = None if plain else graph.forward
+    modes, jit_trace = torch_private.dispatch_modes, torch_private.jit_trace
 
     def call(*args: Any) -> Any:
+        if modes() or jit_trace() is not None:
+            return _looked_at(eager or compiled, args)
         drawn = TorchState() if draws else None
         run = run_log._active  # noqa: SLF001 - a function call saved on every graph call
         if run is not None:
@@ -113,7 +123,9 @@ def _recorded(
             started = clock()
         try:
             result = compiled(*args)
-        except Exception as error:  # noqa: BLE001 - any failure of an engine means eager
+        except Exception as error:  # any failure of an engine means eager
+            if ends_recomputation(error):
+                raise
             failure: Exception | None = error
         else:
             failure = None
@@ -126,6 +138,13 @@ def _recorded(
         return result
 
     return call
+
+
+def _looked_at(eager: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Eager's result, operation by operation, for who looks at them."""
+    if run := run_log.active_run():
+        run.fallbacks[kept_out.looked_at(torch_private.onlooker())] = None
+    return eager(*args)
 
 
 def _recover(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import threading
 import time
@@ -23,7 +24,7 @@ from dynamo_ext.records import Fallback
 
 if TYPE_CHECKING:
     import types
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dynamo_ext.capture.hidden_names import HiddenNames
 
@@ -100,16 +101,25 @@ class FrameListener:
             return torch_private.skip_frame()
         if torch_private.is_library_code(code):
             return self._callback(frame, cache, state)
+        if instead := self._kept_out(run):
+            return instead(frame, cache, state)
+        return self._compile(frame, cache, state, run)
+
+    def _kept_out(self, run: Run) -> Callable[[Any, Any, Any], Any] | None:
+        """The callback in this one's place where nothing is to be compiled; and record why."""
         if switch := torch_private.switched_off(self._callback):
             run.fallbacks[kept_out.switched_off(switch)] = None
-            return torch_private.run_plainly_now()
+            return torch_private.plainly_now
+        if who := torch_private.onlooker():
+            run.fallbacks[kept_out.looked_at(who)] = None
+            return torch_private.plainly_now
         stance = torch_private.stance()
         if stance == "eager_on_recompile":
             run.fallbacks[kept_out.REUSED_ONLY] = None
-            return self._reuse(frame, cache, state)
+            return self._reuse  # type: ignore[no-any-return]
         if stance == "fail_on_recompile":
-            return torch_private.refuse_recompile(self, frame, cache, state)
-        return self._compile(frame, cache, state, run)
+            return functools.partial(torch_private.refuse_recompile, self)
+        return None
 
     def _compile(self, frame: Any, cache: Any, state: Any, run: Run) -> Any:
         """Compile one frame and record it."""

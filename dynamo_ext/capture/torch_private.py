@@ -42,6 +42,7 @@ from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrate
 from torch._dynamo.variables import builder
 from torch._dynamo.variables.lazy import LazyConstantVariable
 from torch.nn.modules import transformer
+from torch.utils import _python_dispatch
 
 from dynamo_ext.errors import UnsupportedTorchError
 
@@ -89,6 +90,7 @@ def check() -> None:
         (transformer, "_detect_is_causal_mask"),
         (symbolic_convert, "is_forbidden"),
         (eval_frame, "_stance"),
+        (_python_dispatch, "_get_current_dispatch_mode_stack"),
         (eval_frame, "set_skip_guard_eval_unsafe"),
     )
     missing = [name for owner, name in needed if not hasattr(owner, name)]
@@ -150,6 +152,27 @@ def switched_off(callback: Any) -> str:
     if callback is _skip:
         return "TORCHDYNAMO_DISABLE=1"
     return "torch._dynamo.config.disable" if dynamo.config.disable else ""
+
+
+dispatch_modes = torch._C._len_torch_dispatch_stack
+"""How many modes hear of every operation (a C function, of which compiled code asks at a call)."""
+
+jit_trace = torch._C._get_tracing_state
+"""What ``torch.jit.trace`` is making, or ``None``."""
+
+
+def onlooker() -> str:
+    """Who looks at every operation now, as its user calls it; empty where nobody does.
+
+    Engines would read the memory of tensors that have none (``FakeTensorMode``), and what compiled
+    code gives would be a constant to who traces (``make_fx``, ``torch.jit.trace``).
+    """
+    if torch.compiler.is_exporting():
+        return "torch.export"
+    if jit_trace() is not None:
+        return "torch.jit.trace"
+    modes = _python_dispatch._get_current_dispatch_mode_stack() if dispatch_modes() else []
+    return type(modes[-1]).__name__.lstrip("_") if modes else ""
 
 
 def stance() -> str:
@@ -216,8 +239,8 @@ def run_eagerly_now(*, callees_too: bool) -> ConvertFrameReturn:
     )
 
 
-def run_plainly_now() -> ConvertFrameReturn:
-    """Answer of a frame callback: this frame and what it calls as plain Python, and forget it."""
+def plainly_now(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
+    """A frame callback: the frame and what it calls run as plain Python, and it is forgotten."""
     return ConvertFrameReturn(
         frame_exec_strategy=FrameExecStrategy(FrameAction.SKIP, FrameAction.SKIP),
         apply_to_code=False,

@@ -269,3 +269,19 @@ def test_a_race_is_no_part_of_running_the_graph():
     assert raced.graphs[0].run_seconds < 0.1
     assert raced.run_seconds < raced.seconds - raced.race_seconds
     assert again.race_seconds == raced.race_seconds
+
+
+def test_no_race_is_held_within_a_checkpoint(races):
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
+    fast = dynamo_ext.optimize("auto", options={"budget": 0.2})(module)
+    x = torch.randn(3, 4, requires_grad=True)
+    for _ in range(2):
+        result = torch.utils.checkpoint.checkpoint(fast, x, use_reentrant=False)
+        (found,) = torch.autograd.grad(result.sum(), x)
+    (wanted,) = torch.autograd.grad(module(x).sum(), x)
+    torch.testing.assert_close(found, wanted)
+    [fallback] = fast.report().fallbacks
+    assert "checkpoint" in fallback.message
+    assert not races.all()
+    fast(x)
+    assert fast.report().graphs[0].contest is not None
