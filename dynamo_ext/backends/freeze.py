@@ -4,13 +4,16 @@ A frozen weight can change behind an engine's back: an optimizer step (``_versio
 ``.data`` (``data_ptr``), another instance of the module that shares the compiled graph
 (identity). ``Watch.fresh`` looks at all three before each call, in C loops. A batch norm in
 training updates its running statistics, and torch does not count that: of those it looks at the
-values. What it cannot see is an in-place change *through* ``.data`` or ``.detach().numpy()``,
-which torch itself does not count as a change; ``freeze=false`` is for code that does that.
+values. Nor does torch count an in-place change *through* ``.data`` or ``.detach().numpy()``, as of
+a moving average of weights: of every matrix, the largest and the smallest element are looked at.
+What it cannot see is such a change that leaves those alone in all of the weights;
+``freeze=false`` is for code that does that.
 """
 
 from __future__ import annotations
 
 import copy
+import ctypes
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +24,37 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
 _version = operator.attrgetter("_version")
+_value = operator.attrgetter("value")
+
+_WORDS = {1: ctypes.c_int8, 2: ctypes.c_int16, 4: ctypes.c_int32, 8: ctypes.c_int64}
+"""What an element of so many bytes is read as: as integers, NaN is itself."""
+
+
+def _samples(weight: torch.Tensor) -> list[Any]:
+    """A matrix's elements of the largest and the smallest magnitude, as they lie in memory.
+
+    Of one dimension, the largest; of what is no common floating-point number, the first.
+    """
+    import torch
+
+    word = _WORDS.get(weight.element_size())
+    if word is None or not weight.numel() or weight.device.type != "cpu":
+        return []
+    weight = weight.detach()
+    places = {0}
+    if weight.dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        sizes = weight.abs()
+        places = {int(sizes.argmax())}
+        if weight.ndim > 1:
+            places.add(int(sizes.argmin()))
+    found = []
+    for index in places:
+        offset, left = 0, index
+        for size, stride in zip(reversed(weight.shape), reversed(weight.stride()), strict=True):
+            left, place = divmod(left, size)
+            offset += place * stride
+        found.append(word.from_address(weight.data_ptr() + offset * weight.element_size()))
+    return found
 
 
 def _uncounted(weight: torch.Tensor) -> bool:
@@ -71,6 +105,9 @@ class Watch:
         self._alive = [weight.detach() for weight in self._weights]
         self._uncounted = [_reader(weight) for weight in weights.values() if _uncounted(weight)]
         self._values = [read() for read in self._uncounted]
+        counted = [weight for weight in weights.values() if not _uncounted(weight)]
+        self._cells = [cell for weight in counted for cell in _samples(weight)]
+        self._samples = list(map(_value, self._cells))
 
     def fresh(self, args: Sequence[Any]) -> bool:
         """Whether the call's arguments hold the frozen weights, unchanged."""
@@ -80,6 +117,7 @@ class Watch:
             and list(map(_version, current)) == self._versions
             and list(map(self._pointer, current)) == self._pointers
             and list(map(operator.call, self._uncounted)) == self._values
+            and list(map(_value, self._cells)) == self._samples
         )
 
 

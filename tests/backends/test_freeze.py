@@ -58,7 +58,25 @@ def step(m: nn.Module) -> None:
     optimizer.step()
 
 
-CHANGES = [add, data, load, assign, replace, buffer, statistics, step]
+def average(m: nn.Module) -> None:
+    for weight in m.parameters():
+        weight.data.mul_(0.5).add_(torch.ones_like(weight), alpha=0.5)
+
+
+def clip(m: nn.Module) -> None:
+    for weight in m.parameters():
+        weight.data.clamp_(-0.1, 0.1)
+
+
+def prune(m: nn.Module) -> None:
+    m[0].weight.data.mul_((m[0].weight.abs() > 0.25).float())
+
+
+def array(m: nn.Module) -> None:
+    m[3].weight.detach().numpy()[:] *= 2
+
+
+CHANGES = [add, data, load, assign, replace, buffer, statistics, step, average, clip, prune, array]
 
 
 @pytest.mark.parametrize("backend", ["scripted", "onnxrt"])
