@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import time
 import warnings
 from collections.abc import Callable
@@ -12,6 +14,8 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from benchmarks.zoo.model import Built
 
 Run = Callable[..., Any]
@@ -135,6 +139,10 @@ PEERS: dict[str, Callable[[Built], Run]] = {
 _SLOWEST = 0.01
 """Seconds of an eager call: of models slower than this, TVM's untuned loops take minutes."""
 
+_LONGEST = 120
+"""Seconds that a peer may take to be made, and for its first call: OpenVINO's symbolic shapes do
+not come to an end on SegFormer."""
+
 
 def peers(built: Built) -> dict[str, Run]:
     """Each peer's form of a model; what cannot be made raises its reason when it is called."""
@@ -143,10 +151,49 @@ def peers(built: Built) -> dict[str, Run]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found[name] = make(built)
+                with _in_time():
+                    found[name] = _started_in_time(make(built))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's reason
             found[name] = _failing(error)
     return found
+
+
+class _LateError(BaseException):
+    """No ``Exception``: OpenVINO's backend would fall back to Inductor, and be timed as that."""
+
+
+@contextlib.contextmanager
+def _in_time() -> Iterator[None]:
+    """Raise ``TimeoutError`` in the block when it has taken too long; of the main thread only."""
+
+    def late(*_: object) -> None:
+        raise _LateError
+
+    former = signal.signal(signal.SIGALRM, late)
+    signal.alarm(_LONGEST)
+    try:
+        yield
+    except _LateError:
+        message = f"It was not ready after {_LONGEST} s."
+        raise TimeoutError(message) from None
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
+
+
+def _started_in_time(run: Run) -> Run:
+    """The same, whose first call raises ``TimeoutError`` where it takes too long."""
+    started = False
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal started
+        if started:
+            return run(*args, **kwargs)
+        started = True
+        with _in_time():
+            return run(*args, **kwargs)
+
+    return call
 
 
 def _seconds(built: Built) -> float:
