@@ -221,8 +221,7 @@ processor's caches, but a call of the engine drives it out), 0.2 our watch on fr
 nothing.
 
 On the LSTM tagger it is ahead by ONNX's own LSTM, which `onnxrt` leaves to torch: of NaN and
-infinity ONNX Runtime makes numbers there. (Taken into the engine, two layers in both directions
-took 0.69 ms and not 1.0, on 8 rows of 20.) `torch.jit.freeze` of the early exit is the one way
+infinity ONNX Runtime makes numbers there. `torch.jit.freeze` of the early exit is the one way
 through the model that its tracing saw, whatever the input.
 
 {peers}

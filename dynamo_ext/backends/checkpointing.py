@@ -27,14 +27,6 @@ def keep_random_state(graph: GraphModule) -> None:
         graph.recompile()
 
 
-def ends_recomputation(error: BaseException) -> bool:
-    """Whether an error is no failure, but a checkpoint's sign that it has all that it needs.
-
-    It is raised where the graph saves a tensor, and belongs to the checkpoint around the graph.
-    """
-    return torch_private.ends_recomputation(error)
-
-
 def as_captured(graph: GraphModule) -> Callable[..., Any]:
     """What runs a captured graph in eager."""
     keep_random_state(graph)

@@ -151,8 +151,8 @@ class Runner:
     def _cold(self, args: Sequence[Any]) -> Sequence[Any]:
         if self._dead:
             self._tell()
-        # Dynamo guards on a tensor's class: what is called with such once is only called with such.
-        if self._dead or any(map(torch_private.is_fake, args)):
+        # Dynamo guards on a tensor's class: after one call with real tensors no fake ones come.
+        if self._dead or (not self._proven() and any(map(torch_private.is_fake, args))):
             return self._eager(*args)
         with torch_private.outside_modes():
             constants = self._constants(args)
@@ -179,6 +179,9 @@ class Runner:
                 outputs = in_layout(outputs, engine.orders)
             self._trust(engine, constants)
             return outputs
+
+    def _proven(self) -> bool:
+        return any(engine is not None and engine.trusted for engine in self._engines.values())
 
     def _as_good(self, args: Sequence[Any], found: Sequence[Any], expected: Sequence[Any]) -> bool:
         from dynamo_ext.backends.exact import as_good_as_eager

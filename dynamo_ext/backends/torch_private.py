@@ -55,7 +55,10 @@ def outside_modes() -> Iterator[None]:
 
 
 def ends_recomputation(error: BaseException) -> bool:
-    """Whether ``torch.utils.checkpoint`` says by it that it has recomputed all that it needs."""
+    """Whether ``torch.utils.checkpoint`` says by it that it has recomputed all that it needs.
+
+    It is raised where a graph saves a tensor, and is no failure of the graph's.
+    """
     from torch.utils.checkpoint import _StopRecomputationError
 
     return isinstance(error, _StopRecomputationError)
@@ -242,12 +245,11 @@ def is_fake(value: object) -> bool:
 def is_plain_tensor(value: object) -> bool:
     """Whether ``value`` is a real strided tensor: no fake, no subclass with its own dispatch."""
     import torch
-    from torch._subclasses.fake_tensor import FakeTensor
     from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
     return (
         isinstance(value, torch.Tensor)
-        and not isinstance(value, FakeTensor)
+        and not is_fake(value)
         and not is_traceable_wrapper_subclass(value)
         and value.layout is torch.strided
     )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private, verify
 from dynamo_ext.backends.base import StayEager
-from dynamo_ext.backends.checkpointing import ends_recomputation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +84,7 @@ class _Whole:
         try:
             outputs = self._run(*args)
         except Exception as error:
-            if ends_recomputation(error):
+            if torch_private.ends_recomputation(error):
                 raise
             if before is not None and self._versions(args) != before:
                 # Half of its changes are made: running it again would make them twice.

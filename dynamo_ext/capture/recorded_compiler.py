@@ -11,8 +11,9 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal
-from dynamo_ext.backends.checkpointing import as_captured, ends_recomputation
+from dynamo_ext.backends.checkpointing import as_captured
 from dynamo_ext.backends.random_state import TorchState
+from dynamo_ext.backends.torch_private import ends_recomputation
 from dynamo_ext.capture import (
     kept_out,
     recorder,

@@ -191,8 +191,10 @@ def install(callback: Any) -> tuple[Any, bool]:
 
     Gives what ``uninstall`` puts back.
     """
-    skipping = eval_frame.set_skip_guard_eval_unsafe(eval_frame._stance.skip_guard_eval_unsafe)
-    return eval_frame.set_eval_frame(_as_told(callback)), skipping
+    told = eval_frame._stance
+    skipping = eval_frame.set_skip_guard_eval_unsafe(told.skip_guard_eval_unsafe)
+    callback = None if told.stance == "force_eager" else callback
+    return eval_frame.set_eval_frame(callback), skipping
 
 
 def uninstall(former: tuple[Any, bool]) -> None:
@@ -204,18 +206,13 @@ def uninstall(former: tuple[Any, bool]) -> None:
 
 def call_under(callback: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call ``function`` alone under ``callback``; this frame itself is not evaluated by it."""
-    skipping = eval_frame.set_skip_guard_eval_unsafe(eval_frame._stance.skip_guard_eval_unsafe)
-    prior = eval_frame.set_eval_frame(_as_told(callback))
+    prior, skipping = install(callback)
     try:
         return function(*args, **kwargs)
     finally:
-        # A function of ours would itself be evaluated by the callback.
+        # As uninstall does, which as a function would itself be evaluated by the callback.
         eval_frame.set_eval_frame(prior)
         eval_frame.set_skip_guard_eval_unsafe(skipping)
-
-
-def _as_told(callback: Any) -> Any:
-    return None if eval_frame._stance.stance == "force_eager" else callback
 
 
 def backend_identity(callback: Any, compiler: CompilerFn) -> Any:
@@ -617,8 +614,7 @@ def call_in_region(
 ) -> Any:
     """``call_under`` with the compiled code of one region."""
     outer = eval_frame.set_eval_frame_isolate_recompiles_id(region)
-    skipping = eval_frame.set_skip_guard_eval_unsafe(eval_frame._stance.skip_guard_eval_unsafe)
-    prior = eval_frame.set_eval_frame(_as_told(callback))
+    prior, skipping = install(callback)
     try:
         return function(*args, **kwargs)
     finally:

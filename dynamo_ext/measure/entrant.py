@@ -172,9 +172,10 @@ def contender(name: str, call: Callable[[], object], workload: Workload) -> Cont
 
 def why_eager(report: Report) -> tuple[str, str]:
     """Why nothing ran in the engine, and what mends it."""
+    kept_out = next((each for each in report.fallbacks if each.scope == "run"), None)
+    if kept_out is not None:
+        return kept_out.message, kept_out.remedy
     if not report.graphs:
-        for fallback in report.fallbacks:
-            return fallback.message, fallback.remedy
         reasons = [frame.reason for frame in report.frames if frame.reason]
         return (reasons[0] if reasons else "Dynamo captured no graph."), ""
     for fallback in sorted(report.fallbacks, key=lambda each: -each.count):
