@@ -29,6 +29,7 @@ PAGES = {
     "partition": "partition.md",
     "auto": "auto.md",
     "copies": "copies.md",
+    "guards": "guards.md",
     "loops": "loops.md",
     "trace_once": "trace-once.md",
     "tvm_tuning": "tvm-tuning.md",

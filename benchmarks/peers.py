@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from benchmarks.zoo.model import Built
 
@@ -144,10 +144,11 @@ _LONGEST = 120
 not come to an end on SegFormer."""
 
 
-def peers(built: Built) -> dict[str, Run]:
-    """Each peer's form of a model; what cannot be made raises its reason when it is called."""
+def peers(built: Built, names: Collection[str] = ()) -> dict[str, Run]:
+    """Each peer's form of a model, or some's; what cannot be made raises why when it is called."""
     found = {}
-    for name, make in PEERS.items():
+    for name in names or PEERS:
+        make = PEERS[name]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -12,6 +12,8 @@ SIZE = 8
 """What a symbolic size is in the script."""
 
 _SYMBOL = re.compile(r"\b[su]\d+\b")
+_OURS = re.compile(r"torch\.ops\.dynamo_ext\.(\w+)\.default")
+_GLOBAL = re.compile(r"\b_operator_(?=\w+\()")
 _SCRIPT = '''\
 """Graph {id} of {title}, as TorchDynamo captured it.
 
@@ -19,6 +21,7 @@ It needs torch alone. Inputs have the dtypes and shapes that were seen, and valu
 symbolic sizes are {size}.
 """
 
+import operator  # noqa: F401 - the graph may name it
 import time
 
 import torch
@@ -75,11 +78,11 @@ def repro(graph: Graph, title: str = "a report") -> str:
     """
     placeholders = [op for op in graph.operations if op.opcode == "placeholder"]
     inputs = "\n".join(f"    {_value(op)},  # {op.target}" for op in placeholders)
+    # Recurrent layers by torch's own names, which need torch alone; and FX's names of functions.
+    source = _GLOBAL.sub("operator.", _OURS.sub(r"torch.\1", graph.source.strip()))
     # A title that ends the docstring would end the script.
     said = title.replace("\\", "/").replace('"""', "'''")
-    return _SCRIPT.format(
-        id=graph.id, title=said, size=SIZE, source=f"{graph.source.strip()}\n", inputs=inputs
-    )
+    return _SCRIPT.format(id=graph.id, title=said, size=SIZE, source=f"{source}\n", inputs=inputs)
 
 
 def _value(op: Operation) -> str:

@@ -45,6 +45,7 @@ CASES = {
     "scalar": (lambda x: x + 1, (torch.tensor(1, dtype=torch.uint8),)),
     "mlp": (nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)), (torch.ones(3, 4),)),
     "lstm": (nn.LSTMCell(4, 8), (torch.ones(3, 4),)),
+    "gru": (nn.GRU(4, 8), (torch.ones(3, 2, 4),)),
 }
 
 

@@ -72,7 +72,7 @@ class Racer:
         if settled is not None:
             return settled(*args)
         if torch_private.saving_is_watched():
-            self._journal.add_fallback("run", "graph", message=_WATCHED, remedy=_OUTSIDE)
+            self._journal.add_fallback("unsupported", "graph", message=_WATCHED, remedy=_OUTSIDE)
             return self.form(EAGER)(*args)
         if self.contest is None:
             self._race(args)

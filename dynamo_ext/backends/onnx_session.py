@@ -6,6 +6,8 @@ import functools
 import re
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.backends import onnx_recurrent
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -150,7 +152,7 @@ class Session:
     Parameters
     ----------
     model
-        From ``onnx_convert.translate``.
+        From ``onnx_convert.translate``; with the output ``onnx_recurrent.FLAG`` last, if at all.
     examples
         Fake or real inputs: their kinds (tensor or size) are those of every call.
     options
@@ -169,9 +171,11 @@ class Session:
         self._booleans = [
             position
             for position, value in enumerate(model.graph.outputs)
-            if value.dtype == onnx_ir.DataType.BOOL
+            if value.dtype == onnx_ir.DataType.BOOL and value.name != onnx_recurrent.FLAG
         ]
-        self._positions = range(len(self._outputs))
+        told = self._outputs[-1:] == [onnx_recurrent.FLAG]
+        self._flag = len(self._outputs) - 1 if told else None
+        self._positions = range(len(self._outputs) - told)
         self._takes = list(map(_taker, examples))
         self._session = load(model, options, cuda=cuda)
         self._plain = self._session._sess  # noqa: SLF001 - the public methods wrap each value
@@ -179,13 +183,23 @@ class Session:
         self._receive: Callable[[Any], Any] = from_dlpack
 
     def run(self, *inputs: Any) -> list[Any]:
-        """Run the session on torch's memory."""
+        """Run the session on torch's memory.
+
+        Raises
+        ------
+        onnx_recurrent.NotFiniteError
+            Where the model says so, by its output ``onnx_recurrent.FLAG``.
+        onnxruntime.capi.onnxruntime_pybind11_state.Fail
+            And its siblings, where a kernel refuses its inputs.
+        """
         feeds = {
             name: take(value)
             for name, take, value in zip(self._inputs, self._takes, inputs, strict=True)
         }
         receive = self._receive
         values = self._run(feeds, self._outputs, None)
+        if self._flag is not None and receive(values[self._flag].to_dlpack()):
+            raise onnx_recurrent.NotFiniteError
         # By index: iterating over ONNX Runtime's vector takes ten times as long as the run.
         results = [receive(values[position].to_dlpack()) for position in self._positions]
         for position in self._booleans:

@@ -13,6 +13,7 @@ from dynamo_ext.backends import (
     onnx_convert,
     onnx_indices,
     onnx_limits,
+    onnx_recurrent,
     onnx_session,
     torch_private,
 )
@@ -86,6 +87,7 @@ class OnnxRuntimeBackend:
         try:
             with torch_private.quiet_exporter():
                 model = onnx_convert.translate(onnx_indices.without_sign(graph))
+                onnx_recurrent.say_what_is_not_finite(model)
             return onnx_session.Session(model, example_inputs, options).run
         except Exception as error:
             raise LoweringError(onnx_session.complaint(error)) from error

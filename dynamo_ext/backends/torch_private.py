@@ -370,14 +370,22 @@ def quiet_exporter() -> Iterator[None]:
 
 @functools.cache
 def onnx_registry() -> Any:
-    """The exporter's table from ATen operators to ONNX functions (half a second, once)."""
+    """The exporter's table from ATen operators to ONNX functions (half a second, once).
+
+    With what it does not know as they come here: recurrent layers.
+    """
+    from dynamo_ext.backends import onnx_recurrent
+
     with quiet_exporter():
         # Imported first, so that their loggers exist by the time that they are silenced.
         from torch.onnx._internal.exporter import _core, _registration
 
     del _core
     with quiet_exporter():
-        return _registration.ONNXRegistry.from_torchlib()
+        registry = _registration.ONNXRegistry.from_torchlib()
+        for operator, function in onnx_recurrent.functions().items():
+            registry.register_op(operator, function)
+    return registry
 
 
 def onnx_function(node: Node) -> Any:

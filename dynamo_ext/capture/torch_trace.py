@@ -38,9 +38,12 @@ from torch._dynamo.variables.lazy import (
     LazySymNodeFormatString,
     LazyVariableTracker,
 )
+from torch._dynamo.variables.lists import ListVariable
 from torch._dynamo.variables.tensor import SymNodeVariable
+from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 from torch.nn.modules import transformer
 
+from dynamo_ext.backends import recurrent
 from dynamo_ext.capture import torch_lists, torch_numbers
 
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ class _Upstream:
     generator_fields = LocalGeneratorObjectVariable._nonvar_fields
     call_function = UserFunctionVariable.call_function
     is_forbidden = staticmethod(symbolic_convert.is_forbidden)
+    call_torch = TorchInGraphFunctionVariable.call_function
 
 
 class _Tracing:
@@ -252,26 +256,57 @@ def _gives_a_hint(tx: Any, args: Any) -> bool:
 
 
 def _wrap_module(self: Any, value: Any) -> Any:
-    if not isinstance(value, torch.nn.LSTM) or not _stays_whole(value):
+    recurrent_layers = (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN)
+    if not isinstance(value, recurrent_layers) or not _stays_whole(value):
         return _Upstream.wrap_module(self, value)
     with dynamo.config.patch(allow_rnn=True):
         return _Upstream.wrap_module(self, value)
 
 
-def _stays_whole(lstm: torch.nn.LSTM) -> bool:
-    """Whether AOTAutograd has one operation for each of its layers, and not some for each step.
+def _stays_whole(layers: torch.nn.RNNBase) -> bool:
+    """Whether it becomes an operation, or one for each layer, and not some for each step."""
+    if torch.is_grad_enabled():
+        return False
+    return _is_cut_into_layers(layers) or not (layers.training and layers.dropout)
+
+
+def _is_cut_into_layers(layers: torch.nn.RNNBase) -> bool:
+    """Whether AOTAutograd has one operation for each layer.
 
     ``torch._decomp.decompositions.select_one_layer_lstm_function``.
     """
     return (
-        not torch.is_grad_enabled()
-        and not lstm.proj_size
+        isinstance(layers, torch.nn.LSTM)
+        and not layers.proj_size
         and torch._C._get_mkldnn_enabled()
         and all(
             weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.bfloat16)
-            for weight in lstm.parameters()
+            for weight in layers.parameters()
         )
     )
+
+
+def _call_torch(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
+    # Upstream traces every step of a recurrent layer, and so knows one length only.
+    whole = None
+    if self.value in _RECURRENT and not torch.is_grad_enabled():
+        whole = _whole_layers(tx, self.value, args)
+    if whole is None:
+        return _Upstream.call_torch(self, tx, args, kwargs)
+    return _Upstream.call_torch(TorchInGraphFunctionVariable(whole), tx, args, kwargs)
+
+
+_RECURRENT = (torch.gru, torch.lstm, torch.rnn_tanh, torch.rnn_relu)
+
+
+def _whole_layers(tx: Any, function: Any, args: Any) -> Any:
+    """The operator that stays whole, for a call of ``function`` by a layer of torch's own."""
+    layers = getattr(tx.symbolic_locals.get("self"), "value", None)
+    if not isinstance(layers, torch.nn.RNNBase) or _is_cut_into_layers(layers):
+        return None
+    # Of packed sequences the weights, which are the only list, come fourth.
+    padded = isinstance(args[2].realize(), ListVariable)
+    return recurrent.operators()[function] if padded else None
 
 
 def _check_inlineable(function: Any) -> Any:
@@ -325,6 +360,7 @@ _PATCHES: tuple[tuple[Any, str, Any, Any], ...] = (
     (convert_frame, "has_tensor_in_frame", _Upstream.has_tensor, _has_tensor),
     (BuiltinVariable, "call_function", _Upstream.call_builtin, _call_builtin),
     (UserFunctionVariable, "call_function", _Upstream.call_function, _call_function),
+    (TorchInGraphFunctionVariable, "call_function", _Upstream.call_torch, _call_torch),
     (symbolic_convert, "is_forbidden", _Upstream.is_forbidden, _is_forbidden),
     (builder, "is_int_specialization_case", _Upstream.specialize_int, _specialize_int),
     (OutputGraph, "_get_stack_values_to_restore", _Upstream.stack_values, _stack_values),

@@ -126,6 +126,10 @@ def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict
     """
     import torch
 
+    from dynamo_ext.backends import recurrent
+
+    # A captured graph is traced anew as it is unpickled, by the names in it.
+    recurrent.operators()
     name = "__main__" if envelope["local"] else f"dynamo_ext_task_{envelope['token']}"
     module, before = types.ModuleType(name), sys.modules.get(name)
     sys.modules[name] = module

@@ -1,4 +1,4 @@
-"""What tracing does differently: it ends with the block, and LSTMs are captured in it."""
+"""What tracing does differently: it ends with the block, and recurrent layers are captured in it."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def run(function: Callable[..., Any], *args: Any, backend: str = "eager") -> Rep
 
 
 class Tagger(nn.Module):
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, kind: Any = nn.LSTM, **options: Any) -> None:
         super().__init__()
         self.words = nn.Embedding(20, 4)
-        self.lstm = nn.LSTM(4, 5, batch_first=True, **options)
+        self.layers = kind(4, 5, batch_first=True, **options)
 
     def forward(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        out, (hidden, _) = self.lstm(self.words(words))
-        return out * 2, hidden
+        out, state = self.layers(self.words(words))
+        return out * 2, state[0]
 
 
 WORDS = torch.randint(20, (2, 7))
@@ -89,9 +89,48 @@ def test_an_lstm_is_captured_in_inference(backend: str, options: dict[str, Any])
     assert len(calls) < 40
 
 
-def test_an_lstm_with_as_many_steps_as_come_is_one_graph() -> None:
-    model = Tagger().eval()
-    fast = dynamo_ext.optimize("aot_eager", dynamic=True)(model)
+class Recurrent(nn.Module):
+    def __init__(self, layers: nn.RNNBase) -> None:
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        out, state = self.layers(x)
+        return out * 2, state[0] + 1
+
+
+WHOLE: dict[str, Any] = {
+    "gru": lambda: nn.GRU(4, 5, num_layers=2, bidirectional=True),
+    "gru, batch first": lambda: nn.GRU(4, 5, batch_first=True, bias=False),
+    "rnn": lambda: nn.RNN(4, 5),
+    "relu": lambda: nn.RNN(4, 5, nonlinearity="relu"),
+    "projected": lambda: nn.LSTM(4, 5, proj_size=2),
+    "double": lambda: nn.LSTM(4, 5, bidirectional=True).double(),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor", "ts", "ofi"])
+def test_recurrent_layers_are_captured_in_inference(backend: str, name: str) -> None:
+    torch.manual_seed(0)
+    model = Recurrent(WHOLE[name]()).eval()
+    x = torch.randn(7, 3, 4, dtype=next(model.parameters()).dtype)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "LSTM with projections")  # eager says so, too
+        report = run(model, x, backend=backend)
+    assert len(report.graphs) == 1
+    assert not [f for f in report.fallbacks if f.stage != "unsupported"]
+    names = [o.target for o in report.graphs[0].operations if "dynamo_ext" in o.target]
+    assert len(names) == 1
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("backend", ["aot_eager", "onnxrt", "inductor"])
+def test_as_many_steps_as_come_are_one_graph(backend: str, kind: Any) -> None:
+    if backend == "onnxrt":
+        pytest.importorskip("onnxruntime")
+    model = Tagger(kind).eval()
+    fast = dynamo_ext.optimize(backend, dynamic=True)(model)
     with torch.no_grad():
         for steps in (3, 7, 11):
             words = torch.randint(20, (2, steps))
@@ -99,36 +138,53 @@ def test_an_lstm_with_as_many_steps_as_come_is_one_graph() -> None:
     assert len(fast.report().graphs) == 1
 
 
-def test_an_lstm_that_would_be_unrolled_is_left_to_eager() -> None:
-    model = Tagger().eval()
-    fast = dynamo_ext.optimize("aot_eager")(model)
-    torch.testing.assert_close(fast(WORDS), model(WORDS))
+def test_what_would_be_unrolled_is_left_to_eager() -> None:
+    for model in (Tagger().eval(), Tagger(nn.GRU).eval()):
+        fast = dynamo_ext.optimize("aot_eager")(model)
+        torch.testing.assert_close(fast(WORDS), model(WORDS))
+        assert "LSTM" in fast.report().breaks[0].reason
+    dropping = nn.GRU(4, 5, num_layers=2, dropout=0.5)
+    fast = dynamo_ext.optimize("aot_eager")(dropping)
+    x = torch.randn(7, 2, 4)
+    with torch.no_grad():
+        torch.manual_seed(0)
+        expected = dropping(x)
+        torch.manual_seed(0)
+        torch.testing.assert_close(fast(x), expected)
     assert "LSTM" in fast.report().breaks[0].reason
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "LSTM with projections")  # eager says so, too
-        for module in (Tagger(proj_size=2).eval(), Tagger().eval().double()):
-            report = run(module, WORDS)
-            assert "LSTM" in " ".join(b.reason for b in report.breaks)
 
 
-def test_packed_sequences_are_right() -> None:
-    lstm = nn.LSTM(4, 5, batch_first=True).eval()
+def test_inference_within_training() -> None:
+    gru = nn.GRU(4, 5)
+
+    def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.no_grad():
+            known, _ = gru(x)
+        return known, (x * 2).sum()
+
+    fast = dynamo_ext.optimize("aot_eager")(both)
+    x = torch.randn(7, 2, 4, requires_grad=True)
+    for _ in range(2):
+        known, total = fast(x)
+        torch.testing.assert_close(known, both(x)[0])
+        assert not known.requires_grad
+        (slope,) = torch.autograd.grad(total, x)
+        torch.testing.assert_close(slope, torch.full_like(x, 2))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_packed_sequences_are_right(kind: Any) -> None:
+    layers = kind(4, 5, batch_first=True).eval()
 
     def packed(x: torch.Tensor) -> torch.Tensor:
         lengths = torch.tensor([7, 4])
         some = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
-        out, _ = lstm(some)
+        out, _ = layers(some)
         padded, _ = nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
         return padded * 2
 
     run(packed, torch.randn(2, 7, 4))
     run(packed, torch.randn(2, 7, 4), backend="aot_eager")
-
-
-def test_a_gru_is_left_to_eager() -> None:
-    report = run(nn.GRU(4, 5).eval(), torch.randn(7, 2, 4))
-    assert not report.graphs
-    assert "GRU" in report.breaks[0].reason
 
 
 CAUSAL = nn.Transformer.generate_square_subsequent_mask(5)
