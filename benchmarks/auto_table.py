@@ -220,8 +220,9 @@ processor's caches, but a call of the engine drives it out), 0.2 our watch on fr
 0.02 AOTAutograd's wrapper. Every `torch.compile` has the guards; a session of one's own checks
 nothing.
 
-On the LSTM tagger it is ahead by ONNX's own LSTM, which `onnxrt` leaves to torch: of NaN and
-infinity ONNX Runtime makes numbers there. `torch.jit.freeze` of the early exit is the one way
+Of NaN and infinity ONNX Runtime's recurrent layers make numbers, so `onnxrt` looks at each call
+whether they read any, which a session of one's own does not. (A row with the LSTM tagger at 0.98
+is from before `onnxrt` took such layers.) `torch.jit.freeze` of the early exit is the one way
 through the model that its tracing saw, whatever the input.
 
 {peers}
