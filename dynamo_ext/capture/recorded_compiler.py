@@ -110,10 +110,10 @@ def _recorded(
     plain = compiled is graph or getattr(compiled, "__self__", None) is graph
     # Not graph(...), which prints its generated code on an error.
     eager = None if plain else graph.forward
-    modes, jit_trace = torch_private.dispatch_modes, torch_private.jit_trace
+    looked_at = torch_private.looked_at
 
     def call(*args: Any) -> Any:
-        if modes() or jit_trace() is not None:
+        if looked_at():
             return _looked_at(eager or compiled, args)
         drawn = TorchState() if draws else None
         run = run_log._active  # noqa: SLF001 - a function call saved on every graph call

@@ -41,6 +41,7 @@ from torch._dynamo.symbolic_convert import (
 from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
 from torch._dynamo.variables import builder
 from torch._dynamo.variables.lazy import LazyConstantVariable
+from torch.autograd import forward_ad
 from torch.nn.modules import transformer
 from torch.utils import _python_dispatch
 
@@ -161,12 +162,26 @@ jit_trace = torch._C._get_tracing_state
 """What ``torch.jit.trace`` is making, or ``None``."""
 
 
+def looked_at() -> bool:
+    """Whether somebody looks at every operation now (``onlooker``), asked at each graph's call."""
+    return bool(
+        dispatch_modes() or jit_trace() is not None or forward_ad._current_level >= _FIRST_LEVEL
+    )
+
+
+_FIRST_LEVEL = 0
+"""Of ``torch.autograd.forward_ad``, which has a negative one outside of all."""
+
+
 def onlooker() -> str:
     """Who looks at every operation now, as its user calls it; empty where nobody does.
 
-    Engines would read the memory of tensors that have none (``FakeTensorMode``), and what compiled
-    code gives would be a constant to who traces (``make_fx``, ``torch.jit.trace``).
+    Engines would read the memory of tensors that have none (``FakeTensorMode``), what compiled
+    code gives would be a constant to who traces (``make_fx``, ``torch.jit.trace``), and have no
+    tangent in forward mode.
     """
+    if forward_ad._current_level >= _FIRST_LEVEL:
+        return "forward_ad.dual_level"
     if torch.compiler.is_exporting():
         return "torch.export"
     if jit_trace() is not None:

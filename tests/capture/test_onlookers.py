@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
@@ -121,3 +122,25 @@ def test_a_cell_that_exports_a_model(cells: Live) -> None:
     cells.well("%%dynamo -b aot_eager\ny = net(X)\ne = torch.export.export(net, (X,))")
     model = cells.names["e"].module()
     torch.testing.assert_close(model(OTHER), net()(OTHER))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own use of it
+@pytest.mark.parametrize("first", [False, True], ids=["compiled before", "not compiled"])
+@pytest.mark.parametrize("backend", ENGINES)
+def test_forward_mode_has_tangents(backend: str, first: bool) -> None:
+    model = net()
+    fast = dynamo_ext.optimize(available(backend))(model)
+
+    def tangent(function: Any) -> Any:
+        with forward_ad.dual_level():
+            return forward_ad.unpack_dual(function(forward_ad.make_dual(X, OTHER))).tangent
+
+    with torch.no_grad():
+        if not first:
+            fast(X)
+    torch.testing.assert_close(tangent(fast), tangent(model))
+    assert "dual_level" in fast.report().fallbacks[0].message
+    expected = torch.func.jvp(model, (X,), (OTHER,))
+    torch.testing.assert_close(torch.func.jvp(fast, (X,), (OTHER,)), expected)
+    torch.testing.assert_close(fast(X), model(X))
+    assert fast.report().graphs
