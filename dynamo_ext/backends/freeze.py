@@ -95,14 +95,16 @@ class Watch:
 
         self._pointer = torch.Tensor.data_ptr
         positions = tuple(weights)
-        self._weights = tuple(weights.values())
         # One position makes itemgetter return a bare item, so it is asked for twice.
         self._pick = operator.itemgetter(*positions, positions[0])
-        self._weights += (self._weights[0],)
-        self._versions = list(map(_version, self._weights))
-        self._pointers = list(map(self._pointer, self._weights))
+        twice = (*weights.values(), weights[positions[0]])
+        # By identity, since who watches must not keep a model: whoever holds the watch lets go of
+        # it when a weight is gone, before another object can have its place.
+        self._weights = list(map(id, twice))
+        self._versions = list(map(_version, twice))
+        self._pointers = list(map(self._pointer, twice))
         # An alias of each storage: its address cannot be handed to another tensor meanwhile.
-        self._alive = [weight.detach() for weight in self._weights]
+        self._alive = [weight.detach() for weight in weights.values()]
         self._uncounted = [_reader(weight) for weight in weights.values() if _uncounted(weight)]
         self._values = [read() for read in self._uncounted]
         counted = [weight for weight in weights.values() if not _uncounted(weight)]
@@ -113,7 +115,7 @@ class Watch:
         """Whether the call's arguments hold the frozen weights, unchanged."""
         current = self._pick(args)
         return (
-            False not in map(operator.is_, current, self._weights)
+            list(map(id, current)) == self._weights
             and list(map(_version, current)) == self._versions
             and list(map(self._pointer, current)) == self._pointers
             and list(map(operator.call, self._uncounted)) == self._values

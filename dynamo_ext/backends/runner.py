@@ -91,8 +91,9 @@ class Runner:
             if not node.users
             or (self._per_shape and not isinstance(node.meta.get("val"), torch.Tensor))
         }
-        self._weights = {i: weight for i, weight in weights.items() if i not in self._unused}
-        self._sets = WeightSets(self._weights)
+        known = {i: weight for i, weight in weights.items() if i not in self._unused}
+        self._weights = set(known)
+        self._sets = WeightSets(known, self._release)
         # The set of the last call, in one attribute: another thread may put its own here meanwhile.
         self._current = self._sets.first
         used = [i for i in range(len(placeholders)) if i not in self._unused]
@@ -148,6 +149,14 @@ class Runner:
             found = self._sets.new(args)
         return found
 
+    def _release(self, gone: WeightSet) -> None:
+        """Let an engine's memory go with the model whose weights it has."""
+        if self._current is gone:
+            self._current = None
+        gone.hot = None
+        for key in [key for key in list(self._engines) if key[0] == gone.number]:
+            del self._engines[key]
+
     def _cold(self, args: Sequence[Any]) -> Sequence[Any]:
         if self._dead:
             self._tell()
@@ -181,7 +190,7 @@ class Runner:
             return outputs
 
     def _proven(self) -> bool:
-        return any(engine is not None and engine.trusted for engine in self._engines.values())
+        return any(engine is not None and engine.trusted for engine in list(self._engines.values()))
 
     def _as_good(self, args: Sequence[Any], found: Sequence[Any], expected: Sequence[Any]) -> bool:
         from dynamo_ext.backends.exact import as_good_as_eager
@@ -201,7 +210,7 @@ class Runner:
         else:
             hot = _plain_call(run)
         if constants is not None:
-            constants.hot = hot
+            constants.trust(hot)
             self._current = constants
         else:
             self._hot_thawed = hot

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ import torch
 from torch import nn
 
 from dynamo_ext.backends.freeze import Watch, frozen
-from dynamo_ext.backends.weight_sets import MOST_SETS
+from dynamo_ext.backends.weight_sets import LASTING, MOST_SETS
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
 
@@ -220,6 +222,42 @@ def test_of_many_instances_the_later_ones_take_their_weights_as_inputs(
     assert scripted.inputs == [1] * MOST_SETS + [9]
     (partition,) = harness.journal.partitions.values()
     assert partition.engines_built == MOST_SETS + 1
+
+
+def test_engines_go_with_the_models_whose_weights_they_have(harness: Any, scripted: Any) -> None:
+    """As in a notebook, whose cell makes a model anew each time that it runs."""
+
+    def call(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return m(x)
+
+    compiled = harness.compile(call, scripted)
+    times = 2 * MOST_SETS
+    with torch.no_grad():
+        for _ in range(times):
+            made = model()
+            for _ in range(LASTING + 2):
+                torch.testing.assert_close(compiled(made, X), made(X))
+            (weight,) = [weakref.ref(p) for p in made.parameters() if p.ndim > 1][:1]
+            del made
+            gc.collect()
+            assert weight() is None
+    assert scripted.inputs == [1] * times
+
+
+def test_weights_that_do_not_last_get_no_engines_for_ever(harness: Any, scripted: Any) -> None:
+    m = model()
+    compiled = harness.compile(m, scripted)
+    prefix = next(iter(compiled.state_dict())).removesuffix(next(iter(m.state_dict())))
+    with torch.no_grad():
+        compiled(X)
+        for step in range(4 * MOST_SETS):
+            given = {name: p + step for name, p in m.named_parameters()}
+            wrapped = {prefix + name: p for name, p in given.items()}
+            found = torch.func.functional_call(compiled, wrapped, (X,))
+            torch.testing.assert_close(found, torch.func.functional_call(m, given, (X,)))
+        torch.testing.assert_close(compiled(X), m(X))
+    # Dynamo captures once more for tensors that are no parameters.
+    assert scripted.inputs == [1] * (1 + MOST_SETS) + [9]
 
 
 def test_the_second_engine_failing_means_eager(harness: Any, scripted: Any) -> None:
