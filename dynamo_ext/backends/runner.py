@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,7 @@ class Runner:
         self._dead = ""
         self._untold: str | None = None
         self._built = 0
+        self._process = os.getpid()
         self._seconds = 0.0
         if runtime := getattr(setting.backend, "forkless", ""):
             forks.stay_behind(self, runtime)
@@ -154,6 +156,9 @@ class Runner:
         if self._current is gone:
             self._current = None
         gone.hot = None
+        if os.getpid() != self._process:
+            # A forked process that released an engine might wait for its threads.
+            return
         for key in [key for key in list(self._engines) if key[0] == gone.number]:
             del self._engines[key]
 
