@@ -22,32 +22,10 @@ from dynamo_ext.backends.tvm_convert import (
     shape_of,
 )
 from dynamo_ext.backends.tvm_reductions import reduced
+from dynamo_ext.backends.tvm_registers import panel_width, tile_rows
 
 if TYPE_CHECKING:
     from torch.fx import Node
-
-VECTOR = 16
-"""Elements of a vector: 512 bits of ``float32``."""
-
-MOST_ROWS = 12
-FEWEST_ROWS = 4
-ROWS = 8
-"""Rows of a tile where their number is free: 8 by 32 results fill half of the registers."""
-
-
-def panel_width(columns: int, rows: int) -> int:
-    """Columns of a panel: two vectors, four where few rows leave registers idle, one for few."""
-    if columns <= VECTOR:
-        return VECTOR
-    return 4 * VECTOR if rows < FEWEST_ROWS and columns >= 4 * VECTOR else 2 * VECTOR
-
-
-def tile_rows(rows: int) -> int:
-    """Rows of a tile: a divisor of all rows that fits the registers; 8 where there is none."""
-    if rows <= MOST_ROWS:
-        return rows
-    fitting = [r for r in range(FEWEST_ROWS, MOST_ROWS + 1) if rows % r == 0]
-    return min(fitting, key=lambda r: abs(r - ROWS)) if fitting else ROWS
 
 
 def _packed_constant(matrix: Any, width: int) -> Any:

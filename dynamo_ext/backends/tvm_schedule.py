@@ -12,15 +12,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends.tvm_matmul import VECTOR, tile_rows
+from dynamo_ext.backends import tvm_registers
+from dynamo_ext.backends.tvm_registers import plane_tile, tile_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MOST_LANES = 2 * VECTOR
 FEWEST_LANES = 4
-MOST_SUMS = 13
-"""Rows of two vectors that a tile of a convolution may have."""
 
 FEWEST_PARALLEL = 2**14
 """Elements below which starting other threads costs more than they help."""
@@ -81,10 +79,11 @@ def _kinds(sch: Any, block: Any) -> list[bool]:
 
 def lanes_of(extent: int) -> int:
     """Elements of a vector for a loop: a divisor that fits registers well, or none."""
-    for wanted in (MOST_LANES, VECTOR):
+    lanes = tvm_registers.registers().lanes
+    for wanted in (2 * lanes, lanes):
         if extent % wanted == 0:
             return wanted
-    fitting = [n for n in range(FEWEST_LANES, MOST_LANES + 1) if extent % n == 0]
+    fitting = [n for n in range(FEWEST_LANES, 2 * lanes + 1) if extent % n == 0]
     return max(fitting, default=1)
 
 
@@ -152,17 +151,12 @@ def _plane_tile(sch: Any, main: Any, last: Any) -> tuple[list[Any], list[Any]] |
     if _extent(sch, c) % width or _extent(sch, own[1]) * width != _extent(sch, c):
         return None
     height, length = plane_tile(_extent(sch, y), _extent(sch, x))
+    if _extent(sch, y) % height or _extent(sch, x) % length:
+        return None
     outer_c, inner_c = sch.split(c, [None, width])
     outer_y, inner_y = sch.split(y, [None, height])
     outer_x, inner_x = sch.split(x, [None, length])
     return [n, outer_c, outer_y, outer_x], [inner_c, inner_y, inner_x]
-
-
-def plane_tile(height: int, length: int) -> tuple[int, int]:
-    """Rows and columns of a tile of an image: divisors that fill the registers."""
-    columns = max(n for n in range(1, MOST_SUMS + 1) if length % n == 0)
-    rows = max(n for n in range(1, MOST_SUMS // columns + 1) if height % n == 0)
-    return rows, columns
 
 
 def _registers(sch: Any, main: Any, outer: int) -> None:

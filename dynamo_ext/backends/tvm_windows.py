@@ -14,8 +14,8 @@ from dynamo_ext.backends.tvm_convert import (
     refuse,
     shape_of,
 )
-from dynamo_ext.backends.tvm_matmul import VECTOR
 from dynamo_ext.backends.tvm_reductions import reducer
+from dynamo_ext.backends.tvm_registers import channel_width, plane_tile, whole_tiles
 from dynamo_ext.backends.tvm_views import padded
 
 if TYPE_CHECKING:
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 def _pair(value: Any, length: int) -> list[int]:
     given = list(value) if isinstance(value, (list, tuple)) else [value]
     return [int(v) for v in (given * length if len(given) == 1 else given)]
-
-
-def channel_width(channels: int) -> int:
-    """Output channels of a tile: two vectors, or one where that leaves less to waste."""
-    return 2 * VECTOR if channels % (2 * VECTOR) == 0 or channels > 6 * VECTOR else VECTOR
 
 
 def _packed_filters(filters: torch.Tensor, groups: int, width: int) -> torch.Tensor:
@@ -102,7 +97,7 @@ def _dense(  # noqa: PLR0913, PLR0917 - a convolution has that many parts
     result: list[int],
     groups: int,
 ) -> Any:
-    from tvm import te
+    from tvm import te, tirx
 
     filters, stride, padding, dilation = window
     channels, inputs, height, width = filters
@@ -117,6 +112,14 @@ def _dense(  # noqa: PLR0913, PLR0917 - a convolution has that many parts
     else:
         packed = _pack_filters(walk, a, filters, groups, lanes)
     source = _with_margins(walk, source, padding)
+    tile = plane_tile(*result[2:])
+    plane = [whole_tiles(size, part) for size, part in zip(result[2:], tile, strict=True)]
+
+    def held(place: Any, d: int) -> Any:
+        # Places beyond the image are its last again, and nobody reads them.
+        if plane[d] == result[2 + d]:
+            return place
+        return tirx.Min(place, tvm_math.const(result[2 + d] - 1, tvm_math.kind(place)))
 
     def function(x: Any, w: Any) -> Any:
         i = te.reduce_axis((0, inputs), name="i")
@@ -128,14 +131,12 @@ def _dense(  # noqa: PLR0913, PLR0917 - a convolution has that many parts
             at = (
                 n,
                 first + i.var,
-                row * stride[0] + y.var * dilation[0],
-                column * stride[1] + z.var * dilation[1],
+                held(row, 0) * stride[0] + y.var * dilation[0],
+                held(column, 1) * stride[1] + z.var * dilation[1],
             )
             return te.sum(x(*at) * w(block, i.var, y.var, z.var, lane), axis=[i, y, z])
 
-        tiles = te.compute(
-            (result[0], groups * blocks, result[2], result[3], lanes), element, name="product"
-        )
+        tiles = te.compute((result[0], groups * blocks, *plane, lanes), element, name="product")
 
         def unpack(n: Any, c: Any, row: Any, column: Any) -> Any:
             if within == blocks * lanes:
