@@ -167,8 +167,9 @@ def drawn(rows: Sequence[Row]) -> Plot:
 
 _PAGE = """# Speed: auto, each backend alone, and what people run without us
 
-What is fastest differs by processor, which the last line names: there is [one page](auto.md) and
-[one of another](auto-xeon.md).
+What is fastest differs by processor, which the last line names. There is a page for
+[an AMD EPYC](auto.md), for [another that has AVX2 and no AVX-512](auto-avx2.md), and for
+[an Intel Xeon](auto-xeon.md).
 
 Each model runs in a process of its own: its graphs are raced, and then `auto`, every backend alone
 and the peers are compared in one interleaved schedule (`dynamo_ext.compare`).

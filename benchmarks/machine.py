@@ -29,11 +29,12 @@ _DEVICE = "; device "
 
 
 def description() -> dict[str, str]:
-    """Facts by name: processor, cores, memory, system, Python, and the packages there are."""
+    """Facts by name: processor and what torch uses of it, cores, system, Python, and packages."""
     import torch
 
     facts = {
         "processor": _processor(),
+        "vectors": _vectors(),
         "cores": str(os.cpu_count()),
         "memory": _memory(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -55,18 +56,22 @@ def sentence(form: Form = USUAL) -> str:
 
 
 def name() -> str:
-    """Processor and cores as a name for files: ``amd-epyc-2-cores``."""
-    said = re.sub(r"\(.*?\)|@.*|\b(CPU|Processor)\b", " ", _processor())
+    """Processor, vectors and cores as a name for files: ``amd-epyc-avx2-2-cores``.
+
+    Virtual machines give several generations of a processor one name.
+    """
+    said = re.sub(r"\(.*?\)|@.*|\b(CPU|Processor)\b", " ", _processor()) + f" {_vectors()}"
     return "-".join([*re.findall(r"[a-z0-9]+", said.lower()), str(os.cpu_count()), "cores"])
 
 
 def is_here(measured_with: str, form: Form = USUAL) -> bool:
     """Whether a ``sentence`` is of this kind of machine and this form.
 
-    That is the processor, the number of cores, and the device and size.
+    That is the processor, its vectors, the number of cores, and the device and size.
     """
     facts = description()
-    here = f"processor {facts['processor']}; cores {facts['cores']};" in measured_with
+    kind = "; ".join(f"{fact} {facts[fact]}" for fact in ("processor", "vectors", "cores"))
+    here = f"{kind};" in measured_with
     unusual = measured_with.removesuffix(".").partition(_DEVICE)[1:]
     return here and "".join(unusual) == _unusual(form)
 
@@ -83,6 +88,12 @@ def _device(name: str) -> str:
 
     device = torch.device(name)
     return torch.cuda.get_device_name(device) if device.type == "cuda" else name
+
+
+def _vectors() -> str:
+    import torch
+
+    return torch.backends.cpu.get_cpu_capability()
 
 
 def _processor() -> str:

@@ -91,7 +91,11 @@ def version_of(backend: str) -> str:
 
 @functools.cache
 def device_model(device: torch.device) -> str:
-    """A device's model name: ``NVIDIA H100``, ``AMD EPYC 7B13 (2 cores)``."""
+    """A device's model name: ``NVIDIA H100``, ``AMD EPYC (2 cores, AVX2)``.
+
+    Virtual machines on several generations of a processor give it one name; which vector
+    instructions it has tells them apart, and decides races.
+    """
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     name = platform.processor() or platform.machine()
@@ -101,4 +105,4 @@ def device_model(device: torch.device) -> str:
             if line.startswith("model name"):
                 name = line.partition(":")[2].strip()
                 break
-    return f"{name} ({os.cpu_count()} cores)"
+    return f"{name} ({os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()})"
