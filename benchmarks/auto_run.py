@@ -66,7 +66,7 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
     """
     built = MODELS[name].build(form)
     options = {"candidates": "+".join(singles), "budget": race}
-    with torch.no_grad():
+    with built.gradients():
         fast = dynamo_ext.optimize("auto", options=options)(built.module)
         fast(*built.args, **built.kwargs)
         settle(BACKEND, lambda: fast(*built.args, **built.kwargs), SETTLING)

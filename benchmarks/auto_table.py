@@ -180,6 +180,9 @@ three, in turn, in one process). *Best alone* is the fastest single backend, eag
 *Same* is a p-value of 0.05 or more, *unclear* one with an interval beyond 10 %. Where `auto` chose
 the best one alone, they run the same code: [how far apart two such copies are](copies.md).
 
+A *training step* is forward, loss, gradients and plain gradient descent in one function; its
+weights are put back before every call that is timed. Peers that only run inference fail there.
+
 The posts' figures: Update 3's ensemble of ten backends had a geometric mean of 1.71 on a CPU and
 1.29 on a GPU, over other models and machines, with eager of 2021.
 
@@ -210,8 +213,9 @@ Over all models; where a backend does not take a model, the user has eager, and 
 `torch.compile` is plain Inductor. OpenVINO's torch.compile is its own backend, told to compute in
 float32 as everybody else here. ONNX Runtime runs `torch.onnx.export`'s model on NumPy arrays, and
 is told to stop spinning after each run, for its thread would else hold a core while others run.
-TVM's `relax_dynamo` is untuned. `torch.jit.freeze` is traced, frozen, and optimised for inference.
-What does not run counts as eager in the means.
+TVM's `relax_dynamo` is untuned, and tried only where eager takes less than 10 ms.
+`torch.jit.freeze` is traced, frozen, and optimised for inference. What does not run counts as
+eager in the means.
 
 Where ONNX Runtime by itself is ahead of `onnxrt`, it runs the same optimised graph in the same
 time (on an AMD EPYC, SqueezeNet 2.4 ms in either session, MNASNet 3.2). What comes on top, 0.5 ms

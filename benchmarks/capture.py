@@ -124,6 +124,7 @@ _PAGE = """# What is captured, and what capturing costs
 they are dispatched, in and outside of captured graphs; their time is measured one by one. *Eager
 over captured* is plain eager's time over that of the `eager` backend, interleaved
 (`dynamo_ext.compare`), with its 95 % interval: below 1, guards and calls of graphs cost something.
+Training steps run with gradients, which are captured as a graph of their own (AOTAutograd's).
 A library may do something else while it is traced: the Mamba of transformers asks whether it is,
 and then computes its scan in parallel, with other operations, which in eager are slower.
 

@@ -57,6 +57,17 @@ class Counter:
 
         return run
 
+    def learner(self) -> Callable[..., Any]:
+        """A compiler that does so with the graph of the gradients, too."""
+        from torch._dynamo.backends.common import aot_autograd
+        from torch._functorch.aot_autograd import make_boxed_func
+
+        def boxed(graph: GraphModule, inputs: list[Any]) -> Any:
+            return make_boxed_func(self.compiler(graph, inputs))
+
+        made: Callable[..., Any] = aot_autograd(fw_compiler=boxed, bw_compiler=boxed)
+        return made
+
     def count(self, call: Callable[[], object]) -> None:
         """Run something under torch's profiler, and add up what it did."""
         kinds = torch.profiler.ProfilerActivity
@@ -92,8 +103,9 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
     """
     built = MODELS[name].build(form)
     counter = Counter(cuda=torch.device(form.device).type == "cuda")
-    with torch.no_grad():
-        fast = dynamo_ext.optimize(counter.compiler)(built.module)
+    compiler = counter.learner() if built.module.training else counter.compiler
+    with built.gradients():
+        fast = dynamo_ext.optimize(compiler)(built.module)
         started = time.perf_counter()
         fast(*built.args, **built.kwargs)
         first = time.perf_counter() - started

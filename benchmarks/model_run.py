@@ -20,10 +20,11 @@ from benchmarks.model_row import Note, Row
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form, add_arguments
 from benchmarks.zoo.model import Built, mapped, tensors
+from benchmarks.zoo.training import learnt, unlearnt
 from dynamo_ext.backends import registry, verify
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dynamo_ext.records import Report
 
@@ -64,15 +65,15 @@ def _measured(name: str, backend: str, dtype: str, *, form: Form) -> dict[str, A
     built = MODELS[name].build(form)
     calls = [(built.args, built.kwargs), *(_other(built, seed) for seed in (1, 2))]
     reference = None
-    with torch.no_grad():
+    with built.gradients():
         if dtype != "float32":
-            reference = [built.module(*args, **kwargs) for args, kwargs in calls]
+            reference = _called(built.module, built.module, calls)
             built, calls = _converted(built, calls, getattr(torch, dtype))
-        expected = [built.module(*args, **kwargs) for args, kwargs in calls]
+        expected = _called(built.module, built.module, calls)
         cuts = Cuts()
         compiled = dynamo_ext.optimize(backend, strict=True)(built.module)
         with cuts.watched():
-            found = [compiled(*args, **kwargs) for args, kwargs in calls]
+            found = _called(built.module, compiled, calls)
     pairs = list(zip(map(tensors, found), map(tensors, expected), strict=True))
     wrong = next(filter(None, (verify.disagreement(*pair) for pair in pairs)), "")
     row: dict[str, Any] = {"status": "wrong" if wrong else "right", "reason": wrong}
@@ -95,14 +96,22 @@ def _measured(name: str, backend: str, dtype: str, *, form: Form) -> dict[str, A
     return row
 
 
+def _called(
+    module: torch.nn.Module, run: Callable[..., Any], calls: Sequence[tuple[Any, Any]]
+) -> list[list[Any]]:
+    """What each call gives and, of a training step, leaves in the module, which is put back."""
+    with unlearnt(module):
+        return [[run(*args, **kwargs), *learnt(module)] for args, kwargs in calls]
+
+
 def _from_float64(
     built: Built, calls: Sequence[tuple[Any, Any]], expected: Sequence[Any], found: Sequence[Any]
 ) -> tuple[float, float]:
     """How far eager and the engine are from the model in float64, relative to the largest."""
     exact = built._replace(module=copy.deepcopy(built.module))
     exact, doubled = _converted(exact, calls, torch.float64)
-    with torch.no_grad():
-        truth = [tensors(exact.module(*args, **kwargs)) for args, kwargs in doubled]
+    with exact.gradients():
+        truth = [tensors(output) for output in _called(exact.module, exact.module, doubled)]
     eager = _errors(list(zip(map(tensors, expected), truth, strict=True)))[1]
     return eager, _errors(list(zip(map(tensors, found), truth, strict=True)))[1]
 

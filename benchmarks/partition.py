@@ -127,7 +127,7 @@ could have if the engine took no time at all.
 PART = Part(
     "partition",
     "What each engine takes of a model, and what the rest costs.",
-    list(MODELS),
+    [model.name for model in MODELS.values() if not model.learns],
     Row.from_dict,
     lambda model, why: Row(model, error=why),
     document,

@@ -76,9 +76,16 @@ def _openvino(built: Built) -> Run:
     return compiled
 
 
+def _only_inference(built: Built) -> None:
+    if built.module.training:
+        message = "It runs inference alone."
+        raise RuntimeError(message)
+
+
 def _relax_dynamo(built: Built) -> Run:
     from dynamo_ext.backends import tvm_target
 
+    _only_inference(built)
     if _seconds(built) > _SLOWEST:
         message = "Not run: untuned, it takes 50 times as long as eager on the MLP."
         raise RuntimeError(message)
@@ -92,6 +99,7 @@ def _relax_dynamo(built: Built) -> Run:
 def _onnxruntime(built: Built) -> Run:
     import onnxruntime
 
+    _only_inference(built)
     flat = Flat(built).eval()
     program = torch.onnx.export(flat, tuple(flat.tensors), dynamo=True, verbose=False)
     if program is None:
@@ -117,6 +125,7 @@ def _onnxruntime(built: Built) -> Run:
 
 
 def _frozen(built: Built) -> Run:
+    _only_inference(built)
     flat = Flat(built).eval()
     traced = torch.jit.trace(flat, tuple(flat.tensors), check_trace=False)  # type: ignore[no-untyped-call]
     fast = torch.jit.optimize_for_inference(torch.jit.freeze(traced))

@@ -15,6 +15,7 @@ from benchmarks.zoo import (
     recurrent,
     small,
     speech,
+    training,
     vision,
 )
 from benchmarks.zoo.model import Built, Model
@@ -22,7 +23,7 @@ from benchmarks.zoo.model import Built, Model
 _FAMILIES = (
     *(small, classic, vision, patches),
     *(language, encoders, decoders, speech, recurrent),
-    *(graphs, recommend, physics, branching),
+    *(graphs, recommend, physics, branching, training),
 )
 
 MODELS: dict[str, Model] = {model.name: model for family in _FAMILIES for model in family.MODELS}

@@ -1,7 +1,8 @@
-"""What a model of the zoo is: how to build it, at full size and tiny, and how it learns."""
+"""What a model of the zoo is: how to build it, at full size and tiny, and what its loss is."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,11 +16,17 @@ SEED = 2026
 
 
 class Built(NamedTuple):
-    """A module in eval mode with float32 weights, and one call's arguments."""
+    """A module with float32 weights, and one call's arguments; in train mode if it is a step."""
 
     module: torch.nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+
+    def gradients(self) -> contextlib.AbstractContextManager[Any]:
+        """The mode that a call of it wants: with gradients for a training step, else without."""
+        import torch
+
+        return torch.set_grad_enabled(self.module.training)
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,8 @@ class Model:
     train
         Turns the module's output into the scalar that training steps minimise; ``None`` for a
         model that is not trained.
+    learns
+        Whether a call of the module is a training step, which changes its weights.
     batched
         Whether each tensor of its arguments has the batch first, so that a larger one can be made
         of it.
@@ -49,6 +58,7 @@ class Model:
     usual: Callable[[], Built]
     tiny: Callable[[], Built]
     train: Callable[[Any], torch.Tensor] | None = None
+    learns: bool = False
     batched: bool = True
 
     def build(self, form: Form = USUAL) -> Built:
@@ -70,7 +80,7 @@ class Model:
             larger = torch.cat([tensor] * copies) if copies > 1 else tensor
             return larger.to(form.device)
 
-        module = module.eval().to(form.device)
+        module = module.train(self.learns).to(form.device)
         return Built(module, mapped(args, placed), mapped(kwargs, placed))
 
 
