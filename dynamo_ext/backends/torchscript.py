@@ -39,9 +39,11 @@ class TorchScriptBackend:
         self,
         table: dict[Any, Callable[..., Any]],
         *,
-        training: bool,  # noqa: ARG002 - the pipeline's name
+        training: bool,
     ) -> dict[Any, Callable[..., Any]]:
-        """Keep attention whole: TorchScript calls the very kernel that eager calls."""
+        """Keep what eager has a kernel for: TorchScript calls the very same one."""
+        if training:
+            return {}
         return {op: cut for op, cut in table.items() if "_scaled_dot_product" not in str(op)}
 
     def supports(self, node: Node) -> Support:
