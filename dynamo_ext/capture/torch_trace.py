@@ -271,17 +271,20 @@ def _stays_whole(layers: torch.nn.RNNBase) -> bool:
 
 
 def _is_cut_into_layers(layers: torch.nn.RNNBase) -> bool:
-    """Whether AOTAutograd has one operation for each layer.
+    """Whether AOTAutograd has one operation for each layer, and this CPU a kernel for it.
 
-    ``torch._decomp.decompositions.select_one_layer_lstm_function``.
+    ``torch._decomp.decompositions.select_one_layer_lstm_function`` does not ask for the kernel,
+    which for bfloat16 not every CPU has.
     """
+    kinds = {torch.float32}
+    if torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        kinds.add(torch.bfloat16)
     return (
         isinstance(layers, torch.nn.LSTM)
         and not layers.proj_size
         and torch._C._get_mkldnn_enabled()
         and all(
-            weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.bfloat16)
-            for weight in layers.parameters()
+            weight.device.type == "cpu" and weight.dtype in kinds for weight in layers.parameters()
         )
     )
 
