@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from benchmarks.auto_row import Row, Single
 from benchmarks.interval import told
 from benchmarks.plot import Plot, Point
+from benchmarks.zoo import MODELS
 from dynamo_ext.comparison import FEWEST_ROUNDS, Speedup
 from dynamo_ext.wording import count
 
@@ -31,25 +32,38 @@ def document(rows: Sequence[Row], described: str) -> str:
     ]
     lines += [_line(row) for row in good]
     lines += [f"| {row.model} | {row.error} |" for row in rows if row not in good]
-    means = [_mean_line("**auto**", [_or_eager(row.auto) for row in good])]
-    for name in names:
-        found = [_named(row.singles, name) for row in good]
-        means.append(_mean_line(name, [_or_eager(single) for single in found]))
-    beside = [row for row in good if row.peers]
-    peers = list(dict.fromkeys(single.name for row in beside for single in row.peers))
+    steps = [row for row in good if _learns(row)]
+    others = [row for row in good if not _learns(row)]
     chosen = Counter(dict.fromkeys(names, 0))
     for row in good:
         chosen.update(dict(row.winners))
     return _PAGE.format(
         rows="\n".join(lines),
-        means="\n".join(means),
+        means=_means(others, names),
+        learning=_means(steps, names) if steps else "Not measured yet.",
         chosen=", ".join(f"{name} {times}" for name, times in chosen.most_common()),
         single=_table({row.model: row.singles for row in good}, names, shown),
-        peers=_peers(beside, peers),
+        peers=_peers(others),
+        learning_peers=_peers(steps),
         costs=_table({row.model: row.singles for row in good}, names, _cost),
         described=described,
         starts=_starts(good),
     )
+
+
+def _learns(row: Row) -> bool:
+    model = MODELS.get(row.model)
+    return model is not None and model.learns
+
+
+def _means(rows: Sequence[Row], names: Sequence[str]) -> str:
+    """A line for ``auto`` and for each backend."""
+    lines = ["| | geometric mean | worst |", "|---|--:|--:|"]
+    lines.append(_mean_line("**auto**", [_or_eager(row.auto) for row in rows]))
+    for name in names:
+        found = [_named(row.singles, name) for row in rows]
+        lines.append(_mean_line(name, [_or_eager(single) for single in found]))
+    return "\n".join(lines)
 
 
 def _starts(rows: Sequence[Row]) -> str:
@@ -133,9 +147,11 @@ def _table(
     return "\n".join(lines)
 
 
-def _peers(rows: Sequence[Row], names: Sequence[str]) -> str:
+def _peers(measured: Sequence[Row]) -> str:
+    rows = [row for row in measured if row.peers]
     if not rows:
         return "Not measured yet."
+    names = list(dict.fromkeys(single.name for row in rows for single in row.peers))
     auto = {row.model: (row.auto,) if row.auto else () for row in rows}
     shown_rows = {row.model: (*auto[row.model], *row.peers) for row in rows}
     lines = [_table(shown_rows, ["auto", *names], shown), ""]
@@ -194,11 +210,14 @@ The posts' figures: Update 3's ensemble of ten backends had a geometric mean of 
 
 ## Geometric means
 
-Over all models; where a backend does not take a model, the user has eager, and it counts as 1.
+Over all models in inference; where a backend does not take a model, the user has eager, and it
+counts as 1.
 
-| | geometric mean | worst |
-|---|--:|--:|
 {means}
+
+Over the training steps:
+
+{learning}
 
 ## How often auto chose each, over all graphs
 
@@ -231,6 +250,10 @@ is from before `onnxrt` took such layers.) `torch.jit.freeze` of the early exit 
 through the model that its tracing saw, whatever the input.
 
 {peers}
+
+### Training steps
+
+{learning_peers}
 
 ## Seconds of the first call, and MiB that one call takes beyond what was resident
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks import auto_run, auto_table
 from benchmarks.auto_row import Row, Single
 from benchmarks.peers import PEERS
@@ -51,7 +53,18 @@ def test_the_page() -> None:
     assert "| one | 2.00 (1.96–2.04) | 1.50 (1.47–1.53) | failed |" in page
     assert "- one, relax: failed: no embedding" in page
     assert "onnxrt 2, ts 1." in page
+    assert page.count("Not measured yet.") == 2
     assert Row.from_dict(ROWS[0].to_dict()) == ROWS[0]
+
+
+def test_training_steps_have_means_of_their_own() -> None:
+    step = replace(ROWS[0], model="MLP, training step", auto=single("auto", 0.25))
+    page = auto_table.document([*ROWS, step], "Measured with: a machine.")
+    inference, _, learning = page.partition("Over the training steps:")
+    assert "| **auto** | 1.00 | 0.50 |" in inference
+    assert "| **auto** | 0.25 | 0.25 |" in learning
+    _, _, peers = page.partition("### Training steps")
+    assert "| MLP, training step | 0.25 (0.24–0.26) | 1.50 (1.47–1.53) | failed |" in peers
 
 
 def test_what_the_rounds_do_not_show_is_not_called_the_same() -> None:
