@@ -13,7 +13,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.auto.laps import Laps
+from dynamo_ext.auto.laps import BEHIND, Laps, totals
 from dynamo_ext.measure.switchboard import EAGER
 
 if TYPE_CHECKING:
@@ -83,8 +83,13 @@ class Circuits(threading.local):
 
 
 def begin(circuit: Sequence[Member]) -> None:
-    """Have the next calls of these graphs timed; settle them at once where eager has won all."""
-    if all(member.winner == EAGER for member in circuit):
+    """Have the next calls of these graphs timed; settle them at once where eager has won clearly.
+
+    Where a backend was near, as Inductor is on training steps, what is between the graphs decides.
+    """
+    sums = totals(circuit)
+    near = [name for name in sums if name != EAGER and sums[name] * BEHIND < sums[EAGER]]
+    if all(member.winner == EAGER for member in circuit) and not near:
         for member in circuit:
             member.settle()
         return

@@ -8,6 +8,7 @@ which may be where an engine's threads are in the way.
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
@@ -39,6 +40,9 @@ LONGEST = 10.0
 
 BRIEF = 0.05
 """Seconds of a lap that the threads of the one before it, still awake, may make longer."""
+
+SHARE = 0.1
+"""Of a lap's time in eager, what a backend must have forms for to be tried for all graphs."""
 
 SINGLES = 2
 """Backends that are tried for all graphs, the most promising ones."""
@@ -214,14 +218,25 @@ class Laps:
         return list(found.values())
 
 
+def totals(circuit: Sequence[Member]) -> dict[str, float]:
+    """Seconds of a lap by the graphs' own races: of each backend for all of them, and of eager.
+
+    A backend of which only graphs that hardly count have a form is left out: it would be eager.
+    """
+    eager = [member.seconds.get(EAGER, 0.0) for member in circuit]
+    found = {EAGER: sum(eager)}
+    for name in {name for member in circuit for name in member.seconds} - {EAGER}:
+        own = [name in member.seconds for member in circuit]
+        if sum(itertools.compress(eager, own)) >= SHARE * found[EAGER]:
+            taken = (m.seconds.get(name, e) for m, e in zip(circuit, eager, strict=True))
+            found[name] = sum(taken)
+    return found
+
+
 def assignments(circuit: Sequence[Member]) -> dict[str, list[Callable[..., Any]]]:
     """By name, a form for each call of a lap."""
-    names = {name for member in circuit for name in member.seconds} - {EAGER}
-    totals = {
-        name: sum(member.seconds.get(name, member.seconds.get(EAGER, 0.0)) for member in circuit)
-        for name in names
-    }
-    singles = sorted(totals, key=lambda name: totals[name])[:SINGLES]
+    sums = totals(circuit)
+    singles = sorted(sums.keys() - {EAGER}, key=lambda name: sums[name])[:SINGLES]
     found = {MIX: [member.form(member.winner) for member in circuit]}
     winners = {member.winner for member in circuit}
     for name in (EAGER, *singles):

@@ -7,6 +7,7 @@ changed back.
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -302,8 +303,8 @@ def tensors_in(value: Any, depth: int = 6) -> Iterator[torch.Tensor]:
             yield from tensors_in(item, depth - 1)
 
 
-class _Nowhere:
-    """A text stream that keeps nothing."""
+class _Nowhere(io.TextIOBase):
+    """A text stream that keeps nothing; a logger that starts meanwhile may hold and close it."""
 
     encoding = "utf-8"
 

@@ -10,7 +10,7 @@ import torch
 
 from dynamo_ext.auto import circuit, laps
 from dynamo_ext.auto.circuit import Circuits
-from tests.auto.company import BASE, Clock, Graph, one_of_each
+from tests.auto.company import BASE, Clock, Graph, one_of_each, wait
 
 
 def call(circuits, member):
@@ -59,11 +59,43 @@ def test_a_lap_within_a_lap_is_confirmed_by_itself():
     assert other.confirmation.graphs == 1
 
 
-def test_graphs_that_all_stay_with_eager_are_settled_at_once():
-    members = [Graph("eager", {"eager": BASE, "a": BASE}) for _ in range(2)]
+def test_graphs_that_all_stay_with_eager_by_far_are_settled_at_once():
+    members = [Graph("eager", {"eager": BASE, "a": 2 * BASE}) for _ in range(2)]
     run(members, times=circuit.SURE)
     assert [member.settled for member in members] == ["eager"] * 2
     assert members[0].confirmation is None
+
+
+class InCompany(Graph):
+    """A graph whose forms take other times between the others than they took in the race."""
+
+    def __init__(self, winner, seconds, truth):
+        super().__init__(winner, seconds)
+        self.truth = truth
+
+    def form(self, name):
+        def run(x):
+            wait(self.truth[name])
+            return (x,)
+
+        return run
+
+
+def test_a_backend_that_only_a_tiny_graph_has_is_not_tried_for_all():
+    large = Graph("eager", {"eager": 100 * BASE, "a": 105 * BASE})
+    tiny = Graph("eager", {"eager": BASE, "b": BASE})
+    run([large, tiny])
+    assert {rival.name for rival in large.confirmation.rivals} == {"a"}
+
+
+@pytest.mark.parametrize(("company", "stays"), [(1.5, "a"), (1.0, "eager")])
+def test_where_a_backend_was_near_what_is_between_the_graphs_decides(company, stays):
+    race = {"eager": BASE, "a": 1.1 * BASE}
+    truth = {"eager": company * BASE, "a": 1.1 * BASE}
+    members = [InCompany("eager", race, truth) for _ in range(2)]
+    run(members)
+    assert [member.settled for member in members] == [stays] * 2
+    assert members[0].confirmation.rivals[0].name == "a"
 
 
 def test_calls_in_no_order_settle_in_the_end(monkeypatch):

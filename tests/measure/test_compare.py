@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 import dynamo_ext
 from dynamo_ext.comparison import Comparison
 from dynamo_ext.errors import OptionError, UnknownBackendError
+from dynamo_ext.measure.workload import FunctionWorkload
 
 ROUNDS = 8
 TRUSTING = {"wrong.verify": False}  # or its results would be found wrong at the first call
@@ -166,6 +168,13 @@ def test_weights_random_state_and_output_are_as_before(capsys):
     assert seen == []
     assert capsys.readouterr() == ("", "")
     assert found["aot_eager"].accuracy[0].within, found["aot_eager"].accuracy
+
+
+def test_a_logger_that_starts_meanwhile_can_close_what_it_took_for_stderr():
+    with FunctionWorkload(torch.relu, (torch.ones(2),)).quiet():
+        handler = logging.StreamHandler()
+    # As absl's logging does when the process ends, if JAX is first imported in a comparison.
+    handler.stream.close()
 
 
 def test_training_compares_gradients():
