@@ -16,7 +16,7 @@ from dynamo_ext.break_places import ON_PURPOSE, is_torchs_own, origin, place, wh
 from dynamo_ext.operator_times import operator_times, shares_by_reason
 from dynamo_ext.placement import EAGER, coverage, place_graph
 from dynamo_ext.recompile_causes import changes
-from dynamo_ext.wording import count, listing, percent
+from dynamo_ext.wording import NOTHING, count, listing, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -199,9 +199,8 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         step = next((f.remedy for f in group if f.remedy), "")
         if not step:
             step = "See which backend takes it: %%dynamo compare."
-        yield Advice(
-            "unsupported", problem, step, evidence, "Fallbacks", 0.3 + 0.4 * share, group[0].line
-        )
+        weight = 0.05 if step.startswith(NOTHING) else 0.3 + 0.4 * share
+        yield Advice("unsupported", problem, step, evidence, "Fallbacks", weight, group[0].line)
 
 
 def _uncaptured(report: Report) -> Iterator[Advice]:

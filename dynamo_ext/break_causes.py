@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.break_places import ON_PURPOSE, is_in_torch, origin
 from dynamo_ext.line_of_code import chooses_by_reading, condition, leaves_value, reader
+from dynamo_ext.wording import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ class Cause:
 
 _READS = "Keep it a tensor and read it after the compiled code"
 _BEFORE = "Build it before the compiled code, as in a cell of its own."
-_NOTHING = "Nothing needs to be done."
+_NOTHING = f"{NOTHING}."
 _SCALARS = "or set torch._dynamo.config.capture_scalar_outputs = True"
 _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
 _SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")

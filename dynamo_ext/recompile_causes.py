@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamo_ext.wording import NOTHING
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -30,8 +32,6 @@ _DTYPES = {
 
 SEE_GUARDS = "See Guards for what was expected."
 """The step where no more is known than the guard itself."""
-
-_NOTHING = "Nothing needs to be done"
 
 
 _SUBJECTS = (
@@ -140,7 +140,7 @@ def _group(kind: str, variable: str, dim: str, group: Sequence[Recompile]) -> Ch
         times,
         tuple(dict.fromkeys(values)),
         group[0].prevented,
-        step.startswith(_NOTHING),
+        step.startswith(NOTHING),
     )
 
 
@@ -155,7 +155,7 @@ def _words(kind: str, name: str, variable: str, dim: str, *, many: bool) -> tupl
         return f"{of} {name}", f"Mark it dynamic: %%dynamo --dynamic, or {mark}."
     if kind in {"parameter", "parameter rank"}:
         what = f"the size of dimension {dim}" if dim else "the number of dimensions"
-        step = f"{_NOTHING} if the layer was meant to be replaced: each shape is compiled once."
+        step = f"{NOTHING} if the layer was meant to be replaced: each shape is compiled once."
         if many:
             step = (
                 "Each shape of a weight has its own compiled code; keep the number of them small."
@@ -166,23 +166,21 @@ def _words(kind: str, name: str, variable: str, dim: str, *, many: bool) -> tupl
         if kind == "float":
             return f"the float {name}", f"Keep it in a tensor: {variable} = {kept}."
         once = (
-            f"{_NOTHING}: it was a constant at first, and from its second value on it is symbolic."
+            f"{NOTHING}: it was a constant at first, and from its second value on it is symbolic."
         )
         step = f"Keep it in a tensor, {kept}, or start with %%dynamo --dynamic."
         return f"the integer {name}", step if many else once
     if kind == "hooks":
-        step = (
-            f"{_NOTHING}: what hooks a module has is compiled in. Add them before the first call."
-        )
+        step = f"{NOTHING}: what hooks a module has is compiled in. Add them before the first call."
         return "the hooks of a module", step
     sentences = {
         "bound": (
             "a size that the compiled code leaves out, of",
-            f"{_NOTHING}: sizes 0 and 1 are compiled apart from all others, once.",
+            f"{NOTHING}: sizes 0 and 1 are compiled apart from all others, once.",
         ),
         "relation": (
             "sizes that agreed before and do not now, of",
-            f"{_NOTHING}, if both are meant: broadcasting is compiled apart.",
+            f"{NOTHING}, if both are meant: broadcasting is compiled apart.",
         ),
         "rank": ("the number of dimensions of", "Reshape it to one rank before the compiled code."),
         "dtype": ("the dtype of", "Cast it to one dtype before the compiled code."),
@@ -199,9 +197,9 @@ def _words(kind: str, name: str, variable: str, dim: str, *, many: bool) -> tupl
         ),
         "code": (
             "the function",
-            f"{_NOTHING} if you defined it anew; else define it once, outside of the loop.",
+            f"{NOTHING} if you defined it anew; else define it once, outside of the loop.",
         ),
-        "class": ("the class of", f"{_NOTHING} if another one is meant to be there."),
+        "class": ("the class of", f"{NOTHING} if another one is meant to be there."),
         "type": ("the type of", "Pass values of one type."),
         "value": (
             "the value of",

@@ -402,6 +402,22 @@ def test_calls_that_fitted_nothing_are_said_under_run() -> None:
     assert "run never compiles" in first.step
 
 
+def test_that_an_optimizers_step_is_eagers_is_no_problem() -> None:
+    weight = torch.ones(4, 4, requires_grad=True)
+    weight.grad = torch.ones(4, 4)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        optimizer.step()
+        torch._dynamo.graph_break()
+        return x.sin() + x.cos() * x
+
+    found = advise(run(step, [(X,)], Engine()))
+    (left,) = [each for each in found if each.topic == "unsupported"]
+    assert left.step.startswith("Nothing needs to be done")
+    assert left.weight < min(each.weight for each in found if each is not left)
+
+
 def test_backward_is_no_problem() -> None:
     def trains(x: torch.Tensor, w: torch.Tensor) -> Any:
         loss = (x @ w).relu().sum()

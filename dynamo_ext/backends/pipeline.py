@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from dynamo_ext.backends import even_bags, fused_attention, torch_private
+from dynamo_ext.backends import even_bags, fused_attention, torch_private, updates
 from dynamo_ext.backends.base import StayEager, Support
 from dynamo_ext.backends.constants import attribute, fold
 from dynamo_ext.backends.freeze import watchable
@@ -126,6 +126,8 @@ class _Road:
         setting = self._setting
         weights = self._weights(graph) if role == "inference" else {}
         setting.journal.folded += fold(graph)
+        if role == "inference" and updates.only_updates(graph, torch_private.changed_inputs()):
+            raise StayEager(updates.REASON, updates.REMEDY)
         even_bags.unpack(graph, lambda node: bool(self._supports(node)))
         views = set_apart(graph)
         answers = judge(graph, self._supports)

@@ -86,8 +86,14 @@ def core_decompositions() -> Decompositions:
     gradients without a word, so it stays whole there; inference adds it back. Random operators
     stay whole too: cut up, they would draw other numbers than eager does from the same seed. So do
     those that look at their numbers: cut up, they would not.
+
+    ``prims.fma``, which Dynamo by itself makes of ``addcmul_`` for Inductor, no other backend has.
     """
-    return dict(_core_decompositions())
+    import torch
+
+    table = dict(_core_decompositions())
+    fma = getattr(torch.ops.prims, "fma", None)
+    return table if fma is None else table | {fma.default: lambda a, b, c: a * b + c}
 
 
 _KEPT_WHOLE = (
@@ -233,6 +239,18 @@ def static_inputs() -> list[int]:
         i for i, info in enumerate(facts.input_info) if info.mutates_data or info.mutates_metadata
     }
     return [i for i in facts.static_input_indices if i not in changed]
+
+
+def changed_inputs() -> int:
+    """How many inputs the graph that AOT is compiling changes.
+
+    Their new values are its first results, which AOT copies back behind it.
+    """
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    facts = context.fw_metadata if context is not None else None
+    return len(facts.mutated_inp_runtime_indices) if facts is not None else 0
 
 
 def is_fake(value: object) -> bool:

@@ -122,15 +122,16 @@ def _threshold_backward(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
 
 
 @converts("_to_copy.default", "clone.default", "alias.default", "detach.default",
-          "lift_fresh_copy.default", "expand.default")  # fmt: skip
+          "lift_fresh_copy.default", "expand.default", "copy.default")  # fmt: skip
 def _copy(walk: Walk, node: Node, a: dict[str, Any]) -> Any:
-    source, result = facts(a["self"]), facts(node)
+    given = a.get("src", a["self"])
+    source, result = facts(given), facts(node)
     if source.device != result.device:
         refuse("Another device")
     if source.dtype == result.dtype and source.shape == result.shape:
         # Nothing changes its input in a functional graph, so that a copy need not be one.
-        return walk.value(a["self"])
-    return pointwise(walk, node, lambda x: x, [a["self"]])
+        return walk.value(given)
+    return pointwise(walk, node, lambda x: x, [given])
 
 
 @converts("full.default", "full_like.default", "scalar_tensor.default", "zeros_like.default",

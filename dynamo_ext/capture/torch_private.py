@@ -434,12 +434,15 @@ def failures_become_eager(*, fullgraph: bool) -> Iterator[None]:
     and warnings than the cell has by itself. Python floats stay constants: as symbols they come
     back stale from Inductor and in float32 from AOTAutograd (both seen on 2.13.0). That a module
     has no hooks is guarded, which torch leaves out unless told: a hook added later would not run.
+    ``addcmul_`` and its like stay what they are: torch writes them out as Inductor wants them, for
+    which eager needs four times as long (a step of Adam's).
     """
     with dynamo.config.patch(
         suppress_errors=not fullgraph,
         trace_numpy=False,
         specialize_float=True,
         skip_nnmodule_hook_guards=False,
+        enable_dynamo_decompositions=False,
     ):
         yield
 

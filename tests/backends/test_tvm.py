@@ -40,7 +40,17 @@ def tvm(**options: Any) -> Any:
     return registry.compiler("tvm", options)
 
 
+def assigned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    whole, other = x * 2, torch.zeros(4, 4, dtype=torch.float64)
+    whole[:, 0] = y
+    whole[1:3] = y[0]
+    other[:] = y
+    other[0] = y.int()
+    return whole + other
+
+
 ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "assigned": (assigned, (torch.randn(4, 4), torch.randn(4))),
     "select": (lambda x: x[-1] + x[:, -2], (torch.randn(4, 4),)),
     "last": (lambda x: x[:, -1] * 2 + 1, (torch.randn(4, 6, 5),)),
     "selu": (lambda x: F.selu(x) + F.elu(x) + F.silu(x), (torch.randn(9),)),
