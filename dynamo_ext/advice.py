@@ -16,7 +16,8 @@ from dynamo_ext.break_places import ON_PURPOSE, is_torchs_own, origin, place, wh
 from dynamo_ext.operator_times import operator_times, shares_by_reason
 from dynamo_ext.placement import EAGER, coverage, place_graph
 from dynamo_ext.recompile_causes import changes
-from dynamo_ext.wording import NOTHING, count, listing, percent
+from dynamo_ext.records import NOTHING
+from dynamo_ext.wording import count, listing, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.break_places import ON_PURPOSE, is_in_torch, origin
 from dynamo_ext.line_of_code import chooses_by_reading, condition, leaves_value, reader
-from dynamo_ext.wording import NOTHING
+from dynamo_ext.records import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamo_ext.wording import NOTHING
+from dynamo_ext.records import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

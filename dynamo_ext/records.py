@@ -21,6 +21,9 @@ FrameOutcome = Literal["compiled", "reused", "eager", "skipped", "failed"]
 FallbackStage = Literal["capture", "unavailable", "unsupported", "lower", "verify", "run"]
 FallbackScope = Literal["run", "frame", "graph", "partition"]
 
+NOTHING = "Nothing needs to be done"
+"""How a remedy begins where nothing could be gained."""
+
 
 @dataclass(frozen=True)
 class Availability:

@@ -16,9 +16,6 @@ _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _MINUTE = 60
 _TWO_DIGITS, _THREE_DIGITS = 10, 100
 
-NOTHING = "Nothing needs to be done"
-"""How a step begins with which nothing could be gained."""
-
 
 def seconds(value: float) -> str:
     """Write a duration with three digits and the unit that suits it (``1.23 s``, ``45.6 ms``)."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import torch_private
-from dynamo_ext.wording import NOTHING
+from dynamo_ext.records import NOTHING
 
 if TYPE_CHECKING:
     import torch
