@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamo_ext.errors import FallbackWarning
-from dynamo_ext.records import Contest, Fallback, FallbackScope, FallbackStage, Partition
+from dynamo_ext.records import NOTHING, Contest, Fallback, FallbackScope, FallbackStage, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,10 @@ class Journal:
         message: str = "",
         remedy: str = "",
     ) -> None:
-        """Record that ``stage`` failed and that eager takes over; equal ones are counted."""
+        """Record that ``stage`` failed and that eager takes over; equal ones are counted.
+
+        Where nobody keeps a report, it is warned of, unless there is nothing to be done about it.
+        """
         subject = f"{self.graph}:{partition}" if partition else self.graph
         text = message or (str(error).strip() if error else "")
         name = type(error).__name__ if error else ""
@@ -85,7 +88,7 @@ class Journal:
             self.fallbacks[key] = dataclasses.replace(known, count=known.count + 1)
             return
         self.fallbacks[key] = Fallback(stage, scope, subject, operator, name, text, remedy)
-        if self.loud:
+        if self.loud and not remedy.startswith(NOTHING):
             what = operator or subject or scope
             note = f"{stage}: {what} runs eagerly: {name + ': ' if name else ''}{text} {remedy}"
             warnings.warn(note.rstrip(), FallbackWarning, stacklevel=_users_level())

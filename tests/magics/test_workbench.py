@@ -100,6 +100,8 @@ def test_before_any_cell_there_is_no_report() -> None:
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": "/tmp/ipython-of-tests"}
+    # IPython warns where it names another environment than the one that runs it.
+    environment.pop("VIRTUAL_ENV", None)
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
     )
