@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from dynamo_ext.records import Report
 
 PREFIX = "@row "
+
+_SHAKES = 8
+"""Times that inputs are changed by a rounding, to see how far results move."""
 """Starts each line of standard output that is a row; engines print things of their own."""
 
 
@@ -85,6 +88,11 @@ def _measured(name: str, backend: str, dtype: str, *, form: Form) -> dict[str, A
         if engine <= verify.multiple(torch.float32) * eager:
             said = f"{engine:.1e} from float64, where eager is {eager:.1e}. {wrong}"
             row |= {"status": "right", "reason": said}
+        elif built.module.training:
+            shaken = _shaken(built, calls, expected)
+            if _errors(pairs)[1] <= verify.multiple(torch.float32) * shaken:
+                said = f"Rounding its inputs moves eager's own by {shaken:.1e}. {wrong}"
+                row |= {"status": "right", "reason": said}
     if reference is not None:
         truth = [tensors(output) for output in reference]
         for field, outputs in (("eager_error", expected), ("float32_error", found)):
@@ -137,6 +145,30 @@ def _converted(
 
     changed = [(mapped(args, change), mapped(kwargs, change)) for args, kwargs in calls]
     return built._replace(module=built.module.to(dtype)), changed
+
+
+def _shaken(built: Built, calls: Sequence[tuple[Any, Any]], expected: Sequence[Any]) -> float:
+    """How far eager's own results move where its inputs change by half of their last digit.
+
+    Gradients jump where a ReLU or the maximum of a window turns, so that a training step may have
+    several right answers.
+    """
+    farthest = 0.0
+    for seed in range(_SHAKES):
+        draws = torch.Generator().manual_seed(seed)
+
+        def shake(tensor: torch.Tensor, draws: torch.Generator = draws) -> torch.Tensor:
+            if not tensor.is_floating_point():
+                return tensor
+            noise = torch.randn(tensor.shape, generator=draws).to(tensor.device)
+            return tensor * (1 + torch.finfo(tensor.dtype).eps / 2 * noise)
+
+        moved = [(mapped(args, shake), mapped(kwargs, shake)) for args, kwargs in calls]
+        with built.gradients():
+            found = _called(built.module, built.module, moved)
+        pairs = list(zip(map(tensors, found), map(tensors, expected), strict=True))
+        farthest = max(farthest, _errors(pairs)[1])
+    return farthest
 
 
 def _errors(pairs: Sequence[tuple[list[Any], list[Any]]]) -> tuple[float, float]:

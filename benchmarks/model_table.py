@@ -29,7 +29,10 @@ the named configuration.
   right when it verifies an engine: float32 within 1e-3 of the element or 1e-4 of the largest,
   bfloat16 within 3e-2 of either. Deep networks magnify rounding, so a result is right, too, that
   is no further from the exact one than torch allows its own backends: in bfloat16 no further from
-  float32 than 3 times eager's own distance, in float32 no further from float64 than twice.
+  float32 than 3 times eager's own distance, in float32 no further from float64 than twice. The
+  gradients of a training step jump where a ReLU or the maximum of a window turns: there right is,
+  too, what is no further from eager than twice what eager's own move by where its inputs change by
+  half of their last digit (the farthest of eight such changes).
 - **Fallbacks**: what went to eager at run time or compile time; operators that an engine does
   not take are counted as *refused* and listed at the end.
 """
