@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from dynamo_ext.records import Report
 
 PREFIX = "@row "
+"""Starts each line of standard output that is a row; engines print things of their own."""
 
 _SHAKES = 8
 """Times that inputs are changed by a rounding, to see how far results move."""
-"""Starts each line of standard output that is a row; engines print things of their own."""
 
 
 def measure(name: str, backend: str, dtype: str, *, form: Form) -> Row:

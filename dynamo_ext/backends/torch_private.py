@@ -229,10 +229,7 @@ def static_inputs() -> list[int]:
     Buffers which the graph itself changes (batch-norm statistics in training mode, caches) are
     left out: frozen, they would be stale at each call. Meaningless for a backward graph.
     """
-    from torch._guards import TracingContext
-
-    context = TracingContext.try_get()
-    facts = context.fw_metadata if context is not None else None
+    facts = _being_compiled()
     if facts is None:
         return []
     changed = {
@@ -246,11 +243,16 @@ def changed_inputs() -> int:
 
     Their new values are its first results, which AOT copies back behind it.
     """
+    facts = _being_compiled()
+    return len(facts.mutated_inp_runtime_indices) if facts is not None else 0
+
+
+def _being_compiled() -> Any:
+    """What AOT knows of the inputs and results of the graph that it is compiling, or ``None``."""
     from torch._guards import TracingContext
 
     context = TracingContext.try_get()
-    facts = context.fw_metadata if context is not None else None
-    return len(facts.mutated_inp_runtime_indices) if facts is not None else 0
+    return context.fw_metadata if context is not None else None
 
 
 def is_fake(value: object) -> bool:

@@ -65,8 +65,4 @@ def _elementwise(node: Node) -> bool:
     if not torch_private.is_overload(node.target):
         return False
     target: Any = node.target
-    single = node.meta["val"].numel() == 1 and all(
-        each.meta["val"].numel() == 1 for each in node.all_input_nodes
-    )
-    pointwise = torch.Tag.pointwise in target.tags
-    return single or pointwise or target.overloadpacket.__name__ in _COPIES
+    return torch.Tag.pointwise in target.tags or target.overloadpacket.__name__ in _COPIES
