@@ -87,7 +87,7 @@ def test_a_deep_recursion_is_the_users(cells: Live) -> None:
     cells.well("def deep(v, n):\n    return deep(v + 1, n + 1)")
     former = sys.getrecursionlimit()
     # Dynamo traces it all the way down, which at Python's own 1,000 takes minutes.
-    sys.setrecursionlimit(400)
+    sys.setrecursionlimit(250)
     try:
         ran, _ = cells.failed("y = deep(x, 0)")
     finally:
