@@ -226,8 +226,8 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     isolate
         Compile and time each candidate in a process of its own: a crash or a hang is a row.
     compile_budget
-        Seconds that a candidate in a process of its own may take beyond ``budget``, mostly to
-        compile, before it is stopped.
+        Seconds that a candidate may take to compile a graph, which runs eagerly then. One in a
+        process of its own is stopped where it takes as long beyond ``budget`` in all.
     executor
         Any ``concurrent.futures.Executor`` to carry the candidates (Dask's, ipyparallel's).
     options

@@ -106,6 +106,7 @@ def hold(  # noqa: PLR0913 - a race's settings, by keyword
     names: Sequence[str],
     *,
     budget: float,
+    compile_budget: float,
     training: bool,
     carrier: Executor | None,
 ) -> Contest:
@@ -121,6 +122,8 @@ def hold(  # noqa: PLR0913 - a race's settings, by keyword
         Who races against eager.
     budget
         Seconds to time each for.
+    compile_budget
+        Seconds that each may take to compile the graph.
     training
         Whether a backward pass follows.
     carrier
@@ -133,7 +136,7 @@ def hold(  # noqa: PLR0913 - a race's settings, by keyword
     """
     module = Held(own_copy(graph), inputs)
     rest = tuple(v for v in inputs if not isinstance(v, torch.nn.Parameter))
-    settings = Settings(budget=budget, train=training)
+    settings = Settings(budget=budget, compile_budget=compile_budget, train=training)
     record = compare_apart(
         FunctionTask(module, rest), candidates_of(list(names)), settings, carrier
     )

@@ -7,7 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends import registry
+from dynamo_ext.backends import patience, registry
 from dynamo_ext.backends.base import OptionSpec, Support
 from dynamo_ext.errors import OptionError
 from dynamo_ext.records import Availability, Contest, Contestant
@@ -46,6 +46,9 @@ _OPTIONS = (
         "candidates", default=_ALL, help="who races: names with + between them, as onnxrt+inductor"
     ),
     OptionSpec("budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take", least=0),
+    OptionSpec(
+        "compile_budget", 300.0, "seconds that a backend may take to compile a graph", least=1
+    ),
     OptionSpec("remember", default=True, help="know the winner again in later kernels"),
     OptionSpec(
         "isolate", default=False, help="race in processes of their own: a crash is a row, and slow"
@@ -147,7 +150,8 @@ class AutoBackend:
         gone = self.store.crashed(key, place)
         racer = Racer(graph, journal, float(options["budget"]), self.circuits)
         compilers = {name: registry.compiler(name) for name in names if name not in gone}
-        racer.compile(compilers, example_inputs)
+        with patience.allowing(float(options["compile_budget"])):
+            racer.compile(compilers, example_inputs)
         racer.absent = tuple(Contestant(name, "crashed", reason=_GONE) for name in sorted(gone))
         if options["remember"]:
             racer.then = lambda contest: self.store.remember(key, place, contest)
@@ -191,6 +195,7 @@ class AutoBackend:
                 work.inputs,
                 names,
                 budget=float(options["budget"]),
+                compile_budget=float(options["compile_budget"]),
                 training=training,
                 carrier=carrier,
             )

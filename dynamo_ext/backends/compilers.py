@@ -6,9 +6,11 @@ same object for the same request.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends import patience
 from dynamo_ext.backends.checkpointing import as_captured, keep_random_state
 from dynamo_ext.backends.idle_dropout import give_inputs
 
@@ -60,7 +62,16 @@ class Compiler:
         keep_random_state(graph)
         give_inputs(graph)
         take = whole.compile_graph if self.backend.whole_graph else pipeline.compile_graph
-        return take(graph, example_inputs, self.backend, self.options, journals.current())
+        journal = journals.current()
+        # One that tries others gives each of them its time.
+        tries = getattr(self.backend, "checks_itself", False)
+        try:
+            with contextlib.nullcontext() if tries else patience.bounded():
+                return take(graph, example_inputs, self.backend, self.options, journal)
+        except TimeoutError as error:
+            journal.forget_parts()
+            journal.add_fallback("lower", "graph", error=error, remedy=patience.REMEDY)
+            return as_captured(graph)
 
 
 class UnavailableCompiler(Compiler):

@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     add("--per-graph", action="store_true", help="also race every captured graph by itself")
     add("--isolate", action="store_true", help="each candidate in a process of its own")
     add("--compile-budget", default="300", metavar="SECONDS",
-        help="seconds that compiling an isolated candidate may take (default: 300)")  # fmt: skip
+        help="seconds that a candidate may take to compile a graph (default: 300)")  # fmt: skip
     add("--executor", metavar="EXPR", help="a concurrent.futures.Executor of yours to carry them")
     add("--seed", default="0", metavar="N", help="of the schedule and the bootstrap")
     add("-o", "--output", metavar="NAME", help="keep the comparison under NAME")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo_ext.backends import patience
 from dynamo_ext.capture import session
 from dynamo_ext.comparison import FEWEST_ROUNDS, CandidateResult, Comparison, Speedup
 from dynamo_ext.measure import accuracy, entrant, memory, per_graph, statistics
@@ -154,13 +155,14 @@ class _Comparing:
             self._stop_at(self._base)
         self._peaks()
         if settings.per_graph:
-            self._graphs = per_graph.race_graphs(
-                workload,
-                [e.candidate for e in self._entrants if e.ready and e.candidate.compiler],
-                self._base,
-                settings,
-                self._progress,
-            )
+            with patience.allowing(settings.compile_budget):
+                self._graphs = per_graph.race_graphs(
+                    workload,
+                    [e.candidate for e in self._entrants if e.ready and e.candidate.compiler],
+                    self._base,
+                    settings,
+                    self._progress,
+                )
 
     def _compile(self, single: Results | None) -> None:
         # What is compiled later is some 0.5 % faster, for where it lies in memory: in an order
@@ -168,7 +170,8 @@ class _Comparing:
         draw = random.Random(self._settings.seed)  # noqa: S311 - a schedule
         for each in draw.sample(self._entrants, len(self._entrants)):
             self._tell(each.candidate.name, "compiling")
-            each.compile(self._workload)
+            with patience.allowing(self._settings.compile_budget):
+                each.compile(self._workload)
             if each.results is not None:
                 self._check(each, each.results, single)
                 each.results = None

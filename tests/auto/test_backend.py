@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
@@ -285,3 +286,28 @@ def test_no_race_is_held_within_a_checkpoint(races):
     assert not races.all()
     fast(x)
     assert fast.report().graphs[0].contest is not None
+
+
+def test_who_does_not_come_to_an_end_has_lost_and_the_others_race(monkeypatch):
+    def endless(graph, inputs):
+        for _ in itertools.count():
+            pass
+
+    forms = {"endless": endless, "fine": lambda graph, _: graph.forward}
+    monkeypatch.setattr(auto, "candidate_names", lambda _: list(forms))
+    make = registry.compiler
+    monkeypatch.setattr(
+        registry,
+        "compiler",
+        lambda name, *rest: (
+            Compiler(CallableBackend(forms[name]), {}) if name in forms else make(name, *rest)
+        ),
+    )
+    options = {"compile_budget": 1, "budget": 0.3, "remember": False}
+    fast = dynamo_ext.optimize("auto", options=options)(torch.nn.ReLU())
+    x = torch.randn(3)
+    with torch.no_grad():
+        assert torch.equal(fast(x), x.relu())
+    (row,) = [r for r in fast.report().graphs[0].contest.contestants if r.backend == "endless"]
+    assert row.outcome == "eager"
+    assert "not compiled after 1 s" in row.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import time
@@ -125,6 +126,27 @@ def test_a_failing_candidate_is_a_row_and_the_others_go_on():
 def test_a_candidate_that_fails_later_runs_eagerly_then():
     found = dynamo_ext.compare(model(), (torch.randn(4, 8),), [breaking], rounds=ROUNDS)
     assert found["breaking"].timing is not None
+
+
+def test_a_candidate_that_does_not_come_to_an_end_is_a_row_and_the_others_go_on():
+    def endless(graph, inputs):
+        for _ in itertools.count():
+            pass
+
+    found = dynamo_ext.compare(
+        model(),
+        (torch.randn(4, 8),),
+        [endless, fine],
+        rounds=ROUNDS,
+        compile_budget=1,
+        per_graph=True,
+    )
+    row = found["endless"]
+    assert found.record.verdict(row) == "eager"
+    assert "not compiled after 1 s" in row.reason
+    assert "compile_budget" in row.remedy
+    assert found["fine"].timing is not None
+    assert found.record.graphs
 
 
 def test_an_unavailable_backend_is_a_row_with_its_remedy():
