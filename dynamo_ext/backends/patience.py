@@ -1,8 +1,8 @@
 """How long a backend may take over a graph where others are tried beside it.
 
 Who asks for one backend gets it, however long it takes, and may interrupt. Where several are
-tried, one that does not come to an end must not keep the others, and eager, from the user. On a
-processor with AVX2, Inductor (torch 2.13.0) is at Swin's windows for more than twenty minutes: its
+tried, one that does not come to an end must not keep the others, and eager, from the user. Where
+sizes are symbolic, Inductor (torch 2.13.0) is at Swin's windows for more than twenty minutes: its
 ``stride_at`` simplifies nested remainders with sympy.
 """
 
@@ -66,9 +66,9 @@ def bounded() -> Iterator[None]:
         _send(thread, None)
 
     watcher = threading.Thread(target=watch, daemon=True, name="dynamo-ext-patience")
-    watcher.start()
     try:
         try:
+            watcher.start()
             yield
         finally:
             end()

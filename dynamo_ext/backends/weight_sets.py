@@ -8,6 +8,7 @@ constants of its own, which go when the instance goes; weights that change in pl
 from __future__ import annotations
 
 import itertools
+import sys
 import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -117,9 +118,11 @@ class WeightSets:
             aliases = {position: weight.detach() for position, weight in weights.items()}
             made = WeightSet(next(self._numbers), aliases, Watch(weights))
         mine = weakref.ref(made)
+        # By a name of this function's: at the end of the process those of modules are gone.
+        ending = sys.is_finalizing
 
         def forget(_: weakref.ref[torch.Tensor]) -> None:
-            if (found := mine()) is not None and found in self._sets:
+            if not ending() and (found := mine()) is not None and found in self._sets:
                 self._sets.remove(found)
                 self._fleeting += not found.lasting
                 self._gone(found)

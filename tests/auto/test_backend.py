@@ -289,25 +289,23 @@ def test_no_race_is_held_within_a_checkpoint(races):
 
 
 def test_who_does_not_come_to_an_end_has_lost_and_the_others_race(monkeypatch):
-    def endless(graph, inputs):
+    def endless(*_):
         for _ in itertools.count():
             pass
 
-    forms = {"endless": endless, "fine": lambda graph, _: graph.forward}
-    monkeypatch.setattr(auto, "candidate_names", lambda _: list(forms))
-    make = registry.compiler
-    monkeypatch.setattr(
-        registry,
-        "compiler",
-        lambda name, *rest: (
-            Compiler(CallableBackend(forms[name]), {}) if name in forms else make(name, *rest)
-        ),
-    )
-    options = {"compile_budget": 1, "budget": 0.3, "remember": False}
-    fast = dynamo_ext.optimize("auto", options=options)(torch.nn.ReLU())
-    x = torch.randn(3)
+    monkeypatch.setattr(registry.get("ts"), "lower", endless)
+    options = {
+        "candidates": "ts+ofi",
+        "compile_budget": 2,
+        "budget": 0.3,
+        "remember": False,
+    }
+    module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
+    fast = dynamo_ext.optimize("auto", options=options)(module)
+    x = torch.randn(3, 8)
     with torch.no_grad():
-        assert torch.equal(fast(x), x.relu())
-    (row,) = [r for r in fast.report().graphs[0].contest.contestants if r.backend == "endless"]
-    assert row.outcome == "eager"
-    assert "not compiled after 1 s" in row.reason
+        torch.testing.assert_close(fast(x), module(x))
+    rows = {row.backend: row for row in fast.report().graphs[0].contest.contestants}
+    assert rows["ts"].outcome == "eager"
+    assert "not compiled after 2 s" in rows["ts"].reason
+    assert rows["ofi"].seconds > 0
