@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import signal
 import time
 import warnings
@@ -32,7 +33,9 @@ class Flat(nn.Module):
 
     def __init__(self, built: Built) -> None:
         super().__init__()
-        self.module = built.module
+        # Some models change while they are traced: Swin keeps its window's size as a tensor then,
+        # on whose data the model that everybody else is timed with would branch.
+        self.module = copy.deepcopy(built.module)
         leaves, self._inputs = pytree.tree_flatten((built.args, built.kwargs))
         self._given = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         self.tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]

@@ -31,3 +31,20 @@ def test_a_peer_that_is_not_ready_in_time_has_failed(monkeypatch: pytest.MonkeyP
     found = peers.peers(Built(torch.nn.ReLU(), (torch.ones(2),), {}))
     with pytest.raises(TimeoutError, match="not ready after 1 s"):
         found["endless"]()
+
+
+class Remembering(torch.nn.Module):
+    """Keeps its size as what it is while it is traced, as a tensor."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The sum over a size that it keeps."""
+        self.size = x.shape[0]
+        return x.sum() / self.size
+
+
+def test_a_peer_leaves_the_model_as_it_was() -> None:
+    model = Remembering().eval()
+    x = torch.ones(2)
+    found = peers.peers(Built(model, (x,), {}), ["torch.jit.freeze"])
+    found["torch.jit.freeze"](x)
+    assert type(model.size) is int
