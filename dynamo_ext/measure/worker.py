@@ -32,7 +32,8 @@ def begin(faults: str) -> None:
     """
     global _faults  # noqa: PLW0603 - closed with the process
     _faults = Path(faults).open("w", encoding="utf-8")  # noqa: SIM115
-    faulthandler.enable(_faults)
+    # Of the thread that crashed: others only wait.
+    faulthandler.enable(_faults, all_threads=False)
     # A terminal sends an interrupt to all processes; the one that asks deals with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
