@@ -100,7 +100,8 @@ class _Comparing:
                 self._rehearse()
                 single = self._eager
                 try:
-                    with _held_in(workload, settings.dtype):
+                    patient = patience.allowing(settings.compile_budget)
+                    with _held_in(workload, settings.dtype), patient:
                         self._measure(single)
                 except KeyboardInterrupt:
                     interrupted = True
@@ -155,14 +156,13 @@ class _Comparing:
             self._stop_at(self._base)
         self._peaks()
         if settings.per_graph:
-            with patience.allowing(settings.compile_budget):
-                self._graphs = per_graph.race_graphs(
-                    workload,
-                    [e.candidate for e in self._entrants if e.ready and e.candidate.compiler],
-                    self._base,
-                    settings,
-                    self._progress,
-                )
+            self._graphs = per_graph.race_graphs(
+                workload,
+                [e.candidate for e in self._entrants if e.ready and e.candidate.compiler],
+                self._base,
+                settings,
+                self._progress,
+            )
 
     def _compile(self, single: Results | None) -> None:
         # What is compiled later is some 0.5 % faster, for where it lies in memory: in an order
@@ -170,8 +170,7 @@ class _Comparing:
         draw = random.Random(self._settings.seed)  # noqa: S311 - a schedule
         for each in draw.sample(self._entrants, len(self._entrants)):
             self._tell(each.candidate.name, "compiling")
-            with patience.allowing(self._settings.compile_budget):
-                each.compile(self._workload)
+            each.compile(self._workload)
             if each.results is not None:
                 self._check(each, each.results, single)
                 each.results = None
