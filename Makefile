@@ -41,11 +41,12 @@ lint: $(STAMP) ## ruff and mypy
 	$(BIN)/mypy
 
 # Two files at a time, then what needs the machine to itself; both run, whatever the first finds.
+# A test that ends its process is tried once more, not eight times.
 # Threads that wait for one another sleep in the first, since four share two cores there.
 # pytest ends with 5 where ARGS leave no test: an error only if neither half has one.
 tests: $(STAMP) ## the suite alone; ARGS="-k onnxrt -x" goes to pytest
 	@first=0; second=0; set -x; \
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) || first=$$?; \
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -m "not alone" -n 2 --max-worker-restart 1 --dist loadfile --no-loadscope-reorder $(ARGS) || first=$$?; \
 	$(BIN)/python -m pytest -m alone $(ARGS) || second=$$?; \
 	{ set +x; } 2>/dev/null; \
 	case "$$first $$second" in "0 0" | "0 5" | "5 0") ;; *) exit 1 ;; esac

@@ -6,7 +6,6 @@ same object for the same request.
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
@@ -63,11 +62,15 @@ class Compiler:
         give_inputs(graph)
         take = whole.compile_graph if self.backend.whole_graph else pipeline.compile_graph
         journal = journals.current()
-        # One that tries others gives each of them its time.
-        tries = getattr(self.backend, "checks_itself", False)
+
+        def compiled() -> Callable[..., Any]:
+            return take(graph, example_inputs, self.backend, self.options, journal)
+
+        if getattr(self.backend, "checks_itself", False):
+            # It tries others, and gives each of them its time.
+            return compiled()
         try:
-            with contextlib.nullcontext() if tries else patience.bounded():
-                return take(graph, example_inputs, self.backend, self.options, journal)
+            return patience.bounded(compiled)
         except TimeoutError as error:
             journal.forget_parts()
             journal.add_fallback("lower", "graph", error=error, remedy=patience.REMEDY)

@@ -12,15 +12,20 @@ import contextlib
 import ctypes
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
 
 REMEDY = "Give it longer with compile_budget, if it only takes long; leave it out if it has no end."
 
 _AGAIN = 5.0
 """Seconds after which an exception is sent once more: it is lost where it meets a finaliser."""
+
+_LOOKS = 10
+"""Turns of a loop, each of which looks for an exception from another thread; one would do."""
 
 _allowed: ContextVar[float | None] = ContextVar("dynamo_ext_patience", default=None)
 
@@ -35,50 +40,54 @@ def allowing(seconds: float) -> Iterator[None]:
         _allowed.reset(token)
 
 
-@contextlib.contextmanager
-def bounded() -> Iterator[None]:
-    """Raise ``TimeoutError`` in the block once it has taken what is allowed; never, by default.
+def bounded(work: Callable[[], T]) -> T:
+    """What ``work`` returns; ``TimeoutError`` once it has taken what is allowed, never by default.
 
     The exception comes between two lines of Python: a library that computes for long within one
-    call is not stopped before it returns.
+    call is not stopped before it returns. This is no ``with`` block: it might come within
+    contextlib's own lines, which pass it on.
     """
     seconds = _allowed.get()
     if seconds is None:
-        yield
-        return
+        return work()
 
     class LateError(BaseException):
-        """Of this block alone, and no ``Exception``, which a library may take for its own."""
+        """Of this call alone, and no ``Exception``, which a library may take for its own."""
 
-    over = threading.Event()
+    # A plain lock is let go of at once. An exception within the methods of an Event, which are
+    # Python, would leave it locked for ever.
+    over = threading.Lock()
+    over.acquire()
     thread = ctypes.c_ulong(threading.get_ident())
 
     def watch() -> None:
         wait = seconds
-        while not over.wait(wait):
-            _send(thread, LateError)
+        while not over.acquire(timeout=wait):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(LateError))
             wait = _AGAIN
 
     def end() -> None:
-        over.set()
+        if over.locked():
+            over.release()
         watcher.join()
-        # What was sent and has not come must not come later.
-        _send(thread, None)
+        # What was sent and has not come is raised here, where Python next looks for it. Taken
+        # back, it would leave CPython 3.11 looking for it for ever, and doing nothing else as
+        # soon as a profiler or a debugger is on.
+        for _ in range(_LOOKS):
+            pass
 
     watcher = threading.Thread(target=watch, daemon=True, name="dynamo-ext-patience")
     try:
         try:
             watcher.start()
-            yield
+            return work()
         finally:
-            end()
+            try:
+                end()
+            except BaseException:
+                # It came at the end, or an interrupt did, or what was sent to a call around this.
+                end()
+                raise
     except LateError:
-        # It may have come within ``end``; the next would be seconds away.
-        end()
         message = f"It was not compiled after {seconds:g} s."
         raise TimeoutError(message) from None
-
-
-def _send(thread: ctypes.c_ulong, exception: type[BaseException] | None) -> None:
-    kind = ctypes.py_object(exception) if exception is not None else None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, kind)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
+import subprocess
 import sys
 import threading
 import time
@@ -27,6 +27,15 @@ def endless() -> None:
         pass
 
 
+def lasts(until: float) -> None:
+    while time.perf_counter() < until:
+        pass
+
+
+def raises(error: BaseException) -> None:
+    raise error
+
+
 def watchers() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == "dynamo-ext-patience"]
 
@@ -41,13 +50,12 @@ def _nobody_watches_afterwards() -> Iterator[None]:
 
 def test_what_has_no_end_is_stopped() -> None:
     told = pytest.raises(TimeoutError, match=r"not compiled after 0\.1 s")
-    with told, patience.allowing(0.1), patience.bounded():
-        endless()
+    with told, patience.allowing(0.1):
+        patience.bounded(endless)
 
 
 def test_nobody_watches_where_nothing_is_asked() -> None:
-    with patience.bounded():
-        assert watchers() == []
+    assert patience.bounded(watchers) == []
 
 
 def test_a_library_that_hides_errors_is_stopped_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +73,8 @@ def test_a_library_that_hides_errors_is_stopped_too(monkeypatch: pytest.MonkeyPa
                 if len(hidden) > 1:
                     raise
 
-    with pytest.raises(TimeoutError), patience.allowing(0.05), patience.bounded():
-        hides()
+    with pytest.raises(TimeoutError), patience.allowing(0.05):
+        patience.bounded(hides)
     assert len(hidden) == 2
 
 
@@ -78,9 +86,8 @@ def test_what_ends_at_the_last_moment_ends_well_or_late_and_nothing_comes_after(
         for turn in range(600):
             until = time.perf_counter() + 0.0006 + turn % 20 * 0.0001
             try:
-                with patience.allowing(0.001), patience.bounded():
-                    while time.perf_counter() < until:
-                        pass
+                with patience.allowing(0.001):
+                    patience.bounded(lambda: lasts(until))  # noqa: B023 - called at once
             except TimeoutError:
                 ended["late"] += 1
             else:
@@ -96,16 +103,47 @@ def test_what_ends_at_the_last_moment_ends_well_or_late_and_nothing_comes_after(
 
 def test_an_error_and_an_interrupt_are_what_they_were() -> None:
     for error in (ValueError("mine"), KeyboardInterrupt()):
-        with pytest.raises(type(error)), patience.allowing(5), patience.bounded():
-            raise error
+        with pytest.raises(type(error)), patience.allowing(5):
+            patience.bounded(lambda: raises(error))  # noqa: B023 - called at once
+
+
+PROFILED = """
+import contextlib, sys, time
+from dynamo_ext.backends import patience
+
+for seconds in (50, 0.01):
+    with contextlib.suppress(TimeoutError), patience.allowing(seconds):
+        patience.bounded(lambda: [time.sleep(0.001) for _ in range(50)])
+for install in (sys.setprofile, sys.settrace):
+    install(lambda *_: None)
+    (lambda: None)()
+    install(None)
+"""
+
+
+def test_a_profiler_and_a_debugger_work_afterwards() -> None:
+    """Python itself would never come back from the next call where something is left behind."""
+    subprocess.run([sys.executable, "-c", PROFILED], check=True, timeout=120)
 
 
 def test_one_within_another_has_its_own_time() -> None:
-    with patience.allowing(5), patience.bounded():
-        with patience.allowing(0.05), pytest.raises(TimeoutError), patience.bounded():
-            endless()
-        with contextlib.suppress(TimeoutError), patience.allowing(5), patience.bounded():
-            pass
+    def around() -> str:
+        with patience.allowing(0.05), pytest.raises(TimeoutError):
+            patience.bounded(endless)
+        return "more"
+
+    with patience.allowing(5):
+        assert patience.bounded(around) == "more"
+
+
+def test_what_is_sent_to_the_outer_one_ends_the_inner_one_too() -> None:
+    def around() -> None:
+        with patience.allowing(5):
+            patience.bounded(endless)
+
+    told = pytest.raises(TimeoutError, match=r"after 0\.05 s")
+    with told, patience.allowing(0.05):
+        patience.bounded(around)
 
 
 def test_another_thread_is_stopped_by_itself() -> None:
@@ -113,8 +151,8 @@ def test_another_thread_is_stopped_by_itself() -> None:
 
     def work() -> None:
         try:
-            with patience.allowing(0.05), patience.bounded():
-                endless()
+            with patience.allowing(0.05):
+                patience.bounded(endless)
         except TimeoutError as error:
             found.append(str(error))
 
