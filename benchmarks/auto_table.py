@@ -11,7 +11,7 @@ from benchmarks.interval import told
 from benchmarks.plot import Plot, Point
 from benchmarks.zoo import MODELS
 from dynamo_ext.comparison import FEWEST_ROUNDS, Speedup
-from dynamo_ext.wording import count
+from dynamo_ext.wording import count, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +160,7 @@ def _peers(measured: Sequence[Row]) -> str:
         found = [_or_eager(_named(shown_rows[row.model], name)) for row in rows]
         lines.append(_mean_line(name, found))
     reasons = [
-        f"- {row.model}, {single.name}: {single.outcome}: {single.reason}"
+        f"- {row.model}, {single.name}: {single.outcome}: {printable(single.reason)}"
         for row in rows
         for single in row.peers
         if single.reason
