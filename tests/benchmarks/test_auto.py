@@ -25,7 +25,10 @@ ROWS = (
         race_seconds=12.0,
         auto=single("auto", 2.0),
         singles=(single("onnxrt", 1.9), single("ts", 1.1)),
-        peers=(single("torch.compile", 1.5), Single("relax", "failed", reason="no \x1b[96membedding\x1b[0m")),
+        peers=(
+            single("torch.compile", 1.5),
+            Single("relax", "failed", reason="no \x1b[96membedding\x1b[0m"),
+        ),
         over_best=single("onnxrt", 1.05),
         known_start=1.5,
         winner_start=1.4,
