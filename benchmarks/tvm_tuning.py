@@ -100,8 +100,8 @@ faster with it, and a tuned model may end with the schedules by rule. For the co
 compiled once more, from the records. A *start* is the first call in a new process, medians of
 three: by rule, and with the records of the longer search.
 
-There is a page for [an AMD EPYC](tvm-tuning.md), six models in two minutes a search, and for
-[another that has AVX2 and no AVX-512](tvm-tuning-avx2.md), where a search went on to its trials.
+There is a page for [an AMD EPYC](tvm-tuning.md), and for
+[another that has AVX2 and no AVX-512](tvm-tuning-avx2.md).
 
 torch's own `tvm` backend searches up to 20,000 schedules for a graph where `scheduler` is
 `meta_schedule`; Update 3 has it in its ensemble, without a figure of its own.

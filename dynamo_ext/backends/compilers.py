@@ -66,11 +66,10 @@ class Compiler:
         def compiled() -> Callable[..., Any]:
             return take(graph, example_inputs, self.backend, self.options, journal)
 
-        if getattr(self.backend, "checks_itself", False):
-            # It tries others, and gives each of them its time.
-            return compiled()
+        # One that tries others gives each of them its time.
+        tries = getattr(self.backend, "checks_itself", False)
         try:
-            return patience.bounded(compiled)
+            return compiled() if tries else patience.bounded(compiled)
         except TimeoutError as error:
             journal.forget_parts()
             journal.add_fallback("lower", "graph", error=error, remedy=patience.REMEDY)

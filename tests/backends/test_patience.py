@@ -130,6 +130,8 @@ def test_one_within_another_has_its_own_time() -> None:
     def around() -> str:
         with patience.allowing(0.05), pytest.raises(TimeoutError):
             patience.bounded(endless)
+        with patience.allowing(5):
+            assert patience.bounded(lambda: "well") == "well"
         return "more"
 
     with patience.allowing(5):
