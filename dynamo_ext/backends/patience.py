@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import sys
 import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
@@ -54,6 +55,28 @@ def bounded(work: Callable[[], T]) -> T:
     class LateError(BaseException):
         """Of this call alone, and no ``Exception``, which a library may take for its own."""
 
+    former = sys.unraisablehook
+
+    def quiet(lost: sys.UnraisableHookArgs, /) -> None:
+        # Nothing of the user's went wrong where it met a finaliser or a callback of the garbage
+        # collector's, and it is sent again.
+        if lost.exc_type is not LateError:
+            former(lost)
+
+    sys.unraisablehook = quiet
+    try:
+        return _watched(work, seconds, LateError)
+    except LateError:
+        message = f"It was not compiled after {seconds:g} s."
+        raise TimeoutError(message) from None
+    finally:
+        # Another thread's, put above this one meanwhile, leads here for as long as it stays.
+        if sys.unraisablehook is quiet:
+            sys.unraisablehook = former
+
+
+def _watched(work: Callable[[], T], seconds: float, late: type[BaseException]) -> T:
+    """What ``work`` returns; ``late`` is raised in it, or at its end, after so many seconds."""
     # A plain lock is let go of at once. An exception within the methods of an Event, which are
     # Python, would leave it locked for ever.
     over = threading.Lock()
@@ -63,7 +86,7 @@ def bounded(work: Callable[[], T]) -> T:
     def watch() -> None:
         wait = seconds
         while not over.acquire(timeout=wait):
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(LateError))
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(late))
             wait = _AGAIN
 
     def end() -> None:
@@ -78,16 +101,12 @@ def bounded(work: Callable[[], T]) -> T:
 
     watcher = threading.Thread(target=watch, daemon=True, name="dynamo-ext-patience")
     try:
+        watcher.start()
+        return work()
+    finally:
         try:
-            watcher.start()
-            return work()
-        finally:
-            try:
-                end()
-            except BaseException:
-                # It came at the end, or an interrupt did, or what was sent to a call around this.
-                end()
-                raise
-    except LateError:
-        message = f"It was not compiled after {seconds:g} s."
-        raise TimeoutError(message) from None
+            end()
+        except BaseException:
+            # It came at the end, or an interrupt did, or what was sent to a call around this.
+            end()
+            raise

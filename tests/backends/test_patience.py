@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import subprocess
 import sys
@@ -76,6 +77,58 @@ def test_a_library_that_hides_errors_is_stopped_too(monkeypatch: pytest.MonkeyPa
     with pytest.raises(TimeoutError), patience.allowing(0.05):
         patience.bounded(hides)
     assert len(hidden) == 2
+
+
+@pytest.mark.parametrize("where", ["a finaliser", "a callback of the garbage collector's"])
+def test_one_that_is_lost_is_not_told_and_comes_again(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    lost: list[type[BaseException] | None] = []
+    told: list[object] = []
+    monkeypatch.setattr(patience, "_AGAIN", 0.05)
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    before = sys.unraisablehook
+
+    def loses(*_: object) -> None:
+        if not lost:
+            try:
+                endless()
+            finally:
+                lost.append(sys.exc_info()[0])
+
+    class Finalised:
+        __del__ = loses
+
+    def work() -> None:
+        if where == "a finaliser":
+            Finalised()
+        else:
+            gc.collect()
+        endless()
+
+    if where != "a finaliser":
+        gc.callbacks.append(loses)
+    try:
+        with pytest.raises(TimeoutError), patience.allowing(0.05):
+            patience.bounded(work)
+    finally:
+        gc.callbacks[:] = [each for each in gc.callbacks if each is not loses]
+    assert [each.__name__ for each in lost if each] == ["LateError"]
+    assert told == []
+    assert sys.unraisablehook is before
+
+
+def test_what_others_lose_is_told_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: told.append(lost.exc_type))
+
+    class Failing:
+        def __del__(self) -> None:
+            raise ValueError
+
+    with patience.allowing(5):
+        patience.bounded(Failing)
+    assert told == [ValueError]
 
 
 def test_what_ends_at_the_last_moment_ends_well_or_late_and_nothing_comes_after() -> None:
