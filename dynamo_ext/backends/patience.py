@@ -77,21 +77,24 @@ def bounded(work: Callable[[], T]) -> T:
 
 def _watched(work: Callable[[], T], seconds: float, late: type[BaseException]) -> T:
     """What ``work`` returns; ``late`` is raised in it, or at its end, after so many seconds."""
-    # A plain lock is let go of at once. An exception within the methods of an Event, which are
-    # Python, would leave it locked for ever.
-    over = threading.Lock()
+    # Plain locks are let go of at once. An exception within the methods of an Event, which are
+    # Python, would leave it locked for ever; a thread waits for one while it starts another.
+    begun, over = threading.Lock(), threading.Lock()
+    begun.acquire()
     over.acquire()
     thread = ctypes.c_ulong(threading.get_ident())
 
     def watch() -> None:
+        begun.acquire()
         wait = seconds
         while not over.acquire(timeout=wait):
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(late))
             wait = _AGAIN
 
     def end() -> None:
-        if over.locked():
-            over.release()
+        for each in (over, begun):
+            if each.locked():
+                each.release()
         watcher.join()
         # What was sent and has not come is raised here, where Python next looks for it. Taken
         # back, it would leave CPython 3.11 looking for it for ever, and doing nothing else as
@@ -102,6 +105,7 @@ def _watched(work: Callable[[], T], seconds: float, late: type[BaseException]) -
     watcher = threading.Thread(target=watch, daemon=True, name="dynamo-ext-patience")
     try:
         watcher.start()
+        begun.release()
         return work()
     finally:
         try:
