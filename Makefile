@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-quick lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## run notebooks/quickstart.ipynb, print its summary, leave build/quickstart.html
 	$(BIN)/python notebooks/execute.py notebooks/quickstart.ipynb --html build/quickstart.html
 
-test: lint tests ## everything that must pass: lint, types and the whole suite
+test: lint tests ## everything but the sweeps: lint, types, and every behaviour
 
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff check .
@@ -44,12 +44,23 @@ lint: $(STAMP) ## ruff and mypy
 # A test that ends its process is tried once more, not eight times.
 # Threads that wait for one another sleep in the first, since four share two cores there.
 # pytest ends with 5 where ARGS leave no test: an error only if neither half has one.
-tests: $(STAMP) ## the suite alone; ARGS="-k onnxrt -x" goes to pytest
-	@first=0; second=0; set -x; \
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -m "not alone" -n 2 --max-worker-restart 1 --dist loadfile --no-loadscope-reorder $(ARGS) || first=$$?; \
-	$(BIN)/python -m pytest -m alone $(ARGS) || second=$$?; \
+PYTEST := $(BIN)/python -m pytest --durations=50 --durations-min=1
+PARALLEL := -n 2 --max-worker-restart 1 --dist loadfile
+
+tests: $(STAMP) ## the suite without the sweeps; ARGS="-k onnxrt -x" goes to pytest
+	@mkdir -p build; first=0; second=0; set -x; \
+	OMP_WAIT_POLICY=passive $(PYTEST) -m "not sweep and not alone" $(PARALLEL) --junitxml build/tests.xml $(ARGS) || first=$$?; \
+	$(PYTEST) -m "not sweep and alone" --junitxml build/tests-alone.xml $(ARGS) || second=$$?; \
 	{ set +x; } 2>/dev/null; \
 	case "$$first $$second" in "0 0" | "0 5" | "5 0") ;; *) exit 1 ;; esac
+
+test-sweeps: $(STAMP) ## every engine on every model, operator and notebook, and engines together
+	mkdir -p build
+	OMP_WAIT_POLICY=passive $(PYTEST) -m sweep $(PARALLEL) --junitxml build/sweeps.xml $(ARGS)
+
+QUICK := tests/analysis tests/backends/pipeline tests/capture/report tests/test_records.py tests/widgets tests/test_import_directions.py
+test-quick: $(STAMP) ## what is fast, for the loop of daily work
+	OMP_WAIT_POLICY=passive $(PYTEST) $(QUICK) -m "not sweep and not alone" $(PARALLEL) -q $(ARGS)
 
 lab: $(STAMP) ## JupyterLab on the notebooks
 	$(BIN)/python -m jupyterlab --notebook-dir=notebooks

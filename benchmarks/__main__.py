@@ -28,13 +28,12 @@ PAGES = {
     "models": "models.md",
     "partition": "partition.md",
     "auto": "auto.md",
-    "copies": "copies.md",
-    "guards": "guards.md",
     "loops": "loops.md",
-    "trace_once": "trace-once.md",
     "tvm_tuning": "tvm-tuning.md",
     "call_cost": "call-cost.md",
     "operators": "operators.md",
+    "random_programs": "random-programs.md",
+    "architectures": "architectures.md",
     "fairness": "fairness.md",
 }
 """Each part, and the page that it writes."""
@@ -66,7 +65,7 @@ def command(part: str, given: argparse.Namespace, folder: Path) -> list[str]:
     form = Form.of(given)
     words = [sys.executable, "-m", f"benchmarks.{part}", *form.words]
     if form.tiny:
-        words += ["--json", str(folder / f"{part}.json"), *_BRIEF.get(part, [])]
+        words += ["--rows", str(folder / f"{part}.jsonl.gz"), *_BRIEF.get(part, [])]
     else:
         page = DOCS / PAGES[part]
         words += ["--write", str(page.with_stem(f"{page.stem}{form.suffix}"))]

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
+from benchmarks.backends import BACKENDS
 from benchmarks.call_split import Call, candidates
-from benchmarks.models import BACKENDS
 
 ROUNDS = 200
 CALLS = 50
@@ -113,7 +113,7 @@ def watch_cost(rounds: int, inner: int) -> dict[int, float]:
     """Microseconds for the look at ten frozen weights, by how many there are in all."""
     import torch
 
-    from dynamo_ext.backends.freeze import Watch
+    from dynamo_ext.backends.pipeline.freeze import Watch
 
     found = {}
     for count in (10, 100):

@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import registry, torch_private
-from dynamo_ext.backends.compilers import Compiler
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.compiler import Compiler
+from dynamo_ext.backends.options import resolve
+from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import FallbackWarning
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ def _add(found: Candidates, name: str, function: types.FunctionType, x: Any) -> 
     if not answer.available:
         found.missing[name] = answer.reason
         return
-    options = {spec.name: spec.default for spec in backend.options}
+    options = resolve(name, backend.options, None)
     found.calls[name] = compiled(function, x, Compiler(backend, options))
     if backend.whole_graph:
         return
@@ -151,18 +153,18 @@ def bare(run: Any, args: Sequence[Any]) -> Call | None:
     import torch
 
     session: Any = getattr(run, "__self__", None)
-    kind = f"{type(session).__module__.rpartition('.')[2]}.{type(session).__name__}"
+    engine = type(session).__module__.removeprefix("dynamo_ext.backends.engines.")
     if isinstance(run, torch._C.ScriptFunction):  # noqa: SLF001 - it has no public name
         # Nothing is bound: the interpreter takes torch's tensors as they are.
         return lambda: run(*args)
-    if kind == "onnx_session.Session":
+    if engine == "onnxrt.session":
         feeds = {
             name: take(value)
             for name, take, value in zip(session._inputs, session._takes, args, strict=True)  # noqa: SLF001
         }
         plain, outputs = session._plain, session._outputs  # noqa: SLF001
         return lambda: plain.run_with_ort_values(feeds, outputs, None)
-    if kind == "openvino_session.Session":
+    if engine == "openvino.session":
         # The request keeps addresses alone, so what lies there is kept here.
         session.run(*args)
         request, infer = session._request, session._infer  # noqa: SLF001
@@ -196,11 +198,11 @@ def _kept_in_aot(graph: Any, inputs: Any) -> Callable[..., Any]:
         call._boxed_call = True  # type: ignore[attr-defined]  # noqa: SLF001 - AOTAutograd's sign
         return call
 
-    return torch_private.aot_compile(
+    return aot.aot_compile(
         graph,
         inputs,
         forward=boxed,
         backward=boxed,
         inference=boxed,
-        decompositions=torch_private.core_decompositions(),
+        decompositions=decompositions.core_decompositions(),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends import partition, pipeline
+from dynamo_ext.backends.pipeline import compilation, partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ class Cuts:
     def watched(self) -> Iterator[None]:
         """Look at splits that are made meanwhile."""
 
-        def split(*args: Any, **kwargs: Any) -> partition.Split:
+        def split(*args: Any, **kwargs: Any) -> partition.PartitionPlan:
             parts = partition.split(*args, **kwargs)
             steps = [
                 str(node.target).replace("part_", "inference_")
@@ -41,7 +41,7 @@ class Cuts:
             self._found.append((journals.current(), steps))
             return parts
 
-        with mock.patch.object(pipeline, "split", split):
+        with mock.patch.object(compilation, "split", split):
             yield
 
     def switches(self) -> int:

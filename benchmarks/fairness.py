@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
-import json
 import multiprocessing
 import time
 from dataclasses import dataclass
@@ -24,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
-from benchmarks import machine, row_files
-from dynamo_ext.comparison import SIGNIFICANCE
+from benchmarks import machine
+from benchmarks.packed_rows import PackedRows, own
+from benchmarks.stored_row import StoredRow
+from dynamo_ext.records.comparison import SIGNIFICANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ SLOWER = 0.05
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(StoredRow):
     """How many of some comparisons found a difference.
 
     ``differs`` counts those that called the two different, ``significant`` those with a p-value
@@ -215,31 +215,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--comparisons", type=int, default=100)
     parser.add_argument("--budget", type=float, default=3.0, help="seconds for one comparison")
-    parser.add_argument("--json", type=Path, default=row_files.own("fairness"))
+    parser.add_argument("--rows", type=Path, default=own("fairness"))
     parser.add_argument("--write", type=Path, help="the page to write")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    packed = PackedRows(arguments.rows, ("name", "code", "busy"))
+    known = {packed.key(row): Study.from_dict(row) for row in packed.all()}
     done: list[Study] = []
-    if arguments.json.exists():
-        done = [Study(**row) for row in json.loads(arguments.json.read_text(encoding="utf-8"))]
     for injected in (0.0, SLOWER):
         for busy in (False, True):
             for name in codes():
                 key = ("A/B" if injected else "A/A", name, busy)
-                if any((s.name, s.code, s.busy) == key for s in done):
-                    continue
-                done.append(
-                    study(
-                        name,
-                        injected=injected,
-                        busy=busy,
-                        comparisons=arguments.comparisons,
-                        budget=arguments.budget,
-                    )
+                found = known.get(key) or study(
+                    name,
+                    injected=injected,
+                    busy=busy,
+                    comparisons=arguments.comparisons,
+                    budget=arguments.budget,
                 )
-                arguments.json.parent.mkdir(parents=True, exist_ok=True)
-                rows = [dataclasses.asdict(s) for s in done]
-                arguments.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+                done.append(found)
+                packed.add(found.to_dict())
+                packed.save()
     page = document(done)
     if arguments.write:
         arguments.write.write_text(page, encoding="utf-8")

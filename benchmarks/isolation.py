@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.bounds import Bounds, ending, watch
-from benchmarks.model_row import Row
-from benchmarks.model_run import parse
+from benchmarks.models.row import Row
+from benchmarks.models.run import parse
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -36,7 +36,7 @@ def rows(
     models
         Names of the zoo.
     backend, dtype, form
-        As ``model_run.measure`` takes them.
+        As ``models.run.measure`` takes them.
     bounds
         Of each process.
     """
@@ -59,12 +59,13 @@ def _run(
     models: Sequence[str], backend: str, dtype: str, *, form: Form, bounds: Bounds
 ) -> Generator[Row, None, str]:
     """The rows that a process prints, as they come, and how it ended where it did not end well."""
-    command = [sys.executable, "-m", "benchmarks.model_run", "--backend", backend]
+    command = [sys.executable, "-m", "benchmarks.models.run", "--backend", backend]
     command += ["--dtypes", dtype, *form.words, "--models", *models]
     with tempfile.TemporaryDirectory() as folder:
         # Compile seconds are those of a first time.
         caches = {"TORCHINDUCTOR_CACHE_DIR": str(Path(folder, "inductor"))} if not form.tiny else {}
-        environment = {**os.environ, "HF_HUB_OFFLINE": "1", **caches}
+        lost = {"DYNAMO_EXT_UNRECORDED": "1"}
+        environment = {**os.environ, "HF_HUB_OFFLINE": "1", **lost, **caches}
         output, errors = Path(folder, "output"), Path(folder, "errors")
         with output.open("wb") as out, errors.open("wb") as err:
             process = subprocess.Popen(  # noqa: S603 - this interpreter, on our own module

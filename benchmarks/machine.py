@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import os
 import platform
@@ -9,21 +10,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.backends import ENGINES
 from benchmarks.zoo.form import LARGER, USUAL
+from dynamo_ext.backends import registry
 
 if TYPE_CHECKING:
     from benchmarks.zoo.form import Form
-
-_PACKAGES = (
-    "torch",
-    "transformers",
-    "onnxruntime",
-    "openvino",
-    "apache-tvm",
-    "jax",
-    "torchax",
-    "tensorflow-cpu",
-)
 
 _DEVICE = "; device "
 
@@ -41,12 +33,18 @@ def description() -> dict[str, str]:
         "threads": str(torch.get_num_threads()),
         "python": platform.python_version(),
     }
-    for package in _PACKAGES:
-        try:
-            facts[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return facts
+    return facts | _versions()
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    installed = importlib.metadata.packages_distributions()
+    modules = [module for name in ENGINES for module in registry.get(name).packages]
+    return {
+        package: importlib.metadata.version(package)
+        for module in ("torch", "transformers", *modules)
+        for package in installed.get(module, ())[:1]
+    }
 
 
 def sentence(form: Form = USUAL) -> str:

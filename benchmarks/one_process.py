@@ -39,7 +39,7 @@ def answer(module: str, arguments: Sequence[str], bounds: Bounds) -> dict[str, A
         Where it leaves them, it is stopped.
     """
     command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "DYNAMO_EXT_UNRECORDED": "1"}
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(  # noqa: S603 - this interpreter, on our own module
             command,

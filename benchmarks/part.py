@@ -3,42 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tqdm import tqdm
 
-from benchmarks import machine, one_process, row_files
+from benchmarks import machine, one_process
 from benchmarks.bounds import Bounds
+from benchmarks.packed_rows import PackedRows, own
+from benchmarks.stored_row import ModelRow
 from benchmarks.zoo.form import Form, add_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from benchmarks.plot import Plot
 
 
-class Row(Protocol):
-    """What a part has of each model; ``error`` says why there is nothing."""
-
-    @property
-    def model(self) -> str:
-        """Its name in the zoo."""
-        ...
-
-    @property
-    def error(self) -> str:
-        """Empty where it was measured."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for ``json.dumps``."""
-        ...
-
-
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=ModelRow)
 
 
 @dataclass(frozen=True)
@@ -48,15 +31,13 @@ class Part(Generic[R]):
     Parameters
     ----------
     name
-        Of its module; ``<name>_run`` measures one model and prints its row.
+        Of its folder; ``<name>/run.py`` measures one model and prints its row.
     about
         One line for the command line's help.
     models
         Of the zoo, in the page's order.
-    read
-        Makes a row of what ``to_dict`` gave.
-    failed
-        Makes the row of a model, by name, that could not be measured, and why.
+    row
+        The class of its rows.
     page
         The document of all rows and of the machine's description.
     said
@@ -71,8 +52,7 @@ class Part(Generic[R]):
     name: str
     about: str
     models: Sequence[str]
-    read: Callable[[dict[str, Any]], R]
-    failed: Callable[[str, str], R]
+    row: type[R]
     page: Callable[[Sequence[R], str], str]
     said: Callable[[R], str]
     budget: float | None
@@ -92,7 +72,7 @@ class Part(Generic[R]):
         parser.add_argument("--timeout", type=float, default=self.timeout, help="seconds a model")
         parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB a model")
         parser.add_argument("--again", action="store_true", help="measure anew what is stored")
-        parser.add_argument("--json", type=Path, help="where rows are stored")
+        parser.add_argument("--rows", type=Path, help="the file of the rows")
         parser.add_argument("--write", type=Path, help="the page to write")
         parser.add_argument("--only-write", action="store_true", help="from what is stored")
         return parser
@@ -111,10 +91,11 @@ class Part(Generic[R]):
             Further words for the process that measures a model.
         """
         form, bounds = Form.of(given), Bounds(given.timeout, given.memory)
-        file = given.json or row_files.own(self.name, form)
-        rows = self._stored(file)
+        file = given.rows or own(self.name, form)
+        packed = PackedRows(file, ("model",))
+        rows = self._stored(packed)
         if given.only_write and not rows:
-            print(f"There are no rows in {file}. Measure some, or name another file with --json.")
+            print(f"There are no rows in {file}. Measure some, or name another file with --rows.")
             return 1
         timed = [] if self.budget is None else [f"--budget={given.budget}"]
         passed = [*timed, *form.words, *more]
@@ -123,39 +104,35 @@ class Part(Generic[R]):
             if here and not given.again:
                 continue
             words = ["--model", model, *passed]
-            found = one_process.answer(f"{self.name}_run", words, bounds)
-            row = self.failed(model, found) if isinstance(found, str) else self.read(found)
+            found = one_process.answer(f"{self.name}.run", words, bounds)
+            if isinstance(found, str):
+                row = self.row(model, error=found)
+            else:
+                row = self.row.from_dict(found)
             rows[model] = Stored(row, machine.sentence(form))
             tqdm.write(f"{model}: {self.said(row)} {row.error}".rstrip())
-            self._store(file, rows)
+            packed.add({**row.to_dict(), "machine": rows[model].machine})
+            packed.save()
         ordered = [rows[model] for model in self.models if model in rows]
         if given.write:
             page = self.page([each.row for each in ordered], described(ordered))
             # A page beside the usual one, as of another machine, has a plot of its own.
             stem = given.write.stem
-            page = page.replace(f"images/{row_files.own(self.name).stem}.svg", f"images/{stem}.svg")
+            usual = self.name.replace("_", "-")
+            page = page.replace(f"images/{usual}.svg", f"images/{stem}.svg")
             given.write.write_text(page, encoding="utf-8")
             good = [each.row for each in ordered if not each.row.error]
             if self.plot is not None and good:
                 self.plot(good).save(given.write.parent / "images" / f"{stem}.svg")
         return int(any(each.row.error for each in ordered))
 
-    def _stored(self, file: Path) -> dict[str, Stored[R]]:
-        if not file.exists():
-            return {}
-        records = json.loads(file.read_text(encoding="utf-8"))
+    def _stored(self, packed: PackedRows) -> dict[str, Stored[R]]:
         found = {}
-        for record in records:
-            where = record.pop("machine", "")
-            row = self.read(record)
-            found[row.model] = Stored(row, where)
+        for record in packed.all():
+            facts = {name: value for name, value in record.items() if name != "machine"}
+            row = self.row.from_dict(facts)
+            found[row.model] = Stored(row, record.get("machine", ""))
         return found
-
-    @staticmethod
-    def _store(file: Path, rows: Mapping[str, Stored[R]]) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        records = [{**each.row.to_dict(), "machine": each.machine} for each in rows.values()]
-        file.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from benchmarks.zoo.model import Built
 
@@ -86,13 +86,13 @@ def _only_inference(built: Built) -> None:
 
 
 def _relax_dynamo(built: Built) -> Run:
-    from dynamo_ext.backends import tvm_target
+    from dynamo_ext.backends.engines.tvm import target
 
     _only_inference(built)
     if _seconds(built) > _SLOWEST:
         message = "Not run: untuned, it takes 50 times as long as eager on the MLP."
         raise RuntimeError(message)
-    tvm_target.package()
+    target.package()
     from tvm.relax.frontend.torch import relax_dynamo
 
     compiled: Run = torch.compile(built.module, backend=relax_dynamo())
@@ -156,11 +156,10 @@ _LONGEST = 120
 not come to an end on SegFormer."""
 
 
-def peers(built: Built, names: Collection[str] = ()) -> dict[str, Run]:
-    """Each peer's form of a model, or some's; what cannot be made raises why when it is called."""
+def peers(built: Built) -> dict[str, Run]:
+    """Each peer's form of a model; what cannot be made raises why when it is called."""
     found = {}
-    for name in names or PEERS:
-        make = PEERS[name]
+    for name, make in PEERS.items():
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

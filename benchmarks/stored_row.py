@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import cattrs
 
@@ -19,3 +19,15 @@ class StoredRow:
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """Rebuild a row from ``to_dict`` or from its JSON."""
         return cattrs.structure(record, cls)
+
+
+class ModelRow(StoredRow):
+    """What a part has of each model of the zoo, and why there is nothing, where it failed."""
+
+    model: str
+    error: str
+
+    if TYPE_CHECKING:
+
+        def __init__(self, model: str, *, error: str = "") -> None:
+            """Every row can be made so; those that are dataclasses have more fields."""

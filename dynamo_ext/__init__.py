@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from dynamo_ext.auto.apart import race_on
+    from dynamo_ext.api.compare import ComparisonResult, compare
+    from dynamo_ext.api.explain import explain
+    from dynamo_ext.api.optimize import optimize, run
     from dynamo_ext.backends.base import Backend, StayEager, Support
-    from dynamo_ext.backends.registry import register_backend
-    from dynamo_ext.capture.session import last_report, optimize, run
-    from dynamo_ext.comparing import ComparisonResult, compare
-    from dynamo_ext.explaining import explain
-    from dynamo_ext.records import Availability, OptionSpec, Report
+    from dynamo_ext.backends.registration import register_backend
+    from dynamo_ext.capture.session import last_report
+    from dynamo_ext.records.common import Availability, OptionSpec
+    from dynamo_ext.records.report import Report
 
 __all__ = [
     "Availability",
@@ -33,7 +34,6 @@ __all__ = [
     "last_report",
     "load_ipython_extension",
     "optimize",
-    "race_on",
     "register_backend",
     "run",
 ]
@@ -42,18 +42,18 @@ __version__ = "0.1.0"
 _LAZY = {
     "Availability": "dynamo_ext.records",
     "Backend": "dynamo_ext.backends.base",
-    "ComparisonResult": "dynamo_ext.comparing",
+    "ComparisonResult": "dynamo_ext.api.compare",
     "OptionSpec": "dynamo_ext.records",
     "Report": "dynamo_ext.records",
     "StayEager": "dynamo_ext.backends.base",
     "Support": "dynamo_ext.backends.base",
-    "compare": "dynamo_ext.comparing",
-    "explain": "dynamo_ext.explaining",
+    "compare": "dynamo_ext.api.compare",
+    "explain": "dynamo_ext.api.explain",
     "last_report": "dynamo_ext.capture.session",
-    "optimize": "dynamo_ext.capture.session",
-    "race_on": "dynamo_ext.auto.apart",
-    "register_backend": "dynamo_ext.backends.registry",
-    "run": "dynamo_ext.capture.session",
+    "optimize": "dynamo_ext.api.optimize",
+    "race_on": "dynamo_ext.auto.backend",
+    "register_backend": "dynamo_ext.backends.registration",
+    "run": "dynamo_ext.api.optimize",
 }
 
 

@@ -7,6 +7,12 @@ stack of this package's frames.
 
 from __future__ import annotations
 
+import contextlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import re
+
 
 class DynamoExtError(Exception):
     """Base of every error that this package raises on purpose.
@@ -16,7 +22,7 @@ class DynamoExtError(Exception):
     message
         What is wrong, as one sentence.
     remedy
-        What mends it, as one sentence or a command; empty when there is nothing to do.
+        What fixes it, as one sentence or a command; empty when there is nothing to do.
     """
 
     def __init__(self, message: str, remedy: str = "") -> None:
@@ -63,3 +69,20 @@ class FallbackWarning(UserWarning):
     Issued only outside a recorded run (plain ``torch.compile(backend="dx_…")``), where there
     is no report to show the fallback in.
     """
+
+
+def lines(error: object, noise: re.Pattern[str] | None = None) -> list[str]:
+    """The lines of an exception, without what ``noise`` matches in each; or its type's name."""
+    said: list[str] = []
+    with contextlib.suppress(Exception):
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [noise.sub("", line) for line in said] if noise else said
+    return list(filter(None, telling)) or said or [type(error).__name__]
+
+
+def one_line(
+    error: object, noise: re.Pattern[str] | None = None, *, with_type: bool = False
+) -> str:
+    """The first of an exception's ``lines``, after the name of its type where that is wanted."""
+    name, first = type(error).__name__, lines(error, noise)[0]
+    return f"{name}: {first}" if with_type and first != name else first

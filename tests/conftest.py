@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import tempfile
 import warnings
 from pathlib import Path
 from unittest import mock
@@ -12,22 +14,51 @@ import pytest
 # Before anything imports transformers or jupyter: neither may look for updates or models.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
+# Tests end processes, and are ended: that must not leave an engine out of anybody's next run.
+os.environ.setdefault("DYNAMO_EXT_UNRECORDED", "1")
+# Each trace makes some ten thousand objects, and collecting goes through a worker's gigabytes.
+gc.set_threshold(20_000, 20, 50)
 
 
-ALONE = {"auto", "browser", "measure"}
-"""Folders whose tests go by the clock, or have many processes of their own."""
+ALONE = (
+    "auto/test_autotuned_graph.py",
+    "auto/test_backend.py",
+    "browser/",
+    "measure/remote/",
+    "measure/test_compare.py",
+    "measure/test_memory.py",
+    "measure/test_operation_profiler.py",
+    "timing/test_race.py",
+)
+"""Tests that go by the clock, or have many processes of their own."""
+
+SWEEPS = (
+    "backends/engines/test_engines_coexist.py",
+    "benchmarks/test_operators.py",
+    "benchmarks/test_zoo.py",
+    "magics/test_memory.py",
+    "notebooks/",
+    "test_left_alone.py",
+)
+"""Every engine on every model, operator or notebook: minutes each, begun first."""
 
 
-LONG = {"test_zoo.py", "test_comparing_backends.py", "test_operators.py", "test_together.py"}
-"""Files that take minutes: begun first, so that none of them is left when all else is done."""
+def pytest_configure(config: pytest.Config) -> None:
+    """One cache folder for a run, which all its workers and processes share."""
+    if "DYNAMO_EXT_CACHE" not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="dynamo_ext-cache-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["DYNAMO_EXT_CACHE"] = folder.name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
-    items.sort(key=lambda item: item.path.name not in LONG)
     for item in items:
-        if item.path.relative_to(here).parts[0] in ALONE:
+        name = item.path.relative_to(here).as_posix()
+        if name.startswith(ALONE):
             item.add_marker(pytest.mark.alone)
+        if name.startswith(SWEEPS):
+            item.add_marker(pytest.mark.sweep)
 
 
 @pytest.fixture(scope="module")

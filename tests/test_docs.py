@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,3 +25,27 @@ def test_the_site_builds_and_every_page_is_in_it(tmp_path):
     assert 'src="images/report.png"' in first
     assert 'href="models.html"' in first
     assert 'href="notebooks/quickstart.html"' in first
+
+
+@pytest.mark.parametrize(
+    "page", ["adding-an-engine", "guard-sentences", "new-torch-version", "comparison-column"]
+)
+def test_every_file_that_a_page_names_exists(page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 60
+    named = re.findall(r"`((?:[\w.]+/)+[\w.]*|[\w-]+\.(?:md|toml|txt))`", text)
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_page_on_engines_names_every_file_that_names_one() -> None:
+    page = (ROOT / "docs" / "adding-an-engine.md").read_text(encoding="utf-8")
+    own = ROOT / "dynamo_ext" / "backends" / "engines" / "openvino"
+    files = [p for part in ("dynamo_ext", "benchmarks") for p in (ROOT / part).rglob("*.py")]
+    naming = {
+        path.relative_to(ROOT).as_posix()
+        for path in files
+        if own not in path.parents and re.search(r"[\"',]openvino\b", path.read_text())
+    }
+    named = re.findall(r"`((?:dynamo_ext|benchmarks)/[\w/]+\.py)`", page)
+    assert naming == {name for name in named if "/engines/" not in name}

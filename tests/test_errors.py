@@ -1,6 +1,8 @@
-"""Each error says what is wrong and what mends it, in one line."""
+"""Each error says what is wrong and what fixes it, in one line."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -33,3 +35,21 @@ def test_without_a_remedy_nothing_trails() -> None:
 def test_all_can_be_caught_at_once(kind: type[errors.DynamoExtError]) -> None:
     with pytest.raises(errors.DynamoExtError):
         raise kind("x", "y")  # noqa: EM101
+
+
+class _SilentError(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def test_an_exception_is_its_first_line_that_is_not_noise() -> None:
+    noise = re.compile(r"^(Traceback.*|E\d+: )")
+    assert errors.one_line(ValueError("\n Traceback of it\n E12: Wrong.\nMore."), noise) == "Wrong."
+    assert errors.one_line(ValueError("Traceback"), noise) == "Traceback"
+    assert errors.one_line(ValueError("Wrong."), with_type=True) == "ValueError: Wrong."
+
+
+@pytest.mark.parametrize("with_type", [False, True])
+def test_an_exception_without_a_message_is_its_type(with_type: bool) -> None:
+    assert errors.one_line(ValueError(" "), with_type=with_type) == "ValueError"
+    assert errors.one_line(_SilentError(), with_type=with_type) == "_SilentError"

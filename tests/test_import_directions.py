@@ -8,93 +8,75 @@ only to packages outside ours.
 from __future__ import annotations
 
 import ast
+import pkgutil
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import dynamo_ext
+from dynamo_ext.backends import registry
 
 PACKAGE = Path(dynamo_ext.__file__).parent
 NAME = "dynamo_ext"
 
-RECORDS = {
-    "errors",
-    "records",
-    "placement",
-    "comparison",
-    "wording",
-    "line_of_code",
-    "break_causes",
-    "break_places",
-    "recompile_causes",
-    "advice",
-    "difference",
-    "repro",
-    "operator_times",
-}
-CORE = RECORDS | {"backends", "capture", "measure", "auto"}
-ROOMS_OF = {
+GROUND = {"errors", "interruptions", "records", "formatting"}
+BELOW_ENGINES = {
+    "errors", "interruptions", "records", "numerics", "torch_private", "backends",
+    "backends/torch_private", "backends/support",
+}  # fmt: skip
+BACKENDS = {"backends", "backends/torch_private", "backends/support", "backends/passes"}
+ROOMS_OF: dict[str, set[str]] = {
     "errors": set(),
+    "interruptions": set(),
     "records": {"errors"},
-    "placement": {"records"},
-    "comparison": {"errors", "records"},
-    "wording": {"records"},
-    "line_of_code": set(),
-    "break_places": {"records", "wording"},
-    "break_causes": {"records", "break_places", "line_of_code"},
-    "recompile_causes": {"records"},
-    "difference": {"records", "placement", "break_causes", "break_places", "wording"},
-    "repro": {"records"},
-    "operator_times": {"records", "placement"},
-    "advice": {
-        "records",
-        "placement",
-        "break_causes",
-        "break_places",
-        "recompile_causes",
-        "wording",
-        "operator_times",
-    },
-    "backends": {"errors", "records"},
-    "capture": {"errors", "records", "wording", "backends"},
-    "measure": RECORDS | {"backends", "capture"},
-    "auto": RECORDS | {"backends", "capture", "measure"},
-    "widgets": RECORDS,
-    "comparing": CORE | {"widgets"},
-    "explaining": CORE,
-    "magics": CORE | {"widgets", "comparing"},
-    "__init__": CORE | {"widgets", "comparing", "explaining", "magics"},
+    "comparison": {"records"},
+    "formatting": {"records"},
+    "torch_private": {"errors"},
+    "numerics": {"interruptions", "torch_private"},
+    "timing": {"records", "interruptions"},
+    "analysis": {"records", "formatting"},
+    # The compiler of a backend's name goes through the pipeline, and any callable is an engine.
+    "backends": GROUND
+    | BACKENDS
+    | {"numerics", "torch_private", "backends/pipeline", "backends/engines/callable"},
+    "backends/torch_private": {"backends", "torch_private"},
+    "backends/passes": {"backends", "backends/torch_private", "torch_private"},
+    "backends/support": {"backends", "interruptions", "numerics", "torch_private"},
+    "backends/pipeline": GROUND | BACKENDS | {"numerics", "torch_private"},
+    "backends/engines": BELOW_ENGINES,
+    "capture": GROUND | BACKENDS | {"numerics", "torch_private", "backends/pipeline"},
 }
+ROOMS_OF["measure"] = ROOMS_OF["capture"] | {"capture", "analysis", "timing"}
+ROOMS_OF["auto"] = ROOMS_OF["measure"] | {"measure"}
+ROOMS_OF["widgets"] = {"errors", "records", "formatting", "analysis"}
+ROOMS_OF["api"] = ROOMS_OF["auto"] | {"auto", "widgets"}
+ROOMS_OF["magics"] = ROOMS_OF["api"] | {"api"}
+ROOMS_OF["__init__"] = ROOMS_OF["magics"] | {"magics"}
+"""Each folder or file, and what it may import besides itself.
+
+An engine's folder may import none of another engine's, but for those that share torch's ONNX
+exporter. ``backends/registry.py`` names engines, and ``auto``, in strings.
+"""
+
+SHARED = {"onnxrt": {"onnx"}, "onnx2tf": {"onnx"}}
 FRONT_END = {"IPython", "ipywidgets", "ipykernel", "traitlets", "matplotlib"}
 FRONT_END_ROOMS = {"magics", "widgets"}
-# An engine's package, and the beginnings of the names of the files of backends/ that are its own.
-# Where torch's private names may be used: calls of them, and what changes a trace.
-PRIVATE_FILES = {
-    "torch_carried",
-    "torch_lists",
-    "torch_numbers",
-    "torch_private",
-    "torch_trace",
-}
-ONNX_FILES = {"onnx", "onnxrt", "onnx2tf", "tf"}
-TF_FILES = {"onnx2tf", "tf"}
+ONNX = {"onnx", "onnxrt", "onnx2tf"}
 ENGINES = {
-    "onnx": ONNX_FILES,
-    "onnx_ir": ONNX_FILES,
-    "onnxruntime": ONNX_FILES,
-    "onnxscript": ONNX_FILES,
-    "tvm": {"tvm"},
+    "onnx": ONNX,
     "xgboost": {"tvm"},
-    "jax": {"xla"},
-    "torchax": {"xla"},
-    "openvino": {"openvino"},
     "torch_tensorrt": {"tensorrt"},
     "tensorrt": {"tensorrt"},
     "thunder": {"nvfuser"},
     "nvfuser": {"nvfuser"},
-    "tensorflow": TF_FILES,
 }
+"""An engine's package, and the folders of ``backends/engines`` that may import it."""
+for _path in registry.OURS.values():
+    _folder = _path.split(".")[-2]
+    for _module in pkgutil.resolve_name(_path).packages:
+        ENGINES.setdefault(_module, {*SHARED.get(_folder, ())}).add(_folder)
 
 
 @dataclass(frozen=True)
@@ -180,33 +162,46 @@ def imports_of(source: str, package: tuple[str, ...] = (NAME,)) -> list[Import]:
     return visitor.found
 
 
+def room_of(parts: tuple[str, ...]) -> str:
+    """The room of a module or of a name in one: the longest path that has rules."""
+    path = "/".join(parts)
+    if path.startswith("backends/engines/"):
+        return "/".join(parts[:3])
+    rooms = [room for room in ROOMS_OF if path == room or path.startswith(f"{room}/")]
+    return max(rooms, key=len, default="")
+
+
 def violations(relative: Path, source: str) -> list[str]:
     """The broken rules of one file of the package, as sentences."""
     parts = relative.with_suffix("").parts
-    room = parts[0]
     found = imports_of(source, (NAME, *parts[:-1]))
     return [
         f"{relative}:{item.line}: {problem}"
         for item in found
         for problem in (
-            _own(room, item),
-            _front_end(room, item),
+            _own(parts, item),
+            _front_end(parts[0], item),
             _engine(parts, item),
-            _private(parts[-1], item),
+            _private(parts, item),
         )
         if problem
     ]
 
 
-def _own(room: str, item: Import) -> str:
-    parts = item.module.split(".")
-    if parts[0] != NAME or len(parts) == 1:
+def _own(parts: tuple[str, ...], item: Import) -> str:
+    top, *rest = item.module.split(".")
+    # A name of `dynamo_ext/__init__.py`, as `__version__`, is in no room.
+    if top != NAME or not (target := room_of(tuple(rest))):
         return ""
-    target = parts[1]
-    # A name of `dynamo_ext/__init__.py`, as `__version__`, is no room.
-    if target == room or target not in ROOMS_OF or target in ROOMS_OF.get(room, set()):
+    room = room_of(parts)
+    if room == target:
         return ""
-    return f"{room} may not import {target}"
+    engine = room.removeprefix("backends/engines/")
+    if engine != room:
+        allowed = BELOW_ENGINES | {f"backends/engines/{each}" for each in SHARED.get(engine, ())}
+    else:
+        allowed = ROOMS_OF[room]
+    return "" if target in allowed else f"{room} may not import {target}"
 
 
 def _front_end(room: str, item: Import) -> str:
@@ -218,24 +213,23 @@ def _front_end(room: str, item: Import) -> str:
 
 
 def _engine(parts: tuple[str, ...], item: Import) -> str:
-    files = ENGINES.get(item.top)
-    if files is None:
+    folders = ENGINES.get(item.top)
+    if folders is None:
         return ""
-    own = any(part.partition("_")[0] in files for part in parts[1:])
-    if parts[0] != "backends" or not own:
-        return f"{item.top} belongs to backends/{', '.join(sorted(files))} alone"
+    if parts[:2] != ("backends", "engines") or parts[2] not in folders:
+        return f"{item.top} belongs to backends/engines/{', '.join(sorted(folders))} alone"
     if not item.in_function and not item.for_types:
         return f"{item.top} is imported inside functions only"
     return ""
 
 
-def _private(stem: str, item: Import) -> str:
+def _private(parts: tuple[str, ...], item: Import) -> str:
     private = any(
         part.startswith("_") and not part.startswith("__") for part in item.module.split(".")[:2]
     )
-    if item.top != "torch" or not private or stem in PRIVATE_FILES:
+    if item.top != "torch" or not private or "torch_private" in parts:
         return ""
-    return f"{item.module} is private to torch: it goes through torch_private.py"
+    return f"{item.module} is private to torch: it goes through a folder or file torch_private"
 
 
 FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
@@ -246,9 +240,31 @@ def test_file_keeps_the_import_directions(relative):
     assert violations(relative, (PACKAGE / relative).read_text(encoding="utf-8")) == []
 
 
-def test_every_file_stands_in_a_known_room():
-    rooms = {relative.with_suffix("").parts[0] for relative in FILES}
-    assert rooms <= set(ROOMS_OF)
+def test_every_file_is_in_a_known_room():
+    assert [str(each) for each in FILES if not room_of(each.with_suffix("").parts)] == []
+
+
+def test_imports_form_no_circle():
+    """Of modules, with imports inside functions and without those for type checking alone."""
+    modules = {".".join((NAME, *each.with_suffix("").parts)): each for each in FILES}
+    arrows: dict[str, set[str]] = {}
+    for name, relative in modules.items():
+        source = (PACKAGE / relative).read_text(encoding="utf-8")
+        package = tuple(name.split(".")[:-1])
+        found = {i.module for i in imports_of(source, package) if not i.for_types}
+        targets = {each if each in modules else each.rpartition(".")[0] for each in found}
+        arrows[name] = (targets & modules.keys()) - {name}
+    while leaves := {name for name, targets in arrows.items() if not targets & arrows.keys()}:
+        arrows = {name: targets for name, targets in arrows.items() if name not in leaves}
+    assert arrows == {}
+
+
+def test_no_folder_has_more_than_twenty_files():
+    root = PACKAGE.parent
+    folders = Counter(
+        path.parent for top in (NAME, "tests", "benchmarks") for path in (root / top).rglob("*.py")
+    )
+    assert {str(f.relative_to(root)): n for f, n in folders.items() if n > 20} == {}
 
 
 @pytest.mark.parametrize(
@@ -257,14 +273,45 @@ def test_every_file_stands_in_a_known_room():
         ("records.py", "from dynamo_ext.capture import cell", "records may not import capture"),
         ("errors.py", "import dynamo_ext.records", "errors may not import records"),
         ("backends/base.py", "from ..capture import x", "backends may not import capture"),
-        ("capture/cell.py", "def f():\n  import IPython", "IPython belongs to magics and widgets"),
-        ("widgets/report.py", "from dynamo_ext import backends", "widgets may not import backends"),
+        (
+            "capture/cells/program.py",
+            "def f():\n  import IPython",
+            "IPython belongs to magics and widgets",
+        ),
+        (
+            "widgets/report/view.py",
+            "from dynamo_ext import backends",
+            "widgets may not import backends",
+        ),
         ("magics/dynamo.py", "import onnx", "onnx belongs to backends/"),
-        ("backends/onnxrt.py", "import onnx", "onnx is imported inside functions only"),
-        ("backends/tvm.py", "def f():\n  import onnx", "onnx belongs to backends/"),
-        ("backends/pipeline.py", "import torch\ntorch._dynamo.reset()", "private to torch"),
-        ("capture/session.py", "from torch._dynamo import utils", "private to torch"),
-        ("capture/session.py", "import_module('torch._dynamo')", "private to torch"),
+        (
+            "backends/engines/onnxrt/backend.py",
+            "import onnx",
+            "onnx is imported inside functions only",
+        ),
+        ("backends/engines/tvm/backend.py", "def f():\n  import onnx", "onnx belongs to backends/"),
+        (
+            "backends/engines/tvm/session.py",
+            "from dynamo_ext.backends.pipeline import runner",
+            "backends/engines/tvm may not import backends/pipeline",
+        ),
+        (
+            "backends/engines/xla/session.py",
+            "from dynamo_ext.backends.engines.tvm import session",
+            "backends/engines/xla may not import backends/engines/tvm",
+        ),
+        (
+            "backends/pipeline/runner.py",
+            "from dynamo_ext.backends.engines.tvm import session",
+            "backends/pipeline may not import backends/engines/tvm",
+        ),
+        (
+            "backends/pipeline/compilation.py",
+            "import torch\ntorch._dynamo.reset()",
+            "private to torch",
+        ),
+        ("api/optimize.py", "from torch._dynamo import utils", "private to torch"),
+        ("api/optimize.py", "import_module('torch._dynamo')", "private to torch"),
         ("__init__.py", "import ipywidgets", "ipywidgets belongs to magics and widgets"),
     ],
 )
@@ -276,12 +323,13 @@ def test_a_broken_rule_is_found(file, source, problem):
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("backends/onnxrt.py", "def lower():\n  import onnxruntime"),
-        ("backends/onnxrt/session.py", "def lower():\n  import onnxruntime"),
-        ("backends/torch_private.py", "import torch._dynamo"),
-        ("capture/session.py", "import torch\ntorch.compiler.is_compiling()\nx.torch._y"),
+        ("backends/engines/onnxrt/backend.py", "def lower():\n  import onnxruntime"),
+        ("backends/engines/onnx/convert.py", "def lower():\n  import onnxruntime"),
+        ("backends/torch_private/aot.py", "import torch._dynamo"),
+        ("backends/engines/lazy/torch_private.py", "import torch._dynamo"),
+        ("api/optimize.py", "import torch\ntorch.compiler.is_compiling()\nx.torch._y"),
         ("magics/dynamo.py", "from dynamo_ext.widgets import report\nimport IPython"),
-        ("widgets/report.py", "from dynamo_ext import __version__\nimport ipywidgets"),
+        ("widgets/report/view.py", "from dynamo_ext import __version__\nimport ipywidgets"),
         (
             "__init__.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n  from IPython import x",

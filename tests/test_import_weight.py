@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+from dynamo_ext.backends import registry
+
 # Every engine that a backend drives, and what is heavy besides.
 HEAVY = [
     "torch",
@@ -19,17 +21,12 @@ HEAVY = [
     "matplotlib",
     "cattrs",
     "onnx",
-    "onnxruntime",
-    "onnxscript",
-    "tvm",
-    "openvino",
     "torch_xla",
     "torch_tensorrt",
     "tensorrt",
     "thunder",
     "nvfuser",
-    "onnx2tf",
-    "tensorflow",
+    *(module for name in registry.OURS for module in registry.get(name).packages),
 ]
 LIMIT_SECONDS = 0.3
 PROCESSES = 5

@@ -1,17 +1,18 @@
-"""What a backend must say of itself, and nothing of how graphs reach it.
+"""The protocol of a backend, and its options; not how graphs reach it.
 
-``pipeline`` owns the road (normalise, freeze, partition, lower, verify, run); a backend answers
+``pipeline`` has the stages (normalise, freeze, partition, lower, verify, run); a backend answers
 three questions. ``CompilerFn`` is TorchDynamo's own contract for a backend callable.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from dynamo_ext.records import Availability, OptionSpec
+from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
     import torch
@@ -22,10 +23,15 @@ __all__ = [
     "Backend",
     "CompiledFn",
     "CompilerFn",
+    "LoweringError",
     "OptionSpec",
     "Options",
+    "RunEagerlyError",
     "StayEager",
     "Support",
+    "WholeGraphBackend",
+    "fact",
+    "in_torch",
 ]
 
 CompiledFn = Callable[..., Sequence[Any]]
@@ -38,9 +44,7 @@ VERIFY = OptionSpec("verify", default=True, help="compare the first call of each
 VERIFY_GRAPH = OptionSpec(
     "verify", default=True, help="compare the first call of each graph with eager"
 )
-MIN_PARTITION = OptionSpec(
-    "min_partition", 3, "fewest operations that a part of a cut-up graph has", least=0
-)
+MIN_PARTITION = OptionSpec("min_partition", 3, "fewest operations of a partition", least=0)
 PARTITION_OPTIONS = (FREEZE, VERIFY, MIN_PARTITION)
 """Of every engine that takes partitions."""
 
@@ -71,12 +75,35 @@ class StayEager(Exception):  # noqa: N818 - a decision, no error
         nothing to tell.
     remedy
         What the user can do about it, if anything.
+    harmless
+        Whether eager is the right place for it: it is reported, and never warned of.
     """
 
-    def __init__(self, reason: str = "", remedy: str = "") -> None:
+    def __init__(self, reason: str = "", remedy: str = "", *, harmless: bool = False) -> None:
         self.reason = reason
         self.remedy = remedy
+        self.harmless = harmless
         super().__init__(reason)
+
+
+class LoweringError(RuntimeError):
+    """An engine does not take an operation or a partition.
+
+    Parameters
+    ----------
+    message
+        Why, in one line; it is cut where it is longer than 300 characters.
+    operator
+        The operation, where it is one that is refused.
+    """
+
+    def __init__(self, message: str, operator: str = "") -> None:
+        self.operator = operator
+        super().__init__(message[:300])
+
+
+class RunEagerlyError(RuntimeError):
+    """An engine cannot run this call: torch raises an error there, or gives something else."""
 
 
 @runtime_checkable
@@ -88,25 +115,53 @@ class Backend(Protocol):
     as Dynamo hands it over (torch's own compilers); the others receive partitions of the
     functional ATen graph.
 
-    More attributes are read where a backend has them. ``dynamic_shapes = True`` says that one
-    engine serves every size; without it each shape gets an engine of its own, up to a bound.
-    ``on_trial`` counts the calls that a backend made in forms which may not be the final ones: a
-    comparison times it once the count stands still.
-    ``forkless`` names a runtime whose threads a forked process would wait for: there, what was
-    compiled before the fork runs in eager.
-    ``decompositions(table, *, training)`` gives the decompositions to normalise with, from those
-    to core ATen. It is called once for each captured graph.
+    A backend that does not derive from this has ``name``, ``summary``, ``extra``, ``whole_graph``,
+    ``options`` and the three answers; of the rest, what it lacks has the value given here.
     """
 
     name: str
     summary: str = ""
     extra: str = ""
+    """The extra of this package that installs the engine."""
+
+    packages: Sequence[str] = ()
+    """Modules without which the backend is not available; ``registry.probe`` looks for them."""
+
+    races: bool = False
+    """Whether ``auto`` tries it unless ``candidates`` says otherwise."""
+
     whole_graph: bool = False
     options: Sequence[OptionSpec] = PARTITION_OPTIONS
+    dynamic_shapes: bool = False
+    """One engine serves every size; without it each shape gets one, up to a bound."""
+
+    through_aot: bool = False
+    """A ``whole_graph`` backend goes through AOTAutograd: it gets the graph without results that
+    are views of inputs, which each call makes of its own inputs."""
+
+    self_verifying: bool = False
+    """Other backends' compilers made its results, and compared them with eager."""
+
+    unsettled_calls: int = 0
+    """Calls so far whose compiled form may not be the final one. A comparison times the backend
+    once this count no longer grows."""
+
+    fork_unsafe_runtime: str = ""
+    """Name of a runtime that must not be used after ``os.fork()``. Partitions that were compiled
+    before a fork run eagerly in the child."""
 
     def probe(self) -> Availability:
         """Installed, which version, which device; if not, the reason and the remedy."""
         return Availability(available=True)
+
+    def decompositions(
+        self,
+        table: dict[Any, Callable[..., Any]],
+        *,
+        training: bool,  # noqa: ARG002
+    ) -> dict[Any, Callable[..., Any]]:
+        """Those to normalise with, from those to core ATen; asked once for each captured graph."""
+        return table
 
     @abstractmethod
     def supports(self, node: Node) -> Support:
@@ -120,6 +175,46 @@ class Backend(Protocol):
         """Turn a graph into a callable with the same inputs and a sequence of outputs.
 
         Raises anything: the pipeline records it and runs the graph eagerly. ``StayEager`` is for
-        what is no failure.
+        reasons that are not failures.
         """
         ...
+
+
+_OLD_NAMES = {
+    "fork_unsafe_runtime": "forkless",
+    "self_verifying": "checks_itself",
+    "unsettled_calls": "on_trial",
+}
+"""Names that an earlier version had: they are read for one more release."""
+
+
+def fact(backend: Backend, name: str) -> Any:
+    """An attribute of a backend that need not derive from ``Backend``: its own, or the default."""
+    old = _OLD_NAMES.get(name, "")
+    if hasattr(backend, old):
+        kind = type(backend).__name__
+        message = (
+            f"{kind}.{old} is called {name} now; this release is the last to read the old name."
+        )
+        warnings.warn(message, FutureWarning, stacklevel=2)
+        name = old
+    return getattr(backend, name, getattr(Backend, name, None))
+
+
+def in_torch() -> Availability:
+    """Of a backend that every torch has."""
+    import torch
+
+    device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    return Availability(available=True, version=str(torch.__version__), device=device)
+
+
+class WholeGraphBackend(Backend):
+    """Takes the captured graph as it is, and every operation in it."""
+
+    whole_graph = True
+    options: Sequence[OptionSpec] = (VERIFY_GRAPH,)
+
+    def supports(self, node: Node) -> Support:  # noqa: ARG002
+        """Everything."""
+        return Support(supported=True)

@@ -1,11 +1,12 @@
 """Our backends for a plain ``torch.compile(model, backend="dx_onnxrt", options={…})``.
 
 Targets of the entry-point group ``torch_dynamo_backends``: torch finds them without an import
-of ours in the user's code. Fallbacks are warnings there, since nobody keeps a report.
+of ours in the user's code. Fallbacks are warnings there, since no report is kept.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
 
+@functools.cache
 def entry(name: str) -> Callable[..., Any]:
     """The function that torch gets for the backend of a name."""
 
@@ -43,21 +45,10 @@ def entry(name: str) -> Callable[..., Any]:
     return backend
 
 
-eager = entry("eager")
-inductor = entry("inductor")
-onnxrt = entry("onnxrt")
-openvino = entry("openvino")
-aot_eager = entry("aot_eager")
-ts = entry("ts")
-ofi = entry("ofi")
-nnc = entry("nnc")
-tvm = entry("tvm")
-tvm_meta_schedule = entry("tvm_meta_schedule")
-xla = entry("xla")
-xla_trivial = entry("xla_trivial")
-lazy = entry("lazy")
-onnx2tf = entry("onnx2tf")
-cudagraphs = entry("cudagraphs")
-tensorrt = entry("tensorrt")
-nvfuser = entry("nvfuser")
-auto = entry("auto")
+def __getattr__(name: str) -> Callable[..., Any]:
+    from dynamo_ext.backends.registry import OURS
+
+    if name not in OURS:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return entry(name)

@@ -1,4 +1,4 @@
-"""What happens inside a backend, told to whoever recorded the graph.
+"""What happens inside a backend, kept for the report.
 
 Backends know nothing of reports: they write to the journal of the graph being compiled. A
 recorder makes one per captured graph (``active``); without one, fallbacks become warnings, so
@@ -17,51 +17,51 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamo_ext.errors import FallbackWarning
-from dynamo_ext.records import NOTHING, Contest, Fallback, FallbackScope, FallbackStage, Partition
+from dynamo_ext.records.autotune import GraphRace
+from dynamo_ext.records.report import Fallback, FallbackScope, FallbackStage, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from dynamo_ext.backends.base import StayEager
 
 
 class Journal:
     """The partitions and fallbacks of one captured graph, for as long as its code lives.
 
-    ``loud`` journals also warn. Backend code keeps a reference, so that a failure in a later
-    call lands in the same place. ``race_seconds`` are those that calls of the graph spent on
-    races: no part of running it.
+    Its fallbacks have the partition's name as their subject, or nothing for the graph itself: what
+    a report calls the graph is known when that is made. ``warns`` journals also warn. Backend code
+    keeps a reference, so that a failure in a later call lands in the same place. ``race_seconds``
+    are those that calls of the graph spent on races: no part of running it.
     """
 
-    def __init__(self, graph: str = "", *, loud: bool = False) -> None:
+    def __init__(self, graph: str = "", *, warns: bool = False) -> None:
         self.graph = graph
-        self.loud = loud
+        self.warns = warns
         self.normalised = 0
         self.folded = 0
         self.partitions: dict[str, Partition] = {}
         self.fallbacks: dict[tuple[str, ...], Fallback] = {}
-        self.contest: Contest | None = None
+        self.contest: GraphRace | None = None
         self.race_seconds = 0.0
 
-    def adopt(self, other: Journal) -> None:
-        """Take over what another journal says of the same graph, and hear what it says later."""
+    def merge(self, other: Journal) -> None:
+        """Take over what another journal says of the same graph, and receive what it says later."""
         self.normalised = other.normalised
         self.folded = other.folded
         for partition in other.partitions.values():
             self.add_partition(partition)
-        for fallback in other.fallbacks.values():
-            subject = fallback.subject.replace(other.graph, self.graph, 1)
-            kept = dataclasses.replace(fallback, subject=subject)
-            key = (kept.stage, kept.scope, subject, kept.operator, kept.exception, kept.message)
-            self.fallbacks[key] = kept
-        other.graph, other.loud = self.graph, self.loud
+        self.fallbacks.update(other.fallbacks)
+        other.graph, other.warns = self.graph, self.warns
         other.partitions, other.fallbacks = self.partitions, self.fallbacks
 
-    def forget_parts(self) -> None:
+    def clear_partitions(self) -> None:
         """Drop what it says of partitions and fallbacks: another form of the graph runs now."""
         self.partitions.clear()
         self.fallbacks.clear()
 
     def add_partition(self, partition: Partition) -> None:
-        """Add a partition, or replace the one of the same name (an engine was built anew)."""
+        """Add a partition, or replace the one of the same name (an engine was built again)."""
         self.partitions[partition.name] = partition
 
     def add_fallback(  # noqa: PLR0913 - a record's fields, by keyword
@@ -74,24 +74,43 @@ class Journal:
         error: BaseException | None = None,
         message: str = "",
         remedy: str = "",
+        harmless: bool = False,
+        lack: str = "",
     ) -> None:
         """Record that ``stage`` failed and that eager takes over; equal ones are counted.
 
-        Where nobody keeps a report, it is warned of, unless there is nothing to be done about it.
+        Where no report is kept, it is warned of, unless it is ``harmless``.
         """
-        subject = f"{self.graph}:{partition}" if partition else self.graph
         text = message or (str(error).strip() if error else "")
         name = type(error).__name__ if error else ""
-        key = (stage, scope, subject, operator, name, text)
+        key = (stage, scope, partition, operator, name, text)
         known = self.fallbacks.get(key)
         if known:
             self.fallbacks[key] = dataclasses.replace(known, count=known.count + 1)
             return
-        self.fallbacks[key] = Fallback(stage, scope, subject, operator, name, text, remedy)
-        if self.loud and not remedy.startswith(NOTHING):
-            what = operator or subject or scope
+        self.fallbacks[key] = Fallback(
+            stage, scope, partition, operator, name, text, remedy, harmless=harmless, lack=lack
+        )
+        if self.warns and not harmless:
+            what = operator or subject_of(self.graph, partition) or scope
             note = f"{stage}: {what} runs eagerly: {name + ': ' if name else ''}{text} {remedy}"
             warnings.warn(note.rstrip(), FallbackWarning, stacklevel=_users_level())
+
+    def add_decision(self, decision: StayEager) -> None:
+        """Record that a backend left a graph to eager; nothing where it gave no reason."""
+        if decision.reason:
+            self.add_fallback(
+                "unsupported",
+                "graph",
+                message=decision.reason,
+                remedy=decision.remedy,
+                harmless=decision.harmless,
+            )
+
+
+def subject_of(graph: str, partition: str) -> str:
+    """What a record calls a graph, or a partition of it."""
+    return f"{graph}:{partition}" if partition else graph
 
 
 def _users_level() -> int:
@@ -110,8 +129,8 @@ _current: ContextVar[Journal | None] = ContextVar("dynamo_ext_journal", default=
 
 
 def current() -> Journal:
-    """The journal of the graph being compiled, or a new loud one where nobody records."""
-    return _current.get() or Journal(loud=True)
+    """The journal of the graph being compiled, or a new one that warns where nothing records."""
+    return _current.get() or Journal(warns=True)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
@@ -13,27 +13,30 @@ from dynamo_ext.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamo_ext.records import OptionSpec
+    from dynamo_ext.records.common import OptionSpec
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 
+_RACES = "auto races in the process that asks for it; compare with isolate or executor uses others."
+_SEED = "dynamo_ext.compare takes a seed; a cell's schedule has seed 0."
+
+REMOVED = {
+    ("%%dynamo", "--executor"): _RACES,
+    ("%%dynamo compare", "--seed"): _SEED,
+    ("auto", "isolate"): _RACES,
+    ("dynamo_ext", "race_on"): _RACES,
+    ("onnxrt", "optimization"): "ONNX Runtime always rewrites a graph as far as it can.",
+    ("tensorrt", "precision"): "Give `enable_autocast` and `autocast_low_precision_type`.",
+    ("tvm_meta_schedule", "cost_model"): "XGBoost always chooses what is measured next.",
+    ("tvm_meta_schedule", "tracker"): "Tune on a machine of this kind, and copy its `database` "
+    "folder here.",
+}
+"""By owner and option: what takes the place of what an earlier version had."""
+
 
 def mapping_of(owner: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What was given as ``options``, if it is a mapping from names.
-
-    Parameters
-    ----------
-    owner
-        Whose options they are, for messages.
-    given
-        What the user passed.
-
-    Raises
-    ------
-    OptionError
-        Where it is anything else.
-    """
+    """What was given as ``options``; ``OptionError`` where it is not a mapping from names."""
     if not isinstance(given or {}, Mapping):
         message = f"{owner}'s options cannot be {reprlib.repr(given)}."
         raise OptionError(message, "Give a mapping from names to values.")
@@ -49,35 +52,38 @@ def resolve(
 ) -> dict[str, Any]:
     """All options of a backend: defaults, with what was given converted to their types.
 
-    Parameters
-    ----------
-    backend
-        The backend's name, for messages.
-    specs
-        The options it has.
-    given
-        Names to values; values may be text.
-
-    Returns
-    -------
-    dict
-        One entry for each spec.
+    A spec named ``*`` stands for all other names, whose values are passed on unread.
 
     Raises
     ------
     OptionError
-        For a name that is no option, or a value that does not fit; it names those that do.
+        For a name that is not an option, or a value that does not fit; it names those that do.
     """
     known = {spec.name: spec for spec in specs}
-    values: dict[str, Any] = {spec.name: spec.default for spec in specs}
+    values: dict[str, Any] = {spec.name: spec.default for spec in specs if spec.name != "*"}
     for name, value in mapping_of(backend, given).items():
-        if name not in known:
+        if name in known:
+            values[name] = _convert(backend, known[name], value)
+        elif "*" not in known or (backend, name) in REMOVED:
             raise OptionError(*_unknown(backend, name, list(known)))
-        values[name] = _convert(backend, known[name], value)
+        else:
+            # Compilers are distinguished by this, so it is hashable.
+            values[name] = tuple(value) if isinstance(value, set | list) else value
     return values
 
 
+def refuse_removed(owner: str, words: Iterable[str]) -> None:
+    """Raise ``OptionError`` for a word of an earlier version; it says what to use instead."""
+    for word in words:
+        name = word.partition("=")[0]
+        if (owner, name) in REMOVED:
+            message = f"{owner} has no {name} any more."
+            raise OptionError(message, REMOVED[owner, name])
+
+
 def _unknown(backend: str, name: str, known: list[str]) -> tuple[str, str]:
+    if (backend, name) in REMOVED:
+        return f"{backend} has no option {name!r} any more.", REMOVED[backend, name]
     if not known:
         return f"{backend} has no option {name!r}.", "It takes no options at all."
     near = difflib.get_close_matches(name, known, n=1)

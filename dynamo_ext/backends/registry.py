@@ -5,42 +5,56 @@ Importing this imports neither torch nor any engine.
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
-from dynamo_ext.backends import users
-from dynamo_ext.backends.compilers import Compiler, UnavailableCompiler
+from dynamo_ext.backends import user_backends
+from dynamo_ext.backends.base import fact
+from dynamo_ext.backends.compiler import Compiler, UnavailableCompiler
 from dynamo_ext.backends.options import resolve
-from dynamo_ext.errors import BackendUnavailableError, InvalidBackendError, UnknownBackendError
-from dynamo_ext.records import Availability, BackendInfo
+from dynamo_ext.errors import BackendUnavailableError, UnknownBackendError
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.records.common import Availability, BackendInfo
+from dynamo_ext.torch_private import version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
     from dynamo_ext.backends.base import Backend
 
-_OURS: dict[str, str] = {
-    "eager": "dynamo_ext.backends.eager:BACKEND",
-    "inductor": "dynamo_ext.backends.inductor:BACKEND",
-    "onnxrt": "dynamo_ext.backends.onnxrt:BACKEND",
-    "openvino": "dynamo_ext.backends.openvino:BACKEND",
-    "aot_eager": "dynamo_ext.backends.aot_eager:BACKEND",
-    "ts": "dynamo_ext.backends.torchscript:BACKEND",
-    "ofi": "dynamo_ext.backends.ofi:BACKEND",
-    "nnc": "dynamo_ext.backends.nnc:BACKEND",
-    "tvm": "dynamo_ext.backends.tvm:TVM",
-    "tvm_meta_schedule": "dynamo_ext.backends.tvm:TVM_META_SCHEDULE",
-    "xla": "dynamo_ext.backends.xla:XLA",
-    "xla_trivial": "dynamo_ext.backends.xla:XLA_TRIVIAL",
-    "lazy": "dynamo_ext.backends.lazy:BACKEND",
-    "onnx2tf": "dynamo_ext.backends.onnx2tf:BACKEND",
-    "cudagraphs": "dynamo_ext.backends.cudagraphs:BACKEND",
-    "tensorrt": "dynamo_ext.backends.tensorrt:BACKEND",
-    "nvfuser": "dynamo_ext.backends.nvfuser:BACKEND",
+OURS: dict[str, str] = {
+    "eager": "dynamo_ext.backends.engines.eager.backend:BACKEND",
+    "inductor": "dynamo_ext.backends.engines.inductor.backend:BACKEND",
+    "onnxrt": "dynamo_ext.backends.engines.onnxrt.backend:BACKEND",
+    "openvino": "dynamo_ext.backends.engines.openvino.backend:BACKEND",
+    "aot_eager": "dynamo_ext.backends.engines.eager.aot:BACKEND",
+    "ts": "dynamo_ext.backends.engines.torchscript.backend:BACKEND",
+    "ofi": "dynamo_ext.backends.engines.torchscript.ofi:BACKEND",
+    "nnc": "dynamo_ext.backends.engines.torchscript.nnc:BACKEND",
+    "tvm": "dynamo_ext.backends.engines.tvm.backend:TVM",
+    "tvm_meta_schedule": "dynamo_ext.backends.engines.tvm.backend:TVM_META_SCHEDULE",
+    "xla": "dynamo_ext.backends.engines.xla.backend:XLA",
+    "xla_trivial": "dynamo_ext.backends.engines.xla.backend:XLA_TRIVIAL",
+    "lazy": "dynamo_ext.backends.engines.lazy.backend:BACKEND",
+    "onnx2tf": "dynamo_ext.backends.engines.onnx2tf.backend:BACKEND",
+    "cudagraphs": "dynamo_ext.backends.engines.cudagraphs.backend:BACKEND",
+    "tensorrt": "dynamo_ext.backends.engines.tensorrt.backend:BACKEND",
+    "nvfuser": "dynamo_ext.backends.engines.nvfuser.backend:BACKEND",
     "auto": "dynamo_ext.auto.backend:BACKEND",
 }
+
+
+def _request(made: Compiler) -> tuple[Any, ...]:
+    """How a compiler is pickled: the process that reads it asks its own registry."""
+    return compiler, (made.name, dict(made.options))
+
+
+copyreg.pickle(Compiler, _request)
+copyreg.pickle(UnavailableCompiler, _request)
 
 _compilers: dict[tuple[Any, ...], Compiler] = {}
 # Keyed by the identity of a user's callable or backend, which its compiler keeps alive: an
@@ -49,62 +63,40 @@ _compilers: dict[tuple[Any, ...], Compiler] = {}
 _wrapped: WeakValueDictionary[tuple[Any, ...], Compiler] = WeakValueDictionary()
 
 
+def partitioning() -> tuple[str, ...]:
+    """Those of ours that take partitions of a graph."""
+    return tuple(name for name in OURS if not _load(name).whole_graph)
+
+
+def racing() -> tuple[str, ...]:
+    """Those of ours that ``auto`` tries by default."""
+    return tuple(name for name in OURS if _load(name).races)
+
+
 def _load(name: str) -> Backend:
-    module, _, attribute = _OURS[name].partition(":")
+    module, _, attribute = OURS[name].partition(":")
     backend: Backend = getattr(importlib.import_module(module), attribute)
     return backend
 
 
 def _foreign_names() -> list[str]:
-    from dynamo_ext.backends import foreign, torch_private
+    from dynamo_ext.backends import torch_registered
+    from dynamo_ext.backends.torch_private import backend_registry
 
-    listed = set(torch_private.torch_backends()) | set(foreign.entry_points())
-    return sorted(n for n in listed if n not in _OURS and not n.startswith("dx_"))
+    listed = set(backend_registry.torch_backends()) | set(torch_registered.entry_points())
+    return sorted(n for n in listed if n not in OURS and not n.startswith("dx_"))
 
 
 def _is_debugging(name: str) -> bool:
-    from dynamo_ext.backends import torch_private
+    from dynamo_ext.backends.torch_private import backend_registry
 
-    return name in torch_private.torch_backends(debugging=True)
+    return name in backend_registry.torch_backends(debugging=True)
 
 
 def names() -> list[str]:
     """Every name that ``compiler`` takes: ours in their own order, the user's, then others'."""
-    foreign = [name for name in _foreign_names() if name not in users.registered]
-    return [*_OURS, *users.registered, *foreign]
-
-
-def register_backend(backend: Backend) -> Backend:
-    """Make a backend of your own known by its name.
-
-    ``%%dynamo -b NAME``, ``dynamo_ext.optimize(NAME)``, ``%dynamo backends`` and
-    ``torch.compile(…, backend="dx_NAME")`` know it from then on. One registered under the same
-    name before is replaced, so a cell that defines a backend may be run again.
-
-    Parameters
-    ----------
-    backend
-        An object like ``dynamo_ext.Backend``.
-
-    Returns
-    -------
-    Backend
-        The same object.
-
-    Raises
-    ------
-    InvalidBackendError
-        Where it is no backend, or has the name of one of ours or of torch's.
-    """
-    from dynamo_ext.backends import entrypoints, torch_private
-
-    if not users.is_backend(backend):
-        message = f"This {type(backend).__name__} is no backend: it has no supports and no lower."
-        raise InvalidBackendError(message, "Derive its class from dynamo_ext.Backend.")
-    users.check(backend, [*_OURS, *torch_private.torch_backends(debugging=True)])
-    users.registered[backend.name] = backend
-    torch_private.register_torch_backend(f"dx_{backend.name}", entrypoints.entry(backend.name))
-    return backend
+    torch_registered = [name for name in _foreign_names() if name not in user_backends.registered]
+    return [*OURS, *user_backends.registered, *torch_registered]
 
 
 def get(name: str) -> Backend:
@@ -115,17 +107,19 @@ def get(name: str) -> Backend:
     UnknownBackendError
         With the nearest names there are.
     """
-    if name in _OURS:
+    if name in OURS:
         return _load(name)
-    if name in users.registered:
-        return users.registered[name]
-    if name.startswith("dx_") and (name[3:] in _OURS or name[3:] in users.registered):
+    if name in user_backends.registered:
+        return user_backends.registered[name]
+    if name.startswith("dx_") and (name[3:] in OURS or name[3:] in user_backends.registered):
         return get(name[3:])
     if name in _foreign_names() or _is_debugging(name):
-        from dynamo_ext.backends import foreign
-        from dynamo_ext.backends.callables import TorchBackend
+        from dynamo_ext.backends import torch_registered
+        from dynamo_ext.backends.engines.callable.backend import TorchBackend
 
-        return TorchBackend(name, lambda: foreign.availability(name), foreign.summary(name))
+        return TorchBackend(
+            name, lambda: torch_registered.availability(name), torch_registered.summary(name)
+        )
     known = names()
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(known)}."
@@ -134,12 +128,23 @@ def get(name: str) -> Backend:
 
 
 def probe(backend: Backend) -> Availability:
-    """A backend's own answer; an exception while it looks is an answer too."""
+    """Its packages, then its own answer; an exception while it looks is an answer too."""
     try:
-        return backend.probe()
+        packages = fact(backend, "packages")
+        if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
+            reason = f"{' and '.join(missing)} cannot be imported."
+            extra = backend.extra and f'pip install "dynamo-ext[{backend.extra}]"'
+            remedy = extra or f"Install what has {' and '.join(missing)}."
+            return Availability(available=False, reason=reason, remedy=remedy)
+        found = backend.probe()
+        reason = version.reason_without_backend(type(backend).__module__) if found.available else ""
     except Exception as error:  # noqa: BLE001 - a broken engine must not break the list
+        pass_on(error)
         reason = f"Looking for it failed: {type(error).__name__}: {error}"
         return Availability(available=False, reason=reason, remedy="Reinstall its package.")
+    if reason:
+        return Availability(available=False, reason=reason, remedy=version.REMEDY)
+    return found
 
 
 def describe(name: str | None = None) -> list[BackendInfo]:
@@ -155,16 +160,16 @@ def describe(name: str | None = None) -> list[BackendInfo]:
     UnknownBackendError
         When no backend has the name.
     """
-    from dynamo_ext.backends import foreign
+    from dynamo_ext.backends import torch_registered
 
     rows = []
-    outside = foreign.entry_points()
+    outside = torch_registered.entry_points()
     for each in names() if name is None else [name]:
         backend = get(each)
         origin = "dynamo_ext"
-        if backend.name in users.registered:
+        if backend.name in user_backends.registered:
             origin = "yours"
-        elif backend.name not in _OURS:
+        elif backend.name not in OURS:
             origin = "entry point" if each in outside else "torch"
         rows.append(
             BackendInfo(
@@ -205,48 +210,38 @@ def compiler(
     InvalidBackendError
         Where a backend object lacks something.
     OptionError
-        For a name or value that is no option of it.
+        For an unknown option or a value that does not fit.
     BackendUnavailableError
         Under ``strict``.
     """
     if isinstance(backend, Compiler):
         return backend
+    named, identity = isinstance(backend, str), id(backend)
     if isinstance(backend, str):
         found = get(backend)
-    elif users.is_backend(backend):
+        identity = id(found)
+    elif user_backends.is_backend(backend):
         found = backend
     else:
-        return _wrap(cast("Callable[..., Any]", backend), options)
-    ours = getattr(found, "name", None) in _OURS and _load(found.name) is found
-    if not ours and not isinstance(backend, str):
-        users.check(found, _OURS)
+        from dynamo_ext.backends.engines.callable.backend import CallableBackend
+
+        found = CallableBackend(cast("Callable[..., Any]", backend))
+    ours = getattr(found, "name", None) in OURS and _load(found.name) is found
+    if found is backend and not ours:
+        user_backends.check(found, OURS)
     settled = resolve(found.name, found.options, options)
     availability = probe(found)
     if strict and not availability.available:
         message = f"{found.name} is not available: {availability.reason}"
         raise BackendUnavailableError(message, availability.remedy)
-    of_users = not ours and (
-        not isinstance(backend, str) or users.registered.get(found.name) is found
-    )
-    key = (id(found) if of_users else found.name, tuple(sorted(settled.items())), availability)
+    of_users = not ours and (not named or user_backends.registered.get(found.name) is found)
+    key = (identity if of_users else found.name, tuple(sorted(settled.items())), availability)
     kept: MutableMapping[tuple[Any, ...], Compiler] = _wrapped if of_users else _compilers
     known = kept.get(key)
     if known is None:
         known = kept[key] = (
-            Compiler(found, settled)
+            Compiler(found, settled, availability.version)
             if availability.available
             else UnavailableCompiler(found, settled, availability)
         )
-    return known
-
-
-def _wrap(function: Callable[..., Any], options: Mapping[str, Any] | None) -> Compiler:
-    from dynamo_ext.backends.callables import CallableBackend
-
-    made = CallableBackend(function)
-    settled = resolve(made.name, made.options, options)
-    key = (id(function), tuple(sorted(settled.items())))
-    known = _wrapped.get(key)
-    if known is None:
-        known = _wrapped[key] = Compiler(made, settled)
     return known

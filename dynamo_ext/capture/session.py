@@ -1,37 +1,36 @@
-"""``optimize`` and ``run`` without a notebook: context managers, decorators, wrapped modules."""
+"""Sessions: code under Dynamo, as a context, a decorator or a wrapped module; the last report."""
 
 from __future__ import annotations
 
 import functools
-import pickle
 import sys
 import time
 import weakref
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
-from dynamo_ext.backends import registry
-from dynamo_ext.backends.users import is_backend
-from dynamo_ext.capture import run_log, torch_private, with_block
-from dynamo_ext.capture.report_builder import RunFacts, build_report
-from dynamo_ext.capture.standing import EVERYWHERE
-from dynamo_ext.capture.tracing import Tracer, optimizing, reusing
+from dynamo_ext.capture.listen import run_log, with_block
+from dynamo_ext.capture.listen.eager_frames import PROCESS
+from dynamo_ext.capture.report.builder import RunFacts, build_report
+from dynamo_ext.capture.torch_private import frame_eval, wrapping
+from dynamo_ext.capture.tracer import Tracer, reusing
 from dynamo_ext.errors import NoReportError, OptionError
 
 if TYPE_CHECKING:
     import types
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
-    from dynamo_ext.backends.base import Backend
-    from dynamo_ext.backends.compilers import Compiler
-    from dynamo_ext.capture.recorded_compiler import RecordedCompiler
-    from dynamo_ext.capture.run_log import Watcher
-    from dynamo_ext.records import Mode, Report
+    from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
+    from dynamo_ext.capture.listen.run_log import OnGraphCall
+    from dynamo_ext.records.report import Mode, Report
 
 _last: Session | None = None
+
+
 _last_report: Report | None = None
+
+
 _last_compiler: RecordedCompiler | None = None
 
 
@@ -93,8 +92,7 @@ class Session:
 
     The report covers everything since the session, function or module was made. Observing costs
     two clock readings per graph call, and two hooks where a compiled backward pass may follow.
-    Copied or pickled, a session has the same settings and nothing recorded; so has that of a
-    copied module.
+    Copied or pickled, a wrapped module is the module that was wrapped.
     """
 
     def __init__(
@@ -102,27 +100,25 @@ class Session:
         make_tracer: Callable[[], Tracer],
         mode: Mode,
         title: str = "",
-        watcher: Watcher | None = None,
+        on_graph_call: OnGraphCall | None = None,
     ) -> None:
         self._make_tracer = make_tracer
         self._mode: Mode = mode
         self._title = title or f"dynamo_ext.{mode}"
         self._tracer: Tracer | None = None
-        self._run = run_log.Run(watcher=watcher)
+        self._run = run_log.RunLog(on_graph_call=on_graph_call)
         self._seconds = 0.0
         self._open: list[tuple[Any, ...]] = []
         self._interrupted = False
         self._roots: dict[int, weakref.ref[types.CodeType]] = {}
         self._kept = 0
 
-    def watched_by(self, watcher: Watcher) -> Session:
-        """A session like this one, of whose graph calls ``watcher`` hears."""
-        return Session(self._make_tracer, self._mode, self._title, watcher)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Session:
-        return Session(self._make_tracer, self._mode, self._title)
+    def watched_by(self, on_graph_call: OnGraphCall) -> Session:
+        """A session like this one, whose graph calls ``on_graph_call`` gets."""
+        return Session(self._make_tracer, self._mode, self._title, on_graph_call)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Functions that are wrapped go to other processes by value, and have their session in them.
         return Session, (self._make_tracer, self._mode, self._title)
 
     @property
@@ -141,7 +137,7 @@ class Session:
             versions=versions(),
         )
         called = [code for ref in self._roots.values() if (code := ref()) is not None]
-        standing = EVERYWHERE.reached(self._run, self._backend, called) if self._seconds else ()
+        standing = PROCESS.reachable_from(self._run, self._backend, called) if self._seconds else ()
         return build_report(self._run, facts, standing)
 
     @property
@@ -153,10 +149,10 @@ class Session:
         """Remember what Dynamo will not look at again, for others that call it."""
         if len(self._run.compiled) != self._kept and self._mode == "optimize":
             self._kept = len(self._run.compiled)
-            EVERYWHERE.keep(self._run, self._backend)
+            PROCESS.update(self._run, self._backend)
 
     def _calls(self, codes: Iterable[types.CodeType]) -> None:
-        """Remember what is called first: Dynamo does not tell of what it gave up before."""
+        """Remember what is called first: Dynamo does not report what it gave up before."""
         for code in codes:
             self._roots.setdefault(id(code), weakref.ref(code))
 
@@ -175,7 +171,7 @@ class Session:
         surroundings.__enter__()
         recording.__enter__()
         started = time.perf_counter()
-        prior = torch_private.install(tracer.callback)
+        prior = frame_eval.install(tracer.callback)
         caller = sys._getframe(1)  # noqa: SLF001 - CPython's own name for it
         self._open.append((prior, surroundings, recording, started, (caller, caller.f_lasti)))
         return self
@@ -187,11 +183,11 @@ class Session:
         traceback: types.TracebackType | None,
     ) -> None:
         prior, surroundings, recording, started, (caller, entered) = self._open.pop()
-        torch_private.uninstall(prior)
+        frame_eval.uninstall(prior)
         self._seconds += time.perf_counter() - started
         self._keep()
-        if EVERYWHERE and error is None and caller is sys._getframe(1):  # noqa: SLF001
-            self._calls(with_block.called_between(caller, entered, caller.f_lasti))
+        if PROCESS and error is None and caller is sys._getframe(1):  # noqa: SLF001
+            self._calls(with_block.functions_called_in(caller, entered, caller.f_lasti))
         self._interrupted = self._interrupted or isinstance(error, KeyboardInterrupt)
         try:
             recording.__exit__(kind, error, traceback)
@@ -200,23 +196,23 @@ class Session:
 
     def __call__(self, target: Any) -> Any:
         """Wrap a function or a module; the wrapper has a ``report()`` of its own."""
-        if torch_private.is_module(target):
-            name, watcher = type(target).__name__, self._run.watcher
-            session = Session(self._make_tracer, self._mode, name, watcher)
-            return torch_private.optimized_module(target, session._wrap, session._report)
+        if wrapping.is_module(target):
+            name, on_graph_call = type(target).__name__, self._run.on_graph_call
+            session = Session(self._make_tracer, self._mode, name, on_graph_call)
+            return wrapping.optimized_module(target, session._wrap, session._report)
         if not callable(target):
             msg = f"A {type(target).__name__} cannot be wrapped: it cannot be called."
             raise OptionError(
                 msg, "Pass a function or a module, or use the session in a with block."
             )
         name = getattr(target, "__qualname__", type(target).__name__)
-        session = Session(self._make_tracer, self._mode, name, self._run.watcher)
+        session = Session(self._make_tracer, self._mode, name, self._run.on_graph_call)
         wrapper = session._wrap(target)
         wrapper.report = lambda: session.report
         return wrapper
 
     def _wrap(self, function: Callable[..., Any]) -> Any:
-        inner = torch_private.traceable(function)
+        inner = wrapping.traceable(function)
         self._calls([inner.__code__])
         clock = time.perf_counter
 
@@ -226,7 +222,7 @@ class Session:
             started = clock()
             with run_log.Recording(self._run), tracer.surroundings():
                 try:
-                    return torch_private.call_under(tracer.callback, inner, *args, **kwargs)
+                    return frame_eval.call_under(tracer.callback, inner, *args, **kwargs)
                 except KeyboardInterrupt:
                     self._interrupted = True
                     raise
@@ -237,103 +233,6 @@ class Session:
         return wrapper
 
 
-@dataclass(frozen=True)
-class _Optimizing:
-    """What ``optimize`` was asked for; called, the tracer that does it.
-
-    Pickled, it is the request alone, which is settled anew where it is loaded: another process
-    has compilers of its own, and may have other engines.
-    """
-
-    compiler: Compiler
-    backend: str | Backend | Callable[..., Any]
-    dynamic: bool | None
-    fullgraph: bool
-    options: Mapping[str, Any]
-    strict: bool
-
-    def __call__(self) -> Tracer:
-        name = getattr(self.compiler, "name", str(self.backend))
-        return optimizing(self.compiler, name, dynamic=self.dynamic, fullgraph=self.fullgraph)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if not isinstance(self.backend, str):
-            _must_pickle(self.backend, self.compiler.name)
-        asked = (self.backend, self.dynamic, self.fullgraph, self.options, self.strict)
-        return _optimizing, asked
-
-
-def _must_pickle(backend: Backend | Callable[..., Any], name: str) -> None:
-    try:
-        pickle.dumps(backend)
-    except Exception as error:
-        msg = f"The backend {name} cannot be pickled, nor can a module that was optimized with it."
-        remedy = "Define it at the top of a module of yours, or give a backend by its name."
-        raise OptionError(msg, remedy) from error
-
-
-def _optimizing(
-    backend: str | Backend | Callable[..., Any],
-    dynamic: bool | None,  # noqa: FBT001 - pickle passes them by position
-    fullgraph: bool,  # noqa: FBT001
-    options: Mapping[str, Any] | None,
-    strict: bool,  # noqa: FBT001
-) -> _Optimizing:
-    compiler = registry.compiler(backend, options, strict=strict)
-    # A copy: the caller may change theirs, and not every mapping can be pickled.
-    return _Optimizing(compiler, backend, dynamic, fullgraph, dict(options or {}), strict)
-
-
-def _reusing() -> Tracer:
+def reuse_last() -> Tracer:
+    """A tracer that reuses what was compiled last, and compiles nothing."""
     return reusing(_last_compiler)
-
-
-def optimize(
-    backend: str | Backend | Callable[..., Any] = "inductor",
-    *,
-    dynamic: bool | None = None,
-    fullgraph: bool = False,
-    options: Mapping[str, Any] | None = None,
-    strict: bool = False,
-) -> Session:
-    """Capture and compile what has not been seen, reuse what has.
-
-    Parameters
-    ----------
-    backend
-        A name of ours, of your own (``register_backend``) or of torch's; a backend object (see
-        ``dynamo_ext.Backend``); or a compiler function
-        ``(torch.fx.GraphModule, example_inputs) -> callable``.
-    dynamic
-        ``True`` for symbolic sizes from the start, ``False`` for none, ``None`` for torch's way:
-        a size that changes becomes symbolic.
-    fullgraph
-        Raise on a graph break instead of splitting.
-    options
-        The backend's own options (``%dynamo backends NAME`` lists them).
-    strict
-        Raise where the backend is not available, instead of running eagerly.
-
-    Raises
-    ------
-    UnknownBackendError, InvalidBackendError, OptionError
-        At once, before anything runs.
-    BackendUnavailableError
-        With ``strict``.
-    """
-    if not (isinstance(backend, str) or callable(backend) or is_backend(backend)):
-        msg = f"A {type(backend).__name__} is no backend."
-        remedy = (
-            "Give a name, a dynamo_ext.Backend, or a function "
-            "(GraphModule, example_inputs) -> callable."
-        )
-        raise OptionError(msg, remedy)
-    return Session(_optimizing(backend, dynamic, fullgraph, options, strict), "optimize")
-
-
-def run() -> Session:
-    """Reuse only: what was compiled before is used, and nothing is compiled, ever.
-
-    A frame with a new shape (or any guard that fails) runs eagerly and is counted in the report.
-    """
-    return Session(_reusing, "run")

@@ -1,20 +1,19 @@
-"""What a user said on a ``%%dynamo`` line."""
+"""The arguments of a ``%%dynamo`` line."""
 
 from __future__ import annotations
 
+import argparse
 import keyword
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
-from dynamo_ext.magics.option_values import lacking
-from dynamo_ext.wording import article
+from dynamo_ext.formatting import article
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Collection
 
-    from dynamo_ext.records import Mode
+    from dynamo_ext.records.report import Mode
 
 MODES = ("optimize", "run")
 COMPARE = "compare"
@@ -30,20 +29,10 @@ COMMANDS = (
     "reset",
     "cache",
 )
-FLAGS = {
-    "-b": "backend: a name, or a compiler function of yours",
-    "--backend": "backend: a name, or a compiler function of yours",
-    "--dynamic": "symbolic sizes from the start",
-    "--static": "no symbolic sizes",
-    "--fullgraph": "raise on a graph break (not with run)",
-    "-o": "keep the report under this name",
-    "--output": "keep the report under this name",
-    "--profile": "also time every captured operation in eager",
-    "--quiet": "run without showing the report",
-    "--executor": "an executor of yours that carries auto's races",
-    "--strict": "raise where the backend is not available",
-    "--opt": "a backend option, KEY=VALUE",
-}
+FLAGS = (
+    "-b", "--backend", "--dynamic", "--static", "--fullgraph", "-o", "--output", "--profile",
+    "--quiet", "--strict", "--opt",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,7 +46,6 @@ class CellArguments:
     output: str | None = None
     quiet: bool = False
     strict: bool = False
-    executor: str | None = None
     options: tuple[tuple[str, str], ...] = ()
     profile: bool = False
 
@@ -65,11 +53,7 @@ class CellArguments:
 def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
     """Check what ``argparse`` cannot.
 
-    Raises
-    ------
-    OptionError
-        For ``--dynamic`` with ``--static``, ``--fullgraph`` with ``run``, an empty ``-b`` or
-        ``--executor``, an ``--opt`` that is no ``KEY=VALUE``, and an ``-o`` that is no name.
+    Raises ``OptionError`` for ``--dynamic`` with ``--static``, and ``--fullgraph`` with ``run``.
     """
     if parsed.dynamic and parsed.static:
         msg = "--dynamic and --static contradict each other."
@@ -80,15 +64,14 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
     dynamic = True if parsed.dynamic else False if parsed.static else None
     return CellArguments(
         parsed.mode or "optimize",
-        given("-b", "backend", parsed.backend),
+        parsed.backend,
         dynamic,
-        bool(parsed.fullgraph),
-        check_name(parsed.output),
-        bool(parsed.quiet),
-        bool(parsed.strict),
-        given("--executor", "executor", parsed.executor),
-        tuple(key_and_value(text) for text in parsed.opt or ()),
-        bool(parsed.profile),
+        parsed.fullgraph,
+        parsed.output,
+        parsed.quiet,
+        parsed.strict,
+        tuple(parsed.opt or ()),
+        parsed.profile,
     )
 
 
@@ -99,61 +82,40 @@ def unquoted(text: str) -> str:
     return text
 
 
-def given(flag: str, what: str, text: str | None) -> str | None:
-    """What stands after a flag, without quotes; ``None`` without the flag.
-
-    Raises
-    ------
-    OptionError
-        Where it is empty.
-    """
-    if text is None:
-        return None
+def given(text: str) -> str:
+    """The ``type=`` of an option whose value may not be empty: the text without quotes."""
     bare = unquoted(text)
     if not bare.strip():
-        raise OptionError(lacking(flag, what))
+        msg = "expected one argument"
+        raise argparse.ArgumentTypeError(msg)
     return bare
 
 
-def check_name(output: str | None) -> str | None:
-    """The ``-o`` name, if a variable can have it.
-
-    Raises
-    ------
-    OptionError
-        Where none can.
-    """
-    if output is not None and (not output.isidentifier() or keyword.iskeyword(output)):
-        msg = f"-o {output} is not a name that a variable can have."
-        raise OptionError(msg, "Give a Python name, as in -o report.")
-    return output
+def name(text: str) -> str:
+    """The ``type=`` of ``-o``: a name that a variable can have."""
+    if not text.isidentifier() or keyword.iskeyword(text):
+        msg = f"{text} is not a name that a variable can have"
+        raise argparse.ArgumentTypeError(msg)
+    return text
 
 
 def key_and_value(text: str) -> tuple[str, str]:
-    """``--opt KEY=VALUE`` as a pair.
-
-    Raises
-    ------
-    OptionError
-        Where it is none.
-    """
+    """The ``type=`` of ``--opt KEY=VALUE``: a pair."""
     key, equals, value = unquoted(text).partition("=")
     if not equals or not key.strip():
-        msg = f"--opt {text} is not KEY=VALUE."
-        raise OptionError(msg, "Write it as in --opt threads=2.")
+        msg = f"{text} is not KEY=VALUE, as in --opt threads=2"
+        raise argparse.ArgumentTypeError(msg)
     return key.strip(), unquoted(value.strip())
 
 
 def check_output_name(name: str | None, namespace: dict[str, Any], stored: Collection[str]) -> None:
     """Refuse an ``-o`` that would overwrite something of the user's.
 
-    Raises
-    ------
-    OptionError
-        Where the cell itself assigns the name, or it holds anything but a report or comparison.
+    Raises ``OptionError`` where the cell itself assigns the name, or it holds anything but a report
+    or comparison.
     """
-    from dynamo_ext.comparing import ComparisonResult
-    from dynamo_ext.records import Report
+    from dynamo_ext.api.compare import ComparisonResult
+    from dynamo_ext.records.report import Report
 
     if name is None:
         return

@@ -1,20 +1,25 @@
-"""``%dynamo cache``: the races that ``auto`` remembers."""
+"""``%dynamo cache``: races, engines that ended a process, and what engines say of operations."""
 
 from __future__ import annotations
 
 import collections
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
 from dynamo_ext.auto.backend import BACKEND
+from dynamo_ext.auto.cache_key import Place
+from dynamo_ext.backends import crash_records
+from dynamo_ext.backends.support import support_cache
+from dynamo_ext.errors import RecordFormatError
+from dynamo_ext.formatting import count
 from dynamo_ext.magics.arguments import unquoted
-from dynamo_ext.wording import count
+from dynamo_ext.records.common import checked, plain
 
 if TYPE_CHECKING:
-    from dynamo_ext.auto.store import Entry, Store
+    from dynamo_ext.auto.cache import Entry, Store
+    from dynamo_ext.backends.crash_records import Unfinished
 
 _USAGE = "%dynamo cache [show|clear|export FILE|import FILE]"
 
@@ -22,12 +27,8 @@ _USAGE = "%dynamo cache [show|clear|export FILE|import FILE]"
 def cache_command(action: str, file: str | None) -> None:
     """Show, clear, export or import.
 
-    Raises
-    ------
-    UsageError
-        For another action, one with a file too many or too few, or one that cannot be written.
-    RecordFormatError
-        Where an imported file is not there, or no export.
+    Raises ``UsageError`` for another action, one with a file too many or too few, or one that
+    cannot be written; ``RecordFormatError`` where an imported file is not there, or no export.
     """
     store = BACKEND.store
     if action not in {"show", "clear", "export", "import"}:
@@ -38,9 +39,17 @@ def cache_command(action: str, file: str | None) -> None:
         raise UsageError(msg)
     path = Path(unquoted(file)).expanduser() if file else Path()
     if action == "show":
-        said = _summary(store.all(), store.path)
+        answers = len(support_cache.AnswerTable().rows())
+        said = "\n".join([_summary(store.all(), store.path), *_ended(crash_records.all_of())])
+        if answers:
+            said += f"\n{count(answers, 'answer')} of engines on whether they take an operation."
     elif action == "clear":
         said = f"{count(store.clear(), 'race')} forgotten."
+        if answers := support_cache.clear():
+            said += f" {count(answers, 'answer')} of engines forgotten."
+        ended = crash_records.clear()
+        if ended:
+            said += f" {count(ended, 'engine')} that ended a process may be tried again."
     elif action == "export":
         said = f"{count(_export(store, path), 'race')} written to {path}."
     else:
@@ -65,9 +74,22 @@ def _summary(entries: list[Entry], path: Path) -> str:
         places[entry.place].append(entry)
     lines = [f"{count(len(entries), 'race')} remembered in {path}."]
     for place, there in places.items():
-        facts = json.loads(place)
-        threads = count(facts["threads"], "thread")
-        lines.append(f"{facts['device']}, {threads}, torch {facts['torch']}:")
+        lines.append(f"{_words(place)}:")
         won = collections.Counter(entry.contest.winner for entry in there)
         lines += [f"  {name} won {number}" for name, number in won.most_common()]
     return "\n".join(lines)
+
+
+def _words(place: str) -> str:
+    try:
+        facts = checked(Place, plain(place))
+    except RecordFormatError:
+        return "At a place that this version cannot read"
+    return f"{facts.device}, {count(facts.threads, 'thread')}, torch {facts.torch}"
+
+
+def _ended(left: list[Unfinished]) -> list[str]:
+    if not left:
+        return []
+    lines = [f"{count(len(left), 'graph')} left to eager. {crash_records.REMEDY}"]
+    return lines + [f"  {record.message}" for record in left]

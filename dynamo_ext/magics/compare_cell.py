@@ -1,28 +1,30 @@
-"""A cell compared in the notebook it stands in: candidates, progress, silence."""
+"""A cell compared in its own notebook: candidates, progress, silence."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from IPython.utils.capture import capture_output
 
-from dynamo_ext.comparing import ComparisonResult
+from dynamo_ext.api.compare import ComparisonResult
 from dynamo_ext.errors import OptionError, UnknownBackendError
-from dynamo_ext.magics.backend_choice import executor_of
+from dynamo_ext.magics.resolve_backend import executor_of
 from dynamo_ext.measure.candidates import Candidate, candidates_of
-from dynamo_ext.measure.compare import Settings, compare_workload
+from dynamo_ext.measure.compare import compare_workload
+from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
-from dynamo_ext.records import CodeBlock
+from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.widgets.progress import ProgressLine
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from dynamo_ext.capture.cell import CellProgram
-    from dynamo_ext.capture.hidden_names import HiddenNames
-    from dynamo_ext.magics.cell_text import CellText
+    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+    from dynamo_ext.capture.cells.program import CellProgram
+    from dynamo_ext.magics.cell_source import CellText
     from dynamo_ext.magics.compare_arguments import CompareArguments
-    from dynamo_ext.measure.race import Progress
+    from dynamo_ext.timing.race import Progress
 
 
 def compare_cell(
@@ -34,53 +36,31 @@ def compare_cell(
 ) -> ComparisonResult:
     """Measure a cell; the namespace is as before when this returns.
 
-    Raises
-    ------
-    UnknownBackendError, OptionError
-        Before anything runs.
-    Exception
-        What the cell raises by itself.
+    Raises ``UnknownBackendError`` or ``OptionError`` before anything runs, and what the cell raises
+    by itself.
     """
     candidates = _candidates(shell.user_ns, arguments)
-    settings = Settings(
-        rounds=arguments.rounds,
-        budget=arguments.budget,
-        baseline=arguments.baseline,
-        fp64=arguments.fp64,
-        dtype=arguments.dtype,
-        train=arguments.train,
-        per_graph=arguments.per_graph,
-        seed=arguments.seed,
-        compile_budget=arguments.compile_budget,
-    )
+    asked = vars(arguments)
+    settings = Settings(**{f.name: asked[f.name] for f in fields(Settings) if f.name in asked})
     title = f"Cell In[{text.number}]"
     cell = CodeBlock(title, program.filename, 1, text.source)
     carrier = arguments.executor
     executor = None if carrier is None else executor_of(carrier, shell.user_ns)
     with ProgressLine("Comparing") as line:
+
+        def show(step: Progress) -> None:
+            line.tell(*_words(step))
+
         if arguments.isolate or executor is not None:
-            from dynamo_ext.measure.isolation import CellTask, compare_apart
+            from dynamo_ext.measure.remote.compare import CellTask, compare_apart
 
             task = CellTask.of(program, shell.user_ns, title, cell)
-            apart = compare_apart(
-                task, candidates, settings, executor, lambda step: line.tell(*_words(step))
-            )
-            return ComparisonResult(apart)
+            return ComparisonResult(compare_apart(task, candidates, settings, executor, show))
+        train, space = arguments.train, shell.user_ns
         workload = CellWorkload(
-            program,
-            shell.user_ns,
-            names,
-            title=title,
-            train=arguments.train,
-            silence=capture_output,
+            program, space, names, title=title, train=train, silence=capture_output
         )
-        record = compare_workload(
-            workload,
-            candidates,
-            settings,
-            cell=cell,
-            progress=lambda step: line.tell(*_words(step)),
-        )
+        record = compare_workload(workload, candidates, settings, cell=cell, progress=show)
     return ComparisonResult(record)
 
 
@@ -109,6 +89,6 @@ def _candidates(namespace: dict[str, Any], arguments: CompareArguments) -> list[
     found = candidates_of(rows, dict(arguments.options), baseline=arguments.baseline)
     known = {"eager", *(each.name for each in found)}
     if arguments.baseline not in known:
-        msg = f"--baseline {arguments.baseline} is none of the candidates."
+        msg = f"--baseline {arguments.baseline} is not one of the candidates."
         raise OptionError(msg, f"Use {', '.join(sorted(known))}, or add it to -b.")
     return found

@@ -10,10 +10,20 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.errors import DynamoExtError
-from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES, PARTS, cell_arguments
+from dynamo_ext.magics.argument_errors import closest, refused
+from dynamo_ext.magics.arguments import (
+    COMMANDS,
+    COMPARE,
+    MODES,
+    PARTS,
+    cell_arguments,
+    given,
+    key_and_value,
+    name,
+)
 from dynamo_ext.magics.completion import add_completion, remove_completion
-from dynamo_ext.magics.misspelt import closest, explain_misspelt, unreadable
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -47,21 +57,20 @@ class DynamoMagics(Magics):
     @magic_arguments("%dynamo")
     @argument("mode", nargs="?", choices=MODES, help="optimize (default): compile what is new, "
               "reuse the rest; run: reuse only, never compile")  # fmt: skip
-    @argument("-b", "--backend", help="a backend's name (%%dynamo backends lists them) or a Python "
-              "expression: a dynamo_ext.Backend, or a function (GraphModule, example_inputs) -> "
-              "callable")  # fmt: skip
+    @argument("-b", "--backend", type=given, help="a backend's name (%%dynamo backends "
+              "lists them) or a Python expression: a dynamo_ext.Backend, or a function "
+              "(GraphModule, example_inputs) -> callable")  # fmt: skip
     @argument("--dynamic", action="store_true", help="symbolic sizes from the start")
     @argument("--static", action="store_true", help="no symbolic sizes: compile for each shape")
     @argument("--fullgraph", action="store_true", help="raise on a graph break; not with run, "
               "which never compiles")  # fmt: skip
-    @argument("-o", "--output", metavar="NAME", help="keep the report under NAME")
+    @argument("-o", "--output", type=name, metavar="NAME", help="keep the report under NAME")
     @argument("--profile", action="store_true", help="also time every captured operation in eager, "
               "one by one, at each graph's first call")  # fmt: skip
     @argument("--quiet", action="store_true", help="run without showing the report")
     @argument("--strict", action="store_true", help="raise where the backend is not available")
-    @argument("--executor", metavar="EXPR", help="with -b auto: a concurrent.futures.Executor of "
-              "yours to carry its races")  # fmt: skip
-    @argument("--opt", action="append", metavar="KEY=VALUE", help="a backend option; may repeat")
+    @argument("--opt", action="append", type=key_and_value, metavar="KEY=VALUE",
+              help="a backend option; may repeat")  # fmt: skip
     @argument("-h", "--help", action="store_true", help="show this help")
     @no_var_expand
     @line_cell_magic
@@ -111,13 +120,11 @@ class DynamoMagics(Magics):
         if first == COMPARE:
             self._compare(line, rest, cell)
             return
+        refuse_removed("%%dynamo", line.split())
         try:
             parsed = parse_argstring(self.dynamo, line)
-        except UsageError:
-            explain_misspelt(line, self.dynamo.parser)
-            raise
-        except ValueError as error:
-            raise unreadable(line, error) from None
+        except (UsageError, ValueError) as error:
+            raise refused(line, self.dynamo.parser, error) from None
         if parsed.help:
             print(_help(self.dynamo))  # noqa: T201 - a magic's help goes to stdout
             return

@@ -1,41 +1,44 @@
-"""What lies behind the magics in one shell: programs, the default backend, the last report."""
+"""The state of the magics in one shell: programs, the default backend, the last report."""
 
 from __future__ import annotations
 
-import contextlib
+import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.error import UsageError
 
 from dynamo_ext.backends import registry
-from dynamo_ext.capture import session, torch_private, tracing
-from dynamo_ext.capture.cell import build_program
-from dynamo_ext.capture.cell_run import CellState, run_cell
-from dynamo_ext.capture.given_up import forget_on_the_way_to, without_missing_name
-from dynamo_ext.capture.hidden_names import HiddenNames
-from dynamo_ext.capture.programs import ProgramCache
-from dynamo_ext.capture.recorded_compiler import recorded
-from dynamo_ext.capture.source_lines import name_cells_by
-from dynamo_ext.capture.user_traceback import trim_tracebacks
-from dynamo_ext.errors import CellError, DynamoExtError, OptionError, UnknownBackendError
+from dynamo_ext.capture import session
+from dynamo_ext.capture import tracer as tracing
+from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.cells.program import build_program
+from dynamo_ext.capture.cells.program_cache import ProgramCache
+from dynamo_ext.capture.cells.runner import CellState, run_cell
+from dynamo_ext.capture.cells.user_traceback import trim_tracebacks
+from dynamo_ext.capture.listen.graph_recorder import recorded
+from dynamo_ext.capture.report.capture_failures import forget_on_the_way_to, without_missing_name
+from dynamo_ext.capture.report.source_lines import name_cells_by
+from dynamo_ext.capture.torch_private import code_cache
+from dynamo_ext.errors import CellError, DynamoExtError, UnknownBackendError
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
-from dynamo_ext.magics.backend_choice import choose, executor_of
-from dynamo_ext.magics.cell_text import CellText, cell_names, read_cell
-from dynamo_ext.magics.past_runs import PastRuns
-from dynamo_ext.measure.operation_times import OperationTimes
+from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_silently
+from dynamo_ext.magics.resolve_backend import choose
+from dynamo_ext.magics.run_history import PastRuns
+from dynamo_ext.measure.operation_profiler import OperationTimes
+from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
 from dynamo_ext.widgets.compiling import CompilingLine
-from dynamo_ext.widgets.report import display_report
-from dynamo_ext.widgets.summary import refusal
+from dynamo_ext.widgets.report.summary import refusal
+from dynamo_ext.widgets.report.view import display_report
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from dynamo_ext.backends.base import CompilerFn
-    from dynamo_ext.capture.cell import CellProgram
-    from dynamo_ext.capture.tracing import Tracer
+    from dynamo_ext.capture.cells.program import CellProgram
+    from dynamo_ext.capture.tracer import Tracer
     from dynamo_ext.magics.compare_arguments import CompareArguments
-    from dynamo_ext.records import Report
+    from dynamo_ext.records.report import Report
 
 DEFAULT_BACKEND = "inductor"
 
@@ -71,7 +74,8 @@ class Workbench:
         check_output_name(arguments.output, self._shell.user_ns, state.program.stored_names)
         tracer = self._tracer(arguments, state)
         text.name_for_tracebacks(state.program.filename)
-        with self._racing(arguments), CompilingLine() as compiling:
+        quiet = arguments.quiet or runs_silently(self._shell)
+        with CompilingLine() as compiling:
             result = run_cell(
                 state,
                 self._shell.user_ns,
@@ -81,41 +85,26 @@ class Workbench:
                 title=f"Cell In[{text.number}]",
                 source=text.source,
                 versions=session.versions(),
-                told=None if arguments.quiet else compiling.tell,
-                watcher=OperationTimes(compiling.tell) if arguments.profile else None,
+                on_progress=None if quiet else compiling.tell,
+                on_graph_call=OperationTimes(compiling.tell) if arguments.profile else None,
             )
         report = without_missing_name(result.report, result.error)
         session.remember_report(report)
         self._past.keep(text.number, text.cell_id, report)
         if arguments.output is not None:
             self._shell.user_ns[arguments.output] = report
-        if not arguments.quiet:
+        if not quiet:
             display_report(report)
         if report is not result.report:
             # Dynamo would skip this code for good, also once the name is defined.
             state.release()
             forget_on_the_way_to(result.error)
         if result.error is not None and report.refused:
-            said = (
-                refusal(report) if arguments.quiet else "The report says why --fullgraph refused."
-            )
+            said = refusal(report) if quiet else "The report says why --fullgraph refused."
             _shown_as(result.error, said)
             raise result.error
         if result.error is not None and not self._show_error(result.error, state.program.filename):
             raise result.error
-
-    def _racing(self, arguments: CellArguments) -> contextlib.AbstractContextManager[None]:
-        """Where the races of ``auto`` are held while the cell runs."""
-        text = arguments.executor
-        if text is None:
-            return contextlib.nullcontext()
-        backend = arguments.backend or self.default
-        if backend != "auto":
-            msg = f"--executor carries the races of auto, and this cell runs on {backend}."
-            raise OptionError(msg, "Add -b auto, or compare: %%dynamo compare --executor …")
-        from dynamo_ext.auto.apart import race_on
-
-        return race_on(executor_of(text, self._shell.user_ns))
 
     def _find(self, text: CellText) -> CellState:
         return self._programs.find(text.key, text.cell_id, lambda: self._build(text))
@@ -171,6 +160,9 @@ class Workbench:
         except SyntaxError as error:
             self._show_syntax_error(error)
             return
+        if not program.segments:
+            msg = "There is no code to measure in this cell, only comments."
+            raise CellError(msg, "Put the code under the %%dynamo compare line.")
         check_output_name(arguments.output, self._shell.user_ns, program.stored_names)
         text.name_for_tracebacks(program.filename)
         try:
@@ -183,8 +175,8 @@ class Workbench:
             return
         if arguments.output is not None:
             self._shell.user_ns[arguments.output] = result
-        if not arguments.quiet:
-            from dynamo_ext.widgets.comparison import display_comparison
+        if not arguments.quiet and not runs_silently(self._shell):
+            from dynamo_ext.widgets.comparison.view import display_comparison
 
             display_comparison(result.record, use=self.use)
         if result.record.interrupted:
@@ -192,21 +184,32 @@ class Workbench:
 
     def _show_syntax_error(self, error: SyntaxError) -> None:
         """Show it and fail the cell as a plain cell does, with none of our frames around it."""
-        outcome = self._shell.displayhook.exec_result
+        shell = self._shell
+        outcome = shell.displayhook.exec_result
         if outcome is None:
             raise error
-        # showsyntaxerror reads sys.exc_info(), which is this error while we handle it.
-        self._shell.showsyntaxerror()
+        # Both of the shell's read sys.exc_info(), which is this error while we handle it.
+        if isinstance(error, shell.custom_exceptions):
+            shell.CustomTB(type(error), error, error.__traceback__)
+        elif isinstance(error, IndentationError):
+            shell.showindentationerror()
+        else:
+            shell.showsyntaxerror()
         outcome.error_before_exec = error
 
     def _show_error(self, error: BaseException, filename: str) -> bool:
         """Have the user's error shown as a plain cell shows it; whether it is shown already.
 
-        IPython renders two kinds by itself, without asking the exception: those are shown here,
-        since raising them would put our frames into their tracebacks again.
+        IPython renders two kinds by itself, without asking the exception, and gives some to a
+        handler of the user's (``set_custom_exc``): those are shown here, since raising them would
+        put our frames into their tracebacks again.
         """
         in_cell = trim_tracebacks(error, filename)
         outcome = self._shell.displayhook.exec_result
+        if in_cell and outcome is not None and isinstance(error, self._shell.custom_exceptions):
+            outcome.error_in_exec = error
+            self._shell.CustomTB(type(error), error, error.__traceback__)
+            return True
         if isinstance(error, (SyntaxError, BaseExceptionGroup)) and outcome is not None:
             try:
                 raise error
@@ -236,6 +239,7 @@ class Workbench:
     def backends_command(self, name: str | None = None) -> None:
         """``%dynamo backends [NAME]``."""
         _show(render_backends(registry.describe(name)))
+        sys.stdout.writelines(f"{reason} {version.REMEDY}\n" for reason in version.switched_off())
 
     def cache_command(self, action: str = "show", file: str | None = None) -> None:
         """``%dynamo cache [show|clear|export FILE|import FILE]``."""
@@ -249,7 +253,7 @@ class Workbench:
 
     def part_command(self, name: str) -> None:
         """``%dynamo graphs|guards|breaks|fallbacks``: one part of the last report."""
-        from dynamo_ext.widgets.part import ReportPart
+        from dynamo_ext.widgets.report.single_part import ReportPart
 
         _show(ReportPart(self.report(), name))
 
@@ -261,8 +265,8 @@ class Workbench:
 
     def diff_command(self, *words: str) -> None:
         """``%dynamo diff [BEFORE AFTER]``."""
-        from dynamo_ext.difference import difference
-        from dynamo_ext.widgets.difference import DifferenceView
+        from dynamo_ext.analysis.report_diff import difference
+        from dynamo_ext.widgets.report_diff import DifferenceView
 
         _show(DifferenceView(difference(*self._past.pair(words))))
 
@@ -308,7 +312,7 @@ class Workbench:
         self._programs.clear()
         self._tracers.clear()
         # Functions of the notebook may have compiled versions too, which need the hidden names.
-        torch_private.forget_everything()
+        code_cache.forget_everything()
 
 
 def _show(view: object) -> None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamo_ext.backends import verify
-from dynamo_ext.backends.exact import is_as_good
-from dynamo_ext.comparison import Accuracy
-from dynamo_ext.measure.precision import precision
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure.state.precision import precision
+from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics.higher_precision import is_as_good
+from dynamo_ext.records.comparison import Accuracy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -73,9 +74,9 @@ def against(found: Results, expected: Results, reference: str = "eager") -> Accu
     detail = ""
     read_from = _coarsest(expected)
     for name, want in expected.items():
-        wrong = verify.disagreement([found[name]], [want], read_from)
+        wrong = tolerance.difference(found[name], want, read_from)
         if wrong:
-            detail = f"{name}: {wrong.removeprefix('Output 0: ')}"
+            detail = f"{name}: {wrong}"
             break
     return _measured(found, expected, reference, detail)
 
@@ -95,7 +96,7 @@ def against_float64(found: Results, eager: Results, exact: Results) -> Accuracy:
         if found[name].shape != exact[name].shape or eager[name].shape != exact[name].shape:
             detail = f"{name} has another shape in float64."
             break
-        wrong = verify.farther(found[name], eager[name], exact[name])
+        wrong = tolerance.farther(found[name], eager[name], exact[name])
         if wrong:
             detail = f"{name}: {wrong}"
             break
@@ -107,7 +108,7 @@ def as_good_as_eager(found: Results, eager: Results, exact: Results) -> bool:
     """Whether every result agrees with eager's, or is about as near to float64's as eager's is.
 
     Deep networks magnify rounding, so that one value of thousands may be just beyond what the
-    dtype allows, in a result that is no worse than eager's. What is no floating-point tensor of
+    dtype allows, in a result that is no worse than eager's. What is not a floating-point tensor of
     a higher precision in ``exact`` has nothing between right and wrong.
     """
     if found.keys() != eager.keys():
@@ -122,11 +123,12 @@ def as_good_in_float64(
     found: Results,
     expected: Results,
 ) -> bool:
-    """``as_good_as_eager`` by running ``eager`` once more, with ``tensors`` held in float64."""
+    """``as_good_as_eager`` by running ``eager`` again, with ``tensors`` held in float64."""
     try:
         with precision(tensors, torch.float64):
             exact = eager()
-    except Exception:  # noqa: BLE001 - not every graph runs in float64
+    except Exception as error:  # noqa: BLE001 - not every graph runs in float64
+        pass_on(error)
         return False
     return as_good_as_eager(found, expected, exact)
 

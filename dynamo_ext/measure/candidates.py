@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.compilers import Compiler
+from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.errors import OptionError
-from dynamo_ext.records import Availability
+from dynamo_ext.records.common import Availability
 
 Backends = str | Sequence[str | Callable[..., Any]] | Mapping[str, str | Callable[..., Any]]
 
@@ -37,21 +37,11 @@ def candidates_of(
 ) -> list[Candidate]:
     """Settle names, options and availability, before anything runs.
 
-    Parameters
-    ----------
-    backends
-        Names (in a list, or in one string with commas), functions
-        ``(GraphModule, example_inputs) -> callable``, or a mapping from row names to either.
-    options
-        ``{"threads": 2}`` for every backend that has such an option, ``{"tvm.trials": 64}`` for
-        one row.
-    baseline
-        The baseline's name. ``eager`` is the code as it is, without Dynamo.
-
-    Raises
-    ------
-    UnknownBackendError, OptionError
-        Where a name or an option is unknown, a name stands twice, or nothing is listed.
+    ``backends`` are names (in a list, or in one string with commas), functions ``(GraphModule,
+    example_inputs) -> callable``, or a mapping from row names to either. An option ``threads`` is
+    for every backend that has it, ``tvm.trials`` for one row. The baseline ``eager`` is the code as
+    it is, without Dynamo. Raises ``UnknownBackendError`` or ``OptionError`` where a name or an
+    option is unknown, a name is listed twice, or nothing is listed.
     """
     rows = _rows(backends)
     if not rows:
@@ -64,36 +54,24 @@ def candidates_of(
     if unknown:
         message = f"No backend of this comparison has an option {unknown}."
         raise OptionError(message, "%dynamo backends NAME lists a backend's options.")
-    clash = [c for c in found if c.name == baseline == "eager"]
-    if clash:
-        # Captured and run as it is: not the same thing as the plain code.
-        index = found.index(clash[0])
-        was = found[index]
-        found[index] = Candidate(
-            "eager under Dynamo", was.backend, was.compiler, was.availability, was.options
-        )
-    return found
+    # Captured and run as it is: not the same thing as the plain code.
+    return [
+        replace(each, name="eager under Dynamo") if each.name == baseline == "eager" else each
+        for each in found
+    ]
 
 
-def beside(calls: Mapping[str, Callable[[], object]], taken: Sequence[str]) -> list[Candidate]:
-    """Functions of the user's own as candidates.
+def of_callables(
+    calls: Mapping[str, Callable[[], object]], taken: Sequence[str]
+) -> list[Candidate]:
+    """Functions of the user's own, one call of each by the name of its row, as candidates.
 
-    Parameters
-    ----------
-    calls
-        One call of each, by the name of its row.
-    taken
-        Names that other rows have.
-
-    Raises
-    ------
-    OptionError
-        Where a name stands twice.
+    Raises ``OptionError`` where a name is one of ``taken``, the names of other rows.
     """
     for name in calls:
         if name in taken:
             message = f"{name} is listed twice."
-            raise OptionError(message, "Give the function beside the backends another name.")
+            raise OptionError(message, "Give the callable another name.")
     here = Availability(available=True)
     return [Candidate(name, "", None, here, call=call) for name, call in calls.items()]
 
@@ -119,26 +97,18 @@ def _rows(backends: Backends) -> dict[str, str | Callable[..., Any]]:
 def _candidate(
     name: str, backend: str | Callable[..., Any], options: dict[str, Any], taken: set[str]
 ) -> Candidate:
-    if not isinstance(backend, str):
+    if isinstance(backend, str):
+        found = registry.get(backend)
+        title, availability = found.name, registry.probe(found)
+    else:
         made = registry.compiler(backend)
-        mine = _options_of(name, made.backend, options)
-        taken.update(mine, (f"{name}.{key}" for key in mine))
-        settled = resolve(made.name, made.backend.options, mine)
-        fresh = Compiler(made.backend, settled)
-        chosen = tuple((key, str(settled[key])) for key in mine)
-        return Candidate(name, made.name, fresh, Availability(available=True), chosen)
-    found = registry.get(backend)
+        found, title, availability = made.backend, made.name, Availability(available=True)
     mine = _options_of(name, found, options)
     taken.update(mine, (f"{name}.{key}" for key in mine))
-    settled = resolve(found.name, found.options, mine)
-    availability = registry.probe(found)
-    return Candidate(
-        name,
-        found.name,
-        Compiler(found, settled) if availability.available else None,
-        availability,
-        tuple((key, str(settled[key])) for key in mine),
-    )
+    settled = resolve(title, found.options, mine)
+    compiler = Compiler(found, settled) if availability.available else None
+    chosen = tuple((key, str(settled[key])) for key in mine)
+    return Candidate(name, title, compiler, availability, chosen)
 
 
 def _options_of(name: str, backend: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +116,5 @@ def _options_of(name: str, backend: Any, options: dict[str, Any]) -> dict[str, A
     known = {spec.name for spec in backend.options}
     shared = {key: value for key, value in options.items() if key in known}
     prefix = f"{name}."
-    own = {
-        key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)
-    }
-    return {**shared, **own}
+    own = {key: value for key, value in options.items() if key.startswith(prefix)}
+    return shared | {key.removeprefix(prefix): value for key, value in own.items()}

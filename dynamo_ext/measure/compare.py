@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamo_ext.backends import patience
+from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.capture import session
-from dynamo_ext.comparison import FEWEST_ROUNDS, CandidateResult, Comparison, Speedup
-from dynamo_ext.measure import accuracy, entrant, memory, per_graph, statistics
-from dynamo_ext.measure.company import Company
-from dynamo_ext.measure.effects import Effects
-from dynamo_ext.measure.entrant import Entrant
-from dynamo_ext.measure.precision import precision
-from dynamo_ext.measure.race import Contender, Plan, Progress, race
-from dynamo_ext.measure.snapshot import Snapshot
+from dynamo_ext.errors import OptionError
+from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.measure import accuracy, candidate_run, memory, per_graph
+from dynamo_ext.measure.candidate_run import CompiledCandidate
+from dynamo_ext.measure.settings import Settings, Show
+from dynamo_ext.measure.state.precision import precision
+from dynamo_ext.measure.state.side_effects import Effects
+from dynamo_ext.measure.state.snapshot import Snapshot
+from dynamo_ext.records.comparison import FEWEST_ROUNDS, CandidateResult, Comparison, Speedup
+from dynamo_ext.timing.machine_load import MachineLoad
+from dynamo_ext.timing.race import Plan, Progress, TimedCallable, race
 
 if TYPE_CHECKING:
     from dynamo_ext.measure.accuracy import Results
     from dynamo_ext.measure.candidates import Candidate
     from dynamo_ext.measure.workload import Workload
-    from dynamo_ext.records import CodeBlock
+    from dynamo_ext.records.common import CodeBlock
 
-Show = Callable[[Progress], object]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a user may set; see ``dynamo_ext.compare``."""
-
-    rounds: int | None = None
-    budget: float = 30.0
-    compile_budget: float = 300.0
-    baseline: str = "eager"
-    fp64: bool = False
-    dtype: str = ""
-    train: bool = False
-    per_graph: bool = False
-    seed: int = 0
+_LAZY = (
+    "A lazy module is called for the first time here: what a run changes is put back, so each run "
+    "would be a first call, which is plain Python."
+)
+_CALL_FIRST = "Call the module once, then compare."
 
 
 def compare_workload(
@@ -61,6 +53,8 @@ def compare_workload(
 
     Raises
     ------
+    OptionError
+        Where the code initialises a lazy module, which is put back as it was.
     Exception
         What the code itself raises when it runs plainly.
     """
@@ -72,18 +66,14 @@ class _Comparing:
     """One comparison under way."""
 
     def __init__(
-        self,
-        workload: Workload,
-        candidates: list[Candidate],
-        settings: Settings,
-        progress: Show | None,
+        self, workload: Workload, listed: list[Candidate], settings: Settings, show: Show | None
     ) -> None:
         self._workload = workload
         self._settings = settings
-        self._progress = progress
-        self._entrants = [Entrant(candidate) for candidate in candidates]
+        self._progress = show
+        self._compiled = [CompiledCandidate(candidate) for candidate in listed]
         self._notes: list[str] = []
-        self._base: Contender | None = None
+        self._base: TimedCallable | None = None
         self._base_peak: int | None = None
         self._base_first = 0.0
         self._eager: Results = {}
@@ -96,11 +86,11 @@ class _Comparing:
         workload, settings = self._workload, self._settings
         interrupted = False
         try:
-            with workload.quiet():
+            with workload.suppress_output():
                 self._rehearse()
                 single = self._eager
                 try:
-                    patient = patience.allowing(settings.compile_budget)
+                    patient = compile_timeout.allowing(settings.compile_budget)
                     with _held_in(workload, settings.dtype), patient:
                         self._measure(single)
                 except KeyboardInterrupt:
@@ -108,7 +98,7 @@ class _Comparing:
         finally:
             workload.close()
         record = self._record(cell, interrupted=interrupted)
-        for each in self._entrants:
+        for each in self._compiled:
             each.release()
         return record
 
@@ -119,8 +109,10 @@ class _Comparing:
         workload.restore()
         with Effects() as effects:
             started = time.perf_counter()
-            workload.plain()()
+            workload.eager_call()()
             self._base_first = time.perf_counter() - started
+        if any(each.initialized for each in workload.snapshot.uninitialized):
+            raise OptionError(_LAZY, _CALL_FIRST)
         self._eager = workload.results()
         changed = workload.restore(thorough=True)
         lasting = bool(workload.snapshot.unrestorable or effects.seen)
@@ -134,21 +126,23 @@ class _Comparing:
     def _measure(self, single: Results) -> None:
         workload, settings = self._workload, self._settings
         if settings.dtype:
-            workload.plain()()
+            workload.eager_call()()
             self._eager = workload.results()
             workload.restore(thorough=True)
         if settings.fp64:
             self._exact = self._float64()
         self._compile(single if settings.dtype else None)
-        self._base = entrant.contender(settings.baseline, self._baseline_call(), workload)
+        self._base = candidate_run.timed_callable(
+            settings.baseline, self._baseline_call(), workload
+        )
         others = []
-        for each in self._entrants:
+        for each in self._compiled:
             if each.candidate.name == settings.baseline:
-                each.contender = self._base
-            elif (entered := each.enter(workload)) is not None:
+                each.timed = self._base
+            elif (entered := each.make_timed(workload)) is not None:
                 others.append(entered)
         plan = Plan(settings.budget, settings.rounds, settings.seed)
-        with Company() as company:
+        with MachineLoad() as company:
             self._short = race([self._base, *others], plan, progress=self._progress)
         if company.sentence:
             self._notes.append(company.sentence)
@@ -158,56 +152,59 @@ class _Comparing:
         if settings.per_graph:
             self._graphs = per_graph.race_graphs(
                 workload,
-                [e.candidate for e in self._entrants if e.ready and e.candidate.compiler],
+                [e.candidate for e in self._compiled if e.ready and e.candidate.compiler],
                 self._base,
                 settings,
                 self._progress,
             )
 
     def _compile(self, single: Results | None) -> None:
-        # What is compiled later is some 0.5 % faster, for where it lies in memory: in an order
-        # drawn anew, nobody's place in the list matters.
+        # What is compiled later is some 0.5 % faster, for where it is in memory: in an order
+        # drawn again each time, no candidate's place in the list matters.
         draw = random.Random(self._settings.seed)  # noqa: S311 - a schedule
-        for each in draw.sample(self._entrants, len(self._entrants)):
+        for each in draw.sample(self._compiled, len(self._compiled)):
             self._tell(each.candidate.name, "compiling")
             each.compile(self._workload)
             if each.results is not None:
                 self._check(each, each.results, single)
                 each.results = None
 
-    def _stop_at(self, base: Contender) -> None:
+    def _stop_at(self, base: TimedCallable) -> None:
         """The code itself failed in a later round: with some rounds done, they are kept."""
         error = base.error
         if error is None or len(base.samples) < FEWEST_ROUNDS:
             raise error or RuntimeError
         number = len(base.samples) + 1
         self._short = True
-        self._notes.append(f"The code itself failed in round {number}: {entrant.one_line(error)}")
+        self._notes.append(
+            f"The code itself failed in round {number}: {candidate_run.one_line(error)}"
+        )
 
     def _baseline_call(self) -> Callable[[], object]:
         name = self._settings.baseline
-        for each in self._entrants:
+        for each in self._compiled:
             if each.candidate.name == name:
                 if each.call is None:
                     message = f"The baseline {name} did not run: {each.failure}"
                     raise RuntimeError(message)
                 return each.call
-        return self._workload.plain()
+        return self._workload.eager_call()
 
     def _float64(self) -> Results:
         workload = self._workload
         workload.restore(thorough=True)
         try:
             with _held_in(workload, "float64"):
-                workload.plain()()
+                workload.eager_call()()
                 return workload.results()
         except Exception as error:  # noqa: BLE001 - not every code runs in float64
-            self._notes.append(f"The code does not run in float64: {entrant.one_line(error)}")
+            pass_on(error)
+            self._notes.append(f"The code does not run in float64: {candidate_run.one_line(error)}")
             return {}
         finally:
             workload.restore(thorough=True)
 
-    def _check(self, each: Entrant, found: Results, single: Results | None) -> None:
+    def _check(self, each: CompiledCandidate, found: Results, single: Results | None) -> None:
         settings = self._settings
         reference = f"eager {settings.dtype}".strip()
         judged = accuracy.against(found, self._eager, reference)
@@ -229,13 +226,13 @@ class _Comparing:
 
     def _peaks(self) -> None:
         workload = self._workload
-        plain = self._workload.plain()
+        plain = self._workload.eager_call()
         workload.restore()
         self._base_peak = memory.peak_of(plain)
-        for each in self._entrants:
-            if each.ready and each.call is not None and not (each.contender or self._base).error:  # type: ignore[union-attr]
+        for each in self._compiled:
+            if each.ready and each.call is not None and not (each.timed or self._base).error:  # type: ignore[union-attr]
                 workload.restore()
-                with contextlib.suppress(Exception):
+                with suppressed(Exception):
                     each.peak_bytes = memory.peak_of(each.call)
         workload.restore(thorough=True)
 
@@ -246,8 +243,9 @@ class _Comparing:
 
     def _record(self, cell: CodeBlock | None, *, interrupted: bool) -> Comparison:
         settings, base = self._settings, self._base
-        rows = [] if self._has_baseline_row() else [self._baseline_row()]
-        rows += [each.row(self._speedup(each.contender)) for each in self._entrants]
+        rows = [each.row(self._speedup(each.timed)) for each in self._compiled]
+        if all(row.name != settings.baseline for row in rows):
+            rows.insert(0, self._baseline_row())
         return Comparison(
             title=self._workload.title,
             baseline=settings.baseline,
@@ -269,9 +267,6 @@ class _Comparing:
             versions=session.versions(),
         )
 
-    def _has_baseline_row(self) -> bool:
-        return any(each.candidate.name == self._settings.baseline for each in self._entrants)
-
     def _baseline_row(self) -> CandidateResult:
         timing = self._base.timing if self._base else None
         return CandidateResult(
@@ -283,14 +278,10 @@ class _Comparing:
             peak_bytes=self._base_peak,
         )
 
-    def _speedup(self, contender: Contender | None) -> Speedup | None:
-        base = self._base
-        if contender is None or base is None or contender is base or not contender.samples:
+    def _speedup(self, contender: TimedCallable | None) -> Speedup | None:
+        if contender is None or self._base is None:
             return None
-        count = min(len(base.samples), len(contender.samples))
-        return statistics.speedup(
-            base.samples[:count], contender.samples[:count], self._settings.seed
-        )
+        return contender.speedup_over(self._base, self._settings.seed)
 
 
 @contextlib.contextmanager
@@ -310,8 +301,6 @@ def _held_in(workload: Workload, dtype: str) -> Iterator[None]:
 
 
 def _without_verdict(measured: Any) -> Any:
-    import dataclasses
-
     return dataclasses.replace(measured, within=True, detail="")
 
 

@@ -33,7 +33,7 @@ def peak_of(call: Callable[[], object]) -> int | None:
         call()
         torch.cuda.synchronize()
         return max(torch.cuda.max_memory_allocated() - before, 0)
-    gc.collect()
+    gc.collect(1)
     _trim()
     if not _reset():
         call()

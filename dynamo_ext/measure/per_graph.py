@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from dynamo_ext.backends.whole import held_tensors
-from dynamo_ext.capture import run_log, torch_private, tracing
-from dynamo_ext.comparison import GraphComparison, GraphTime, Mix, Outcome
-from dynamo_ext.measure import accuracy, clock, entrant, statistics
-from dynamo_ext.measure.race import Contender, Plan, race
-from dynamo_ext.measure.snapshot import Snapshot
-from dynamo_ext.measure.switchboard import EAGER, Switch, Switchboard, runs_in_engine
+from dynamo_ext.backends.fx_graph import held_tensors
+from dynamo_ext.capture import tracer as tracing
+from dynamo_ext.capture.listen import run_log
+from dynamo_ext.capture.torch_private import regions
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure import accuracy, candidate_run
+from dynamo_ext.measure.graph_candidate import GraphCandidate
+from dynamo_ext.measure.multi_backend import (
+    EAGER,
+    MultiBackendCompiler,
+    MultiBackendGraph,
+    runs_in_engine,
+)
+from dynamo_ext.measure.state.snapshot import Snapshot
+from dynamo_ext.records.comparison import GraphComparison, GraphTime, Mix, Outcome
+from dynamo_ext.timing import clock
+from dynamo_ext.timing.race import Plan, TimedCallable, race
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dynamo_ext.measure.candidates import Candidate
-    from dynamo_ext.measure.compare import Settings, Show
+    from dynamo_ext.measure.settings import Settings, Show
     from dynamo_ext.measure.workload import Workload
 
 SMALLEST_SHARE = 0.2
@@ -41,7 +52,7 @@ class Found:
 def race_graphs(
     workload: Workload,
     candidates: list[Candidate],
-    base: Contender,
+    base: TimedCallable,
     settings: Settings,
     progress: Show | None,
 ) -> Found:
@@ -49,13 +60,13 @@ def race_graphs(
 
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
     """
-    board = Switchboard({c.name: c.compiler for c in candidates})
+    board = MultiBackendCompiler({c.name: c.compiler for c in candidates})
     tracer = tracing.optimizing(board, board.name, names=workload.names)
-    region = torch_private.new_region()
-    call = workload.traced(tracer, region)
-    run = run_log.Run()
+    region = regions.new_region()
+    call = workload.compiled_call(tracer, region)
+    run = run_log.RunLog()
     with run_log.Recording(run), tracer.surroundings():
-        for _ in range(1 + entrant.WARM_UPS):
+        for _ in range(1 + candidate_run.WARM_UPS):
             for switch in board.switches:
                 switch.calls, switch.inputs = 0, None
             workload.restore()
@@ -67,15 +78,15 @@ def race_graphs(
         for entry in run.compiled:
             code = entry.code()
             if code is not None:
-                torch_private.forget_region(code, region)
+                regions.forget_region(code, region)
         tracing.forget(board)
 
 
 def _race(  # noqa: PLR0913, PLR0917 - the pieces of one race
-    board: Switchboard,
+    board: MultiBackendCompiler,
     workload: Workload,
     call: Callable[[], object],
-    base: Contender,
+    base: TimedCallable,
     settings: Settings,
     progress: Show | None,
 ) -> Found:
@@ -91,40 +102,38 @@ def _race(  # noqa: PLR0913, PLR0917 - the pieces of one race
 
 
 def _graph(
-    switch: Switch, budget: float, settings: Settings, progress: Show | None
+    switch: MultiBackendGraph, budget: float, settings: Settings, progress: Show | None
 ) -> GraphComparison:
     inputs = tuple(_own(value) for value in switch.inputs or ())
     snapshot = Snapshot({"inputs": list(inputs), "held": held_tensors(switch.graph)})
-    expected, eager_error = _results(switch.compiled[EAGER], inputs)
+    eager = switch.compiled[EAGER]
+    expected, error = _expected(eager, inputs)
     changes = snapshot.restore(thorough=True)
-    contenders: list[Contender] = []
-    broken: dict[str, str] = {n: entrant.one_line(e) for n, e in switch.errors.items()}
-    outcomes: dict[str, Outcome] = dict.fromkeys(broken, "failed")
-    if eager_error or changes:
-        reason = eager_error or "It changes its inputs in place, so it was not raced by itself."
+    if error or changes:
+        reason = error or "It changes its inputs in place, so it was not raced by itself."
         times = tuple(GraphTime(n, "unmeasured", reason=reason) for n in switch.compiled)
         return _comparison(switch, times, "")
-    for name, form in switch.compiled.items():
-        found, error = _results(form, inputs)
-        if error:
-            broken[name], outcomes[name] = error, "failed"
-            continue
-        judged = accuracy.against(found, expected)
-        if not judged.within and not accuracy.as_good_in_float64(
-            lambda: _results(switch.compiled[EAGER], inputs)[0],
-            [*(v for v in inputs if isinstance(v, torch.Tensor)), *held_tensors(switch.graph)],
-            found,
-            expected,
-        ):
-            broken[name], outcomes[name] = judged.detail, "wrong"
-            continue
-        outcomes[name] = "measured" if name == EAGER or runs_in_engine(switch, name) else "eager"
-        contenders.append(Contender(name, _bound(form, inputs), wait=clock.device_barrier()))
-    contenders.sort(key=lambda each: each.name != EAGER)
-    race(contenders, Plan(budget, seed=settings.seed, rounds=settings.rounds), progress=progress)
-    times = tuple(_time(each, contenders, outcomes) for each in contenders)
+    barrier = clock.device_barrier()
+    names = sorted(switch.compiled, key=lambda name: name != EAGER)
+    candidates = [
+        GraphCandidate(name, partial(switch.compiled[name], *inputs), wait=barrier)
+        for name in names
+    ]
+    tensors = [*inputs, *held_tensors(switch.graph)]
+    for each in candidates:
+        run = partial(_results, switch.compiled[each.name], inputs)
+        each.check(run, partial(_results, eager, inputs), expected, tensors)
+    running = [each for each in candidates if not each.outcome]
+    race(running, Plan(budget, seed=settings.seed, rounds=settings.rounds), progress=progress)
+    times = tuple(_time(each, running[0], switch) for each in running)
     times += tuple(
-        GraphTime(name, outcomes[name], reason=reason) for name, reason in broken.items()
+        GraphTime(name, "failed", reason=candidate_run.one_line(error))
+        for name, error in switch.errors.items()
+    )
+    times += tuple(
+        GraphTime(each.name, cast("Outcome", each.outcome), reason=each.reason)
+        for each in candidates
+        if each.outcome
     )
     faster = [
         t
@@ -135,54 +144,49 @@ def _graph(
     return _comparison(switch, times, best.backend if best else EAGER)
 
 
-def _time(
-    contender: Contender, contenders: list[Contender], outcomes: dict[str, Outcome]
-) -> GraphTime:
-    if contender.error is not None or not contender.samples:
-        reason = entrant.one_line(contender.error) if contender.error else "Time ran out."
-        return GraphTime(contender.name, "failed" if contender.error else "unmeasured", None, None,
-                         reason)  # fmt: skip
-    base = contenders[0]
-    speedup = None
-    if contender is not base:
-        count = min(len(base.samples), len(contender.samples))
-        speedup = statistics.speedup(base.samples[:count], contender.samples[:count])
-    return GraphTime(contender.name, outcomes[contender.name], contender.timing, speedup)
+def _time(each: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph) -> GraphTime:
+    if each.error is not None:
+        return GraphTime(each.name, "failed", reason=candidate_run.one_line(each.error))
+    if not each.samples:
+        return GraphTime(each.name, "unmeasured", reason="Time ran out.")
+    in_engine = each is eager or runs_in_engine(switch, each.name)
+    outcome: Outcome = "measured" if in_engine else "eager"
+    return GraphTime(each.name, outcome, each.timing, each.speedup_over(eager))
 
 
 def _mix(  # noqa: PLR0913, PLR0917 - the pieces of one race
-    board: Switchboard,
+    board: MultiBackendCompiler,
     choice: dict[int, str],
     graphs: list[GraphComparison],
     workload: Workload,
     call: Callable[[], object],
-    base: Contender,
+    base: TimedCallable,
     settings: Settings,
 ) -> Mix:
     board.choose(choice)
     whole = base.timing.median if base.timing else math.nan
     gain = sum(_gain(graph) * graph.calls for graph in graphs)
     predicted = whole / max(whole - gain, 1e-9)
-    plain = Contender(EAGER, base.call, base.before, base.wait)
-    mixed = entrant.contender("mix", call, workload)
+    plain = TimedCallable(EAGER, base.call, base.before, base.wait)
+    mixed = candidate_run.timed_callable("mix", call, workload)
     plan = Plan(max(settings.budget * SMALLEST_SHARE, 2.0), settings.rounds, settings.seed)
     race([plain, mixed], plan)
-    speedup = None
-    if mixed.samples and mixed.error is None:
-        speedup = statistics.speedup(plain.samples[: len(mixed.samples)], mixed.samples)
+    speedup = mixed.speedup_over(plain) if mixed.error is None else None
     holds = speedup is not None and speedup.high >= predicted * (1 - SLACK)
     named = tuple((f"g{number}", name) for number, name in choice.items())
     return Mix(named, predicted, speedup, holds)
 
 
 def _gain(graph: GraphComparison) -> float:
-    """Seconds that one call of the graph's best form saves."""
+    """Seconds that one call of the graph's best variant saves."""
     eager = next((t.timing for t in graph.times if t.backend == EAGER), None)
     best = next((t.speedup for t in graph.times if t.backend == graph.fastest), None)
     return eager.median * (1 - 1 / best.ratio) if eager and best else 0.0
 
 
-def _comparison(switch: Switch, times: tuple[GraphTime, ...], fastest: str) -> GraphComparison:
+def _comparison(
+    switch: MultiBackendGraph, times: tuple[GraphTime, ...], fastest: str
+) -> GraphComparison:
     return GraphComparison(
         graph=f"g{switch.number}",
         operations=switch.operations,
@@ -193,18 +197,21 @@ def _comparison(switch: Switch, times: tuple[GraphTime, ...], fastest: str) -> G
     )
 
 
-def _results(form: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[dict[str, Any], str]:
+def _expected(variant: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[accuracy.Results, str]:
+    """Eager's results, or what it raised."""
+    try:
+        return _results(variant, inputs), ""
+    except Exception as error:  # noqa: BLE001 - its failure is every row's reason
+        pass_on(error)
+        return {}, candidate_run.one_line(error)
+
+
+def _results(variant: Callable[..., Any], inputs: tuple[Any, ...]) -> accuracy.Results:
     state = torch.get_rng_state()
     try:
-        return accuracy.collect({"result": form(*inputs)}), ""
-    except Exception as error:  # noqa: BLE001 - one form's failure is its row's reason
-        return {}, entrant.one_line(error)
+        return accuracy.collect({"result": variant(*inputs)})
     finally:
         torch.set_rng_state(state)
-
-
-def _bound(form: Callable[..., Any], inputs: tuple[Any, ...]) -> Callable[[], object]:
-    return lambda: form(*inputs)
 
 
 def _own(value: Any) -> Any:

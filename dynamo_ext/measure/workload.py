@@ -9,73 +9,77 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamo_ext.capture import torch_private
-from dynamo_ext.capture.cell_run import run_plainly, run_traced
+from dynamo_ext.capture.cells.runner import run_plainly, run_traced
+from dynamo_ext.capture.cells.tensor_reachability import names_read
+from dynamo_ext.capture.torch_private import code_cache, regions, wrapping
 from dynamo_ext.measure import accuracy
-from dynamo_ext.measure.snapshot import Snapshot, names_read
-from dynamo_ext.measure.surroundings import Surroundings
+from dynamo_ext.measure.state.process_state import Surroundings
+from dynamo_ext.measure.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from dynamo_ext.capture.cell import CellProgram
-    from dynamo_ext.capture.hidden_names import HiddenNames
-    from dynamo_ext.capture.tracing import Tracer
+    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+    from dynamo_ext.capture.cells.program import CellProgram
+    from dynamo_ext.capture.tracer import Tracer
 
 
-class Workload(Protocol):
-    """Code that can be run again and again from the same state."""
+class Workload(ABC):
+    """Code that can be run again and again from the same state.
 
-    title: str
-    roots: dict[str, Any]
-    """What the code can reach, by name."""
-    snapshot: Snapshot
-    repeatable: bool
-    """Whether it may run several times without being put back in between."""
-    names: HiddenNames | None
-    """Where Dynamo's own names wait while nothing compiled runs."""
+    ``roots`` are what the code can reach, by name. A ``repeatable`` one may run several times
+    without being put back in between. ``names`` is where Dynamo's own names wait while nothing
+    compiled runs.
+    """
 
-    def plain(self) -> Callable[[], object]:
+    def __init__(
+        self, title: str, roots: dict[str, Any], names: HiddenNames | None, *, train: bool
+    ) -> None:
+        self.title = title
+        self.roots = roots
+        self.names = names
+        self._train = train
+        self.surroundings = Surroundings()
+        self.snapshot = Snapshot(roots)
+        self.repeatable = False
+
+    @abstractmethod
+    def eager_call(self) -> Callable[[], object]:
         """The code as it is."""
-        ...
 
-    def traced(self, tracer: Tracer, region: int) -> Callable[[], object]:
+    @abstractmethod
+    def compiled_call(self, tracer: Tracer, region: int) -> Callable[[], object]:
         """The code under Dynamo, its compiled code in a region of its own."""
-        ...
 
+    @abstractmethod
     def results(self) -> accuracy.Results:
-        """Copies of what the last call gave."""
-        ...
+        """Copies of what the last call gave, and of what it changed in place."""
 
     def restore(self, *, thorough: bool = False) -> bool:
         """Put back what the last call changed; whether anything had."""
-        ...
+        self.surroundings.restore_random()
+        return self.snapshot.restore(thorough=thorough)
 
-    def quiet(self) -> contextlib.AbstractContextManager[None]:
+    def suppress_output(self) -> contextlib.AbstractContextManager[None]:
         """Keep what the code prints and displays from being seen."""
-        ...
+        return _nothing_printed()
 
     def close(self) -> None:
         """Put everything back for good."""
-        ...
+        self.restore(thorough=True)
+        self.surroundings.restore()
 
 
-class FunctionWorkload:
-    """A function or module and its arguments.
+class FunctionWorkload(Workload):
+    """A function or module and its arguments; modules keep their mode (``train()``, ``eval()``).
 
-    Parameters
-    ----------
-    target
-        Any callable; modules keep their mode (``train()`` or ``eval()``).
-    args, kwargs
-        Its arguments: tensors of any shape and dtype, and anything else.
-    train
-        Go on to the gradients: backward from the sum of every floating result that requires
-        one; they are results too.
+    With ``train`` it goes on to the gradients: backward from the sum of every floating result that
+    requires one; they are results too.
     """
 
     def __init__(
@@ -87,34 +91,25 @@ class FunctionWorkload:
         train: bool = False,
         title: str = "",
     ) -> None:
-        self.title = title or getattr(target, "__qualname__", type(target).__name__)
         self._target = target
         self._args = tuple(args)
         self._kwargs = dict(kwargs or {})
-        self._train = train
         self._value: Any = None
-        self.names: HiddenNames | None = None
-        self.surroundings = Surroundings()
-        self.roots = {"target": target, "args": self._args, "kwargs": self._kwargs}
-        self.snapshot = Snapshot(self.roots)
-        self.repeatable = False
+        roots = {"target": target, "args": self._args, "kwargs": self._kwargs}
+        title = title or getattr(target, "__qualname__", type(target).__name__)
+        super().__init__(title, roots, None, train=train)
 
     def _forward(self, call: Callable[..., Any]) -> Callable[[], object]:
-        args, kwargs = self._args, self._kwargs
-        if not self._train:
+        args, kwargs, train = self._args, self._kwargs, self._train
 
-            def forward() -> None:
-                self._value = call(*args, **kwargs)
-
-            return forward
-
-        def both() -> None:
+        def run() -> None:
             self._value = call(*args, **kwargs)
-            backward_from(self._value)
+            if train:
+                backward_from(self._value)
 
-        return both
+        return run
 
-    def plain(self) -> Callable[[], object]:
+    def eager_call(self) -> Callable[[], object]:
         """The function as it is."""
         return self._forward(self._target)
 
@@ -122,20 +117,20 @@ class FunctionWorkload:
         """Another function on the same arguments, as it is."""
         return self._forward(function)
 
-    def traced(self, tracer: Tracer, region: int) -> Callable[[], object]:
+    def compiled_call(self, tracer: Tracer, region: int) -> Callable[[], object]:
         """The function under Dynamo; a module within what a user's call of it goes through."""
-        callback, call = tracer.callback, torch_private.call_in_region
+        callback, call = tracer.callback, regions.call_in_region
 
         def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
-            inner = torch_private.traceable(function)
+            inner = wrapping.traceable(function)
 
             def under(*args: Any, **kwargs: Any) -> Any:
                 return call(region, callback, inner, *args, **kwargs)
 
             return under
 
-        if torch_private.is_module(self._target):
-            return self._forward(torch_private.wrapped_module(self._target, wrap))
+        if wrapping.is_module(self._target):
+            return self._forward(wrapping.wrapped_module(self._target, wrap))
         return self._forward(wrap(self._target))
 
     def results(self) -> accuracy.Results:
@@ -145,35 +140,16 @@ class FunctionWorkload:
     def restore(self, *, thorough: bool = False) -> bool:
         """Put back what the call changed in its arguments and what they reach."""
         self._value = None
-        self.surroundings.restore_random()
-        return self.snapshot.restore(thorough=thorough)
-
-    @contextlib.contextmanager
-    def quiet(self) -> Iterator[None]:
-        """Take what the function prints."""
-        with _nothing_printed():
-            yield
-
-    def close(self) -> None:
-        """Put everything back for good."""
-        self.restore(thorough=True)
-        self.surroundings.restore()
+        return super().restore(thorough=thorough)
 
 
-class CellWorkload:
+class CellWorkload(Workload):
     """A cell in a notebook's namespace.
 
-    Parameters
-    ----------
-    program
-        The cell. Its code objects must be this comparison's own: compiled code hangs off them.
-    namespace
-        The user's. The cell runs in it, since the functions it calls read it; after every run it
-        holds what it held before, and nothing else.
-    names
-        Dynamo's own names in that namespace.
-    silence
-        The front end's way to swallow displays, beside what goes to stdout and stderr.
+    The code objects of ``program`` must be this comparison's own: compiled code hangs off them. The
+    cell runs in the user's namespace, since the functions it calls read it; after every run it
+    holds what it held before, and nothing else. ``names`` are Dynamo's own names in it. ``silence``
+    is the front end's way to swallow displays, beside what goes to stdout and stderr.
     """
 
     def __init__(  # noqa: PLR0913 - what one comparison needs, by keyword
@@ -186,30 +162,25 @@ class CellWorkload:
         train: bool = False,
         silence: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
     ) -> None:
-        self.title = title
         self._program = program
         self._namespace = namespace
-        self.names: HiddenNames | None = names
-        self._train = train
         self._silence = silence
         self._before = dict(namespace)
         self._stored = program.stored_names
         self._shown: Any = None
-        self.surroundings = Surroundings()
         self._read = self._read_names()
-        self.roots = {name: namespace[name] for name in self._read}
-        self.snapshot = Snapshot(self.roots)
-        self.repeatable = False
+        roots = {name: namespace[name] for name in self._read}
+        super().__init__(title, roots, names, train=train)
 
     def _read_names(self) -> list[str]:
         read: set[str] = set()
         for segment in self._program.segments:
             for statement in segment.plain:
                 if statement.code is not None:
-                    read |= names_read(statement.code)
+                    read.update(names_read(statement.code))
         return sorted(name for name in read if name in self._namespace)
 
-    def plain(self) -> Callable[[], object]:
+    def eager_call(self) -> Callable[[], object]:
         """The cell as a plain cell."""
 
         def run() -> None:
@@ -218,7 +189,7 @@ class CellWorkload:
 
         return run
 
-    def traced(self, tracer: Tracer, region: int) -> Callable[[], object]:
+    def compiled_call(self, tracer: Tracer, region: int) -> Callable[[], object]:
         """The cell under Dynamo."""
         names = self.names
         if names is None:
@@ -258,11 +229,10 @@ class CellWorkload:
             if space.get(name, space) is not value:
                 space[name] = value
                 noticed = noticed or name in self._read
-        self.surroundings.restore_random()
-        return self.snapshot.restore(thorough=thorough) or noticed
+        return super().restore(thorough=thorough) or noticed
 
     @contextlib.contextmanager
-    def quiet(self) -> Iterator[None]:
+    def suppress_output(self) -> Iterator[None]:
         """Take what the cell prints and displays."""
 
         def keep(value: object) -> None:
@@ -277,10 +247,9 @@ class CellWorkload:
 
     def close(self) -> None:
         """Put everything back for good, and let go of the compiled cell."""
-        self.restore(thorough=True)
-        self.surroundings.restore()
+        super().close()
         for code in self._program.codes:
-            torch_private.forget_code(code)
+            code_cache.forget_code(code)
 
 
 def backward_from(value: Any) -> None:

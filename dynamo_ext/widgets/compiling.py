@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self
 from dynamo_ext.widgets.progress import ProgressLine
 
 if TYPE_CHECKING:
-    import types
     from collections.abc import Callable
 
 PATIENCE = 2.0
@@ -22,14 +21,8 @@ class CompilingLine:
     """A progress line that shows where compiling takes long, and goes when the cell is done.
 
     A compiler does not give the thread back while it works, so another one counts the seconds; it
-    is started by the first compile, and a cell that compiles nothing has none.
-
-    Parameters
-    ----------
-    patience
-        Seconds before the line shows.
-    line
-        Makes the line.
+    is started by the first compile. The line, which ``line`` makes, shows after ``patience``
+    seconds.
     """
 
     def __init__(
@@ -45,12 +38,7 @@ class CompilingLine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: types.TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._done.set()
         if self._ticker is not None:
             self._ticker.join()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.widgets.html.markup import Markup, element
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,7 +20,7 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 # ipywidgets keeps every widget alive until it is closed, so a cell that is run a hundred times
 # would keep a hundred views. The oldest are closed, and their static form, which is always in
 # the notebook, shows in their place.
-MOST = 24
+MAX_VIEWS = 24
 
 lock = threading.RLock()
 """Held by every callback of a view: they may come on another thread while a cell runs."""
@@ -26,13 +29,43 @@ views: deque[View] = deque()
 """The views that live, oldest first."""
 
 
-class View(Protocol):
+class View:
     """What is shown live: a container of widgets that can be closed."""
 
     widget: Widget
 
     def close(self) -> None:
-        """Close every widget of the view."""
+        """Close every widget of the view; a notebook then shows its static form."""
+        with lock:
+            close(self.widget)
+
+    def _repr_mimebundle_(self, **_kwargs: object) -> dict[str, Any]:
+        return reference(self)
+
+
+def ipywidgets() -> Any:
+    """Import ipywidgets on first use: a session that never shows a widget does not pay for it."""
+    return importlib.import_module("ipywidgets")
+
+
+def framed(*body: object) -> Markup:
+    """``body`` under the class that the style sheet keys on."""
+    return element("div", *body, class_="dx")
+
+
+def control(kind: str, description: str, width: str = "", **more: Any) -> Any:
+    """A control of ipywidgets whose description has the room that it needs."""
+    widgets = ipywidgets()
+    style = {} if kind in {"Checkbox", "ToggleButton"} else {"description_width": "initial"}
+    layout = {"layout": widgets.Layout(width=width)} if width else {}
+    return getattr(widgets, kind)(description=description, style=style, **layout, **more)
+
+
+def row(*children: Any) -> Any:
+    """Controls beside each other, over several lines where the page is narrow."""
+    widgets = ipywidgets()
+    layout = widgets.Layout(flex_flow="row wrap", grid_gap="4px 14px", align_items="center")
+    return widgets.HBox(list(children), layout=layout)
 
 
 def show(
@@ -40,18 +73,11 @@ def show(
     bundle: Callable[[], Mapping[str, str]],
     build: Callable[[], View] | None,
 ) -> None:
-    """Show a record wherever this runs.
+    """Show a record wherever this runs: its ``text`` in a terminal.
 
-    In a notebook this emits two outputs, the static form and then the widget alone; a style rule
-    hides the static form while the widget lives, and the widget's error once it does not. In a
-    terminal it prints the text.
-
-    Parameters
-    ----------
-    text, bundle
-        The record's text, and its static forms by mime type.
-    build
-        The live view; ``None`` for the static form alone.
+    A notebook gets two outputs, the static forms of ``bundle`` and then the view that ``build``
+    makes (``None``: no view). A style rule hides the static form while the widget lives, and the
+    widget's error once it does not.
     """
     from IPython.core.getipython import get_ipython
     from IPython.display import display
@@ -73,10 +99,10 @@ def reference(view: View) -> dict[str, Any]:
 
 
 def keep(view: View) -> None:
-    """Count a view among those that live, and close the oldest beyond ``MOST``."""
+    """Count a view among those that live, and close the oldest beyond ``MAX_VIEWS``."""
     with lock:
         views.append(view)
-        while len(views) > MOST:
+        while len(views) > MAX_VIEWS:
             views.popleft().close()
 
 

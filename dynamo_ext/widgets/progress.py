@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import Any, Self, TextIO
 
-from dynamo_ext.widgets import plain
-from dynamo_ext.wording import clip
-
-if TYPE_CHECKING:
-    import types
+from dynamo_ext.formatting import clip
+from dynamo_ext.widgets import plain_text
 
 _PAUSE = 0.1
 
@@ -19,12 +16,8 @@ _PAUSE = 0.1
 class ProgressLine:
     """A progress bar in a notebook, a rewritten line in a terminal, nothing elsewhere.
 
-    At most ten updates a second are passed on: each costs time that something else is measured by.
-
-    Parameters
-    ----------
-    title
-        What is going on, as a word.
+    ``title`` says what is going on, as a word. At most ten updates a second are passed on: each
+    costs time that something else is measured by.
     """
 
     def __init__(self, title: str) -> None:
@@ -48,12 +41,7 @@ class ProgressLine:
             self._stream = sys.stderr
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: types.TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._box is not None:
             # A closed widget alone would be an error message in the reopened notebook.
             self._handle.update({"text/html": "", "text/plain": ""}, raw=True)
@@ -76,7 +64,7 @@ class ProgressLine:
             self._bar.bar_style = "info" if share >= 0 else ""
         elif self._stream is not None:
             # Of what wraps, only the last line would be cleared.
-            line = clip(f"{self._title}: {said}", plain.line_width() - 1)
+            line = clip(f"{self._title}: {said}", plain_text.line_width() - 1)
             self._stream.write(f"\r\x1b[K{line}")
             self._stream.flush()
 

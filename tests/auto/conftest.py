@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dynamo_ext.auto import backend as auto
-from dynamo_ext.auto.store import Store
+from dynamo_ext.auto.cache import Store
 
 
 @pytest.fixture

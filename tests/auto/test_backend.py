@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 
 import pytest
@@ -10,12 +9,12 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.auto import backend as auto
-from dynamo_ext.auto import contest, heats
+from dynamo_ext.auto import elimination, graph_race
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.callables import CallableBackend
-from dynamo_ext.backends.compilers import Compiler
+from dynamo_ext.backends.compiler import Compiler
+from dynamo_ext.backends.engines.callable.backend import CallableBackend
 from dynamo_ext.errors import OptionError
-from dynamo_ext.measure.switchboard import Switch
+from dynamo_ext.measure.multi_backend import MultiBackendGraph
 
 pytestmark = pytest.mark.usefixtures("races")
 
@@ -30,14 +29,14 @@ def wait(seconds):
 
 
 def slow_eager(x):
-    """Its plain form waits; a compiled form need not."""
+    """Its plain variant waits; a compiled variant need not."""
     wait(SLEEP)
     return (x + 1,)
 
 
-def switch_of(function, **forms):
+def switch_of(function, **variants):
     graph = torch.fx.GraphModule({}, _graph())
-    return Switch(0, graph, {"eager": function, **forms})
+    return MultiBackendGraph(0, graph, {"eager": function, **variants})
 
 
 def _graph():
@@ -46,8 +45,8 @@ def _graph():
     return graph
 
 
-def hold(switch, *args):
-    return contest.hold(switch, args or (torch.ones(3),), 1.0)
+def run_race(switch, *args):
+    return graph_race.run_race(switch, args or (torch.ones(3),), 1.0)
 
 
 def outcomes(held):
@@ -55,7 +54,7 @@ def outcomes(held):
 
 
 def test_the_fastest_right_form_wins():
-    held = hold(
+    held = run_race(
         switch_of(
             slow_eager,
             fast=lambda x: (x + 1,),
@@ -76,7 +75,7 @@ def test_the_fastest_right_form_wins():
 
 
 def test_eager_stays_where_nothing_is_faster():
-    held = hold(switch_of(slow_eager, alike=slow_eager))
+    held = run_race(switch_of(slow_eager, alike=slow_eager))
     assert held.winner == "eager"
     assert outcomes(held)["alike"] in {"same", "slower"}
 
@@ -87,7 +86,7 @@ def test_whoever_fails_has_lost():
 
     made = switch_of(slow_eager, fails=fails)
     made.errors["never_compiled"] = RuntimeError("no")
-    held = hold(made)
+    held = run_race(made)
     assert outcomes(held) == {"eager": "won", "fails": "failed", "never_compiled": "failed"}
 
 
@@ -100,7 +99,7 @@ def test_a_form_that_fails_in_the_race_has_lost():
             raise ValueError
         return (x + 1,)
 
-    held = hold(switch_of(slow_eager, fails_later=fails_later))
+    held = run_race(switch_of(slow_eager, fails_later=fails_later))
     assert held.winner == "eager"
     assert outcomes(held)["fails_later"] == "failed"
 
@@ -112,7 +111,7 @@ def test_inputs_that_the_graph_changes_are_as_before():
         return (x * 2,)
 
     x = torch.ones(3)
-    held = hold(switch_of(change, quick=lambda x: (x.add_(1) * 2,)), x)
+    held = run_race(switch_of(change, quick=lambda x: (x.add_(1) * 2,)), x)
     assert x.tolist() == [1, 1, 1]
     assert held.winner == "quick"
 
@@ -123,7 +122,7 @@ def test_random_numbers_are_as_before_and_the_same_for_all():
         return (x + torch.rand(3),)
 
     state = torch.get_rng_state()
-    held = hold(switch_of(draw, quick=lambda x: (x + torch.rand(3),)))
+    held = run_race(switch_of(draw, quick=lambda x: (x + torch.rand(3),)))
     assert torch.equal(torch.get_rng_state(), state)
     assert held.winner == "quick"
 
@@ -139,7 +138,7 @@ def test_gradients_count_too():
             return grad * 3
 
     x = torch.ones(3, requires_grad=True)
-    held = hold(
+    held = run_race(
         switch_of(
             lambda x: (wait(SLEEP), (x * 2,))[1],
             wrong=lambda x: (WrongBackward.apply(x),),
@@ -154,7 +153,7 @@ def test_gradients_count_too():
 
 def test_real_backends_race_and_the_second_time_the_winner_is_known(monkeypatch):
     # However busy the machine, this race is remembered.
-    monkeypatch.setattr(contest, "LOOSE", float("inf"))
+    monkeypatch.setattr(graph_race, "LOOSE", float("inf"))
     net = torch.nn.Sequential(
         torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)
     ).eval()
@@ -195,7 +194,7 @@ def test_a_remembered_winner_is_compiled_alone(monkeypatch):
 
     monkeypatch.setattr(registry, "compiler", lambda name, *_: named(name))
     monkeypatch.setattr(auto, "candidate_names", lambda _: ["one", "two"])
-    monkeypatch.setattr("dynamo_ext.auto.fingerprint.version_of", lambda _: "1")
+    monkeypatch.setattr("dynamo_ext.auto.cache_key.version_of", lambda _: "1")
     backend = auto.AutoBackend(auto.BACKEND.store)
     settled = {spec.name: spec.default for spec in backend.options}
 
@@ -204,15 +203,21 @@ def test_a_remembered_winner_is_compiled_alone(monkeypatch):
 
     backend.lower(graph(), [torch.ones(3)], settled)
     assert compiled == ["one", "two"]
-    from dynamo_ext.auto.fingerprint import graph_key, place_key
-    from dynamo_ext.records import Contest
+    from dynamo_ext.auto.cache_key import place_key
+    from dynamo_ext.backends.graph_key import graph_key
+    from dynamo_ext.records.autotune import GraphRace
 
     key = graph_key(graph(), [torch.ones(3)], training=False)
     place = place_key(["one", "two"], torch.device("cpu"))
-    backend.store.remember(key, place, Contest("two"))
+    backend.store.remember(key, place, GraphRace("two"))
     compiled.clear()
     backend.lower(graph(), [torch.ones(3)], settled)
     assert compiled == ["two"]
+    # A winner that is nobody here is no answer.
+    backend.store.remember(key, place, GraphRace("unheard of"))
+    compiled.clear()
+    backend.lower(graph(), [torch.ones(3)], settled)
+    assert compiled == ["one", "two"]
 
 
 @pytest.mark.parametrize("value", ["", "+", "eager", "auto+onnxrt"])
@@ -222,9 +227,9 @@ def test_candidates_that_cannot_race_are_refused(value):
 
 
 def test_a_race_that_could_not_tell_is_not_remembered(monkeypatch):
-    monkeypatch.setattr(contest, "LOOSE", -1.0)
-    monkeypatch.setattr(contest, "MATTERS", -1.0)
-    monkeypatch.setattr(heats, "HEATS", ())
+    monkeypatch.setattr(graph_race, "LOOSE", -1.0)
+    monkeypatch.setattr(graph_race, "MATTERS", -1.0)
+    monkeypatch.setattr(elimination, "ELIMINATION_ROUNDS", ())
     fast = dynamo_ext.optimize("auto", options={"candidates": "aot_eager", "budget": 0.3})
     with torch.no_grad():
         report = fast(torch.nn.ReLU())
@@ -235,8 +240,8 @@ def test_a_race_that_could_not_tell_is_not_remembered(monkeypatch):
 
 
 def test_who_is_faster_than_eager_is_remembered_however_loose_the_others(monkeypatch):
-    monkeypatch.setattr(contest, "LOOSE", -1.0)
-    held = hold(switch_of(slow_eager, fast=lambda x: (x + 1,)), torch.ones(3))
+    monkeypatch.setattr(graph_race, "LOOSE", -1.0)
+    held = run_race(switch_of(slow_eager, fast=lambda x: (x + 1,)), torch.ones(3))
     assert held.winner == "fast"
     assert held.note == ""
 
@@ -246,7 +251,7 @@ def test_a_race_that_fails_leaves_eager(monkeypatch):
         message = "no"
         raise RuntimeError(message)
 
-    monkeypatch.setattr(contest, "hold", fails)
+    monkeypatch.setattr(graph_race, "run_race", fails)
     fast = dynamo_ext.optimize("auto", options={"candidates": "aot_eager"})(torch.nn.ReLU())
     x = torch.randn(3)
     with torch.no_grad():
@@ -267,9 +272,14 @@ def test_a_race_is_no_part_of_running_the_graph():
         fast(torch.ones(3))
     again = fast.report()
     assert raced.race_seconds >= raced.graphs[0].contest.seconds > 0.1
-    assert raced.graphs[0].run_seconds < 0.1
+    assert raced.graphs[0].run_seconds < raced.graphs[0].contest.seconds
     assert raced.run_seconds < raced.seconds - raced.race_seconds
     assert again.race_seconds == raced.race_seconds
+
+
+def test_what_carried_races_elsewhere_says_what_takes_its_place():
+    with pytest.raises(OptionError, match=r"no race_on any more\. auto races in the process that"):
+        dynamo_ext.race_on(None)
 
 
 def test_no_race_is_held_within_a_checkpoint(races):
@@ -288,15 +298,13 @@ def test_no_race_is_held_within_a_checkpoint(races):
     assert fast.report().graphs[0].contest is not None
 
 
-def test_who_does_not_come_to_an_end_has_lost_and_the_others_race(monkeypatch):
-    def endless(*_):
-        for _ in itertools.count():
-            pass
-
-    monkeypatch.setattr(registry.get("ts"), "lower", endless)
+def test_who_would_begin_after_the_time_for_compiling_is_left_out(monkeypatch):
+    ofi = registry.get("ofi")
+    lower = ofi.lower
+    monkeypatch.setattr(ofi, "lower", lambda *args: wait(1.1) or lower(*args))
     options = {
-        "candidates": "ts+ofi",
-        "compile_budget": 2,
+        "candidates": "ofi+ts",
+        "compile_budget": 1,
         "budget": 0.3,
         "remember": False,
     }
@@ -307,5 +315,24 @@ def test_who_does_not_come_to_an_end_has_lost_and_the_others_race(monkeypatch):
         torch.testing.assert_close(fast(x), module(x))
     rows = {row.backend: row for row in fast.report().graphs[0].contest.contestants}
     assert rows["ts"].outcome == "eager"
-    assert "not compiled after 2 s" in rows["ts"].reason
+    assert "the 1 s for compiling the graph were used up" in rows["ts"].reason
     assert rows["ofi"].seconds > 0
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_inductor_compiles_last_where_sizes_are_symbolic(monkeypatch, dynamic):
+    order = []
+
+    def noted(self, graph, inputs):
+        order.append(self.name)
+        return graph.forward
+
+    monkeypatch.setattr(Compiler, "__call__", noted)
+    lowered = auto.AutoBackend()
+    options = {spec.name: spec.default for spec in lowered.options}
+    options |= {"candidates": "inductor+onnxrt+openvino", "remember": False}
+    torch.compile(
+        torch.sin, backend=lambda *given: lowered.lower(*given, options), dynamic=dynamic
+    )(torch.ones(3, 4))
+    last = ["onnxrt", "openvino", "inductor"] if dynamic else ["inductor", "onnxrt", "openvino"]
+    assert order == last

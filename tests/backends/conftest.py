@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from dynamo_ext.backends import disk_cache
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import OptionSpec, Support
-from dynamo_ext.backends.compilers import Compiler
-from dynamo_ext.records import Availability
+from dynamo_ext.backends.compiler import Compiler
+from dynamo_ext.backends.options import resolve
+from dynamo_ext.backends.support import support_cache
+from dynamo_ext.records.common import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 class Scripted:
@@ -78,7 +82,7 @@ class Harness:
         """``torch.compile`` with a backend object or a compiler, journalled here."""
         compiler = backend
         if not isinstance(backend, Compiler):
-            settled = {spec.name: spec.default for spec in backend.options}
+            settled = resolve(backend.name, backend.options, None)
             compiler = Compiler(backend, {**settled, **(options or {})})
 
         def journalled(graph: Any, inputs: Any) -> Any:
@@ -105,6 +109,16 @@ def _fresh() -> Iterator[None]:
     torch.manual_seed(0)
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def fresh_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Engines know nothing of any operation, and what they answer is forgotten after the test."""
+    monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
+    monkeypatch.setattr(support_cache, "_all", list(support_cache._all))
+    for answers in support_cache._all:
+        monkeypatch.setattr(answers, "_known", {})
+        monkeypatch.setattr(answers, "_new", [])
 
 
 @pytest.fixture

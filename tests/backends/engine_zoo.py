@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from dynamo_ext.backends import registry
+
 F = nn.functional
 
 
@@ -88,6 +90,14 @@ def gives_what_eager_gives(
     for _ in range(calls):
         same(compiled(*args), expected)
     assert set(harness.stages) <= {"unsupported"}
+
+
+def lowered(engine: str, fn: Any, example: torch.Tensor) -> Any:
+    """What an engine makes of a function whose values are all like an example."""
+    graph = torch.fx.symbolic_trace(fn)
+    for node in graph.graph.nodes:
+        node.meta["val"] = example
+    return registry.get(engine).lower(graph, [example], {})
 
 
 def node_of(op: Any, value: torch.Tensor, *rest: Any) -> torch.fx.Node:

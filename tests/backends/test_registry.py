@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import pickle
 import subprocess
 import sys
+import types
 import weakref
 from typing import Any
 
@@ -13,7 +15,8 @@ import pytest
 import torch
 
 import dynamo_ext
-from dynamo_ext.backends import registry, users
+from dynamo_ext.backends import entrypoints, registry, user_backends
+from dynamo_ext.backends.base import Backend, Support, fact
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.errors import (
     BackendUnavailableError,
@@ -22,7 +25,7 @@ from dynamo_ext.errors import (
     OptionError,
     UnknownBackendError,
 )
-from dynamo_ext.records import Availability, OptionSpec
+from dynamo_ext.records.common import Availability, OptionSpec
 
 X = torch.randn(3)
 
@@ -44,7 +47,7 @@ def test_names_start_with_ours() -> None:
     names = registry.names()
     assert names[:3] == ["eager", "inductor", "onnxrt"]
     ours = {"aot_eager", "ts", "ofi", "nnc", "cudagraphs", "tensorrt", "nvfuser"}
-    assert ours <= set(names[: len(registry._OURS)])
+    assert ours <= set(names[: len(registry.OURS)])
     assert len(names) == len(set(names))
     assert not [name for name in names if name.startswith("dx_")]
 
@@ -115,8 +118,10 @@ def test_bad_options_name_good_ones() -> None:
         registry.compiler("onnxrt", {"freze": "1"})
     with pytest.raises(OptionError, match="true or false"):
         registry.compiler("onnxrt", {"freeze": "maybe"})
-    with pytest.raises(OptionError, match="basic"):
-        registry.compiler("onnxrt", {"optimization": "most"})
+    with pytest.raises(OptionError, match="reduce-overhead"):
+        registry.compiler("inductor", {"mode": "most"})
+    with pytest.raises(OptionError, match=r"any more\. ONNX Runtime always rewrites"):
+        registry.compiler("onnxrt", {"optimization": "basic"})
     with pytest.raises(OptionError, match="no options"):
         registry.compiler("eager", {"a": "b"})
 
@@ -154,10 +159,16 @@ def test_values_that_do_not_fit(default: Any, given: Any) -> None:
         ("onnxrt", {"min_partition": -3}, "'min_partition' cannot be -3. Give it 0 or more"),
         ("tvm_meta_schedule", {"trials": -1}, "'trials' cannot be -1. Give it 0 or more"),
         ("tvm_meta_schedule", {"budget": -0.5}, "'budget' cannot be -0.5. Give it 0 or more"),
+        ("auto", {"isolate": True}, "any more. auto races in the process that asks for it; comp"),
+        (
+            "tvm_meta_schedule",
+            {"tracker": "h:9/k"},
+            "'tracker' any more. Tune on a machine of this",
+        ),
+        ("tvm_meta_schedule", {"cost_model": "random"}, "any more. XGBoost always chooses"),
         ("auto", {"budget": "nan"}, "'budget' cannot be 'nan'"),
         ("auto", {"budget": "inf"}, "'budget' cannot be 'inf'. Give it 0 or more, and finite"),
         ("auto", {"budget": 10**400}, "'budget' cannot be "),
-        ("tensorrt", {"workspace_size": -1}, "Give it 0 or more"),
         ("onnxrt", "verify", "onnxrt's options cannot be 'verify'. Give a mapping"),
         ("onnxrt", ["verify"], "cannot be "),
         ("onnxrt", {1: 2}, "onnxrt has no option 1. Give its name as text"),
@@ -220,7 +231,7 @@ class Own(dynamo_ext.Backend):
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> Own:
-    monkeypatch.setattr(users, "registered", {})
+    monkeypatch.setattr(user_backends, "registered", {})
     return Own()
 
 
@@ -317,3 +328,49 @@ def test_an_unavailable_backend_of_the_users(harness: Any, own: Own) -> None:
         registry.compiler(own, strict=True)
     torch.testing.assert_close(harness.compile(waves, registry.compiler(own))(X), waves(X))
     assert harness.stages == ["unavailable"]
+
+
+def test_an_engine_is_a_line_in_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Toy(Backend):
+        name = "toy"
+        races = True
+        packages = ("a_package_that_is_not_there",)
+        extra = "toy"
+
+        def supports(self, node: Any) -> Support:
+            return Support(supported=True)
+
+        def lower(self, graph: Any, example_inputs: Any, options: Any) -> Any:
+            return graph.forward
+
+    module = types.SimpleNamespace(BACKEND=Toy())
+    monkeypatch.setitem(sys.modules, "toy_engine", module)
+    monkeypatch.setitem(registry.OURS, "toy", "toy_engine:BACKEND")
+    monkeypatch.delitem(sys.modules, "benchmarks.backends", raising=False)
+    assert "toy" in registry.names()
+    assert "toy" in registry.partitioning()
+    assert "toy" in registry.racing()
+    assert "toy" in importlib.import_module("benchmarks.backends").BACKENDS
+    assert entrypoints.toy.__name__ == "toy"
+    found = registry.probe(registry.get("toy"))
+    assert found.reason == "a_package_that_is_not_there cannot be imported."
+    assert found.remedy == 'pip install "dynamo-ext[toy]"'
+    Toy.extra = ""
+    assert registry.probe(Toy()).remedy == "Install what has a_package_that_is_not_there."
+    with pytest.raises(AttributeError, match="no attribute 'toys'"):
+        _ = entrypoints.toys
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("forkless", "fork_unsafe_runtime"),
+        ("checks_itself", "self_verifying"),
+        ("on_trial", "unsettled_calls"),
+    ],
+)
+def test_old_names_of_attributes_are_read_with_a_warning(old: str, new: str) -> None:
+    backend: Any = types.SimpleNamespace(**{old: 7})
+    with pytest.warns(FutureWarning, match=f"{old} is called {new} now"):
+        assert fact(backend, new) == 7
+    assert not fact(types.SimpleNamespace(), new)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
-from benchmarks import auto_run, auto_table
-from benchmarks.auto_row import Row, Single
+from benchmarks.auto import __main__ as command
+from benchmarks.auto import table
+from benchmarks.auto.row import Row, Single
+from benchmarks.packed_rows import PackedRows
 from benchmarks.peers import PEERS
-from benchmarks.zoo.form import TINY
-from dynamo_ext.auto.backend import BACKEND
-from dynamo_ext.auto.store import Store
 
 
 def single(name: str, ratio: float, outcome: str = "measured") -> Single:
@@ -44,7 +44,7 @@ ROWS = (
 
 
 def test_the_page() -> None:
-    page = auto_table.document(ROWS, "Measured with: a machine.")
+    page = table.document(ROWS, "Measured with: a machine.")
     assert "| one | 10.00 | 2.00 (1.96–2.04) | onnxrt ×2, ts | onnxrt 1.90 |" in page
     assert "| 12 | 1.50 | 1.40 |" in page
     assert "Over 1 model a known start takes 1.07 of the winner's own first call" in page
@@ -62,7 +62,7 @@ def test_the_page() -> None:
 
 def test_training_steps_have_means_of_their_own() -> None:
     step = replace(ROWS[0], model="MLP, training step", auto=single("auto", 0.25))
-    page = auto_table.document([*ROWS, step], "Measured with: a machine.")
+    page = table.document([*ROWS, step], "Measured with: a machine.")
     inference, _, learning = page.partition("Over the training steps:")
     assert "| **auto** | 1.00 | 0.50 |" in inference
     assert "| **auto** | 0.25 | 0.25 |" in learning
@@ -71,17 +71,19 @@ def test_training_steps_have_means_of_their_own() -> None:
 
 
 def test_what_the_rounds_do_not_show_is_not_called_the_same() -> None:
-    assert auto_table.shown(Single("auto", "measured", 1.0, 0.98, 1.03, p_value=0.5)).endswith(
-        ", same"
-    )
-    wide = auto_table.shown(Single("auto", "measured", 1.62, 0.95, 2.09, p_value=0.5))
+    assert table.shown(Single("auto", "measured", 1.0, 0.98, 1.03, p_value=0.5)).endswith(", same")
+    wide = table.shown(Single("auto", "measured", 1.62, 0.95, 2.09, p_value=0.5))
     assert wide == "1.62 (0.95–2.09), unclear"
 
 
 def test_a_small_model_for_real(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(BACKEND, "_store", Store(tmp_path / "races.sqlite"))
-    monkeypatch.setattr(auto_run, "SETTLING", 3)
-    row = auto_run.measure("MLP", ["ts", "aot_eager"], form=TINY, budget=1.0, race=0.5)
+    rows = tmp_path / "auto.jsonl.gz"
+    words = ["--quick", "--models", "MLP", "--backends", "ts,aot_eager"]
+    words += ["--budget", "1", "--race", "0.5", "--rows", str(rows)]
+    monkeypatch.setattr(sys, "argv", ["benchmarks.auto", *words])
+    assert command.main() == 0
+    [facts] = PackedRows(rows, ("model",)).all()
+    row = Row.from_dict({name: value for name, value in facts.items() if name != "machine"})
     assert row.graphs == 1
     assert row.eager_seconds > 0
     assert {single.name for single in row.singles} == {"ts", "aot_eager"}

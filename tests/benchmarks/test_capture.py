@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks import capture, capture_run
-from benchmarks.capture_row import Row
+from benchmarks.capture import __main__ as capture
+from benchmarks.capture import run
+from benchmarks.capture.row import Row
 from benchmarks.zoo.form import TINY
 from benchmarks.zoo.model import Built, Model
 
@@ -80,8 +81,8 @@ def test_operations_are_counted_where_they_ran(monkeypatch, module, inside, outs
     def build() -> Built:
         return Built(module(), (torch.ones(4),), {})
 
-    monkeypatch.setitem(capture_run.MODELS, "mine", Model("mine", "", build, build))
-    row = capture_run.measure("mine", form=TINY, budget=0.5)
+    monkeypatch.setitem(run.MODELS, "mine", Model("mine", "", build, build))
+    row = run.measure("mine", form=TINY, budget=0.5)
     assert (row.inside, row.outside, row.graph_calls) == (inside, outside, graphs)
     assert row.sizes == ((2, 1) if graphs > 1 else (1,))
     assert row.breaks

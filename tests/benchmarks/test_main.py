@@ -27,7 +27,7 @@ def test_a_full_run_writes_the_page():
 def test_a_quick_run_writes_nothing_of_ours():
     words = bench.command("auto", given(quick=True, backends=["ts", "ofi"]), Path("x"))
     assert "--write" not in words
-    assert words[words.index("--json") + 1] == str(Path("x") / "auto.json")
+    assert words[words.index("--rows") + 1] == str(Path("x") / "auto.jsonl.gz")
     assert words[words.index("--backends") + 1] == "ts,ofi"
 
 
@@ -35,7 +35,7 @@ def test_another_form_has_pages_of_its_own():
     words = bench.command("auto", given(full=True, device="cuda:1"), Path("x"))
     assert words[3:6] == ["--full", "--device", "cuda:1"]
     assert words[words.index("--write") + 1] == "docs/auto-cuda1-full.md"
-    assert "--json" not in words
+    assert "--rows" not in words
 
 
 def test_what_is_not_of_the_zoo_has_no_other_form(capsys):
@@ -64,11 +64,11 @@ def test_a_part_that_fails_is_named(monkeypatch, capsys):
     assert "Failed: auto." in capsys.readouterr().out
 
 
-def test_a_quick_run_for_real():
-    words = [sys.executable, "-m", "benchmarks", "--quick", "--models", "MLP"]
-    words += ["--backends", "ts", "ofi"]
+# The third part runs for real in test_auto.
+def test_two_parts_of_a_quick_run_for_real():
+    words = [sys.executable, "-m", "benchmarks", "capture", "models", "--quick"]
+    words += ["--models", "MLP", "--backends", "ts", "ofi"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "right  MLP / ts / float32" in done.stdout
     assert "MLP: 100.0%" in done.stdout
-    assert "== auto" in done.stdout

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import isolation, machine, models, row_files
+from benchmarks import isolation, machine, packed_rows
 from benchmarks.bounds import Bounds
-from benchmarks.model_row import Note, Row, row_key
-from benchmarks.model_run import PREFIX, parse
-from benchmarks.model_table import render, share
+from benchmarks.models import __main__ as models
+from benchmarks.models.row import Note, Row, row_key
+from benchmarks.models.run import PREFIX, parse
+from benchmarks.models.table import render, share
 from benchmarks.zoo.form import TINY
 
 pytest.importorskip("psutil")
@@ -87,9 +88,9 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
             yield row(name, backend)
 
     monkeypatch.setattr(models, "rows", measured)
-    stored, document = tmp_path / "rows.json", tmp_path / "models.md"
+    stored, document = tmp_path / "rows.jsonl.gz", tmp_path / "models.md"
     command = ["--models", "MLP", "GCN layer", "--backends", "ts", "--dtypes", "float32"]
-    command += ["--json", str(stored), "--write", str(document)]
+    command += ["--rows", str(stored), "--write", str(document)]
     with pytest.raises(KeyboardInterrupt):
         models.main(command)
     assert not document.exists()
@@ -104,13 +105,13 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
 
 
 def test_the_page_has_rows_of_other_machines_where_there_are_none_here(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(packed_rows, "FOLDER", tmp_path)
     monkeypatch.setattr(machine, "name", lambda: "abacus-1-cores")
     for folder, names in {
         "abacus-1-cores": ["MLP"],
         "slide-rule-2-cores": ["MLP", "GCN layer"],
     }.items():
-        store = models.Store(tmp_path / folder / "models.json")
+        store = models.Store(tmp_path / folder / "models.jsonl.gz")
         for name in names:
             store.add(replace(row(name, "ts"), machine=f"Measured with: processor {folder}."))
     document = tmp_path / "models.md"
@@ -118,7 +119,7 @@ def test_the_page_has_rows_of_other_machines_where_there_are_none_here(tmp_path,
     page = document.read_text()
     assert "processor abacus-1-cores. 1 row in float32" in page
     assert "processor slide-rule-2-cores. 1 row in float32" in page
-    store = models.Store(row_files.own("models"))
+    store = models.Store(packed_rows.own("models"))
     assert set(store.rows) == {row_key("MLP", "ts", "float32")}
 
 
@@ -126,7 +127,7 @@ def test_a_wrong_result_fails_the_command(tmp_path, monkeypatch):
     wrong = Row("MLP", "ts", "float32", False, "wrong", "Output 0: off")
     monkeypatch.setattr(models, "rows", lambda *_, **__: iter([wrong]))
     command = ["--models", "MLP", "--backends", "ts", "--dtypes", "float32"]
-    assert models.main([*command, "--json", str(tmp_path / "rows.json")]) == 1
+    assert models.main([*command, "--rows", str(tmp_path / "rows.jsonl.gz")]) == 1
 
 
 def test_a_backend_that_is_not_there_is_named():

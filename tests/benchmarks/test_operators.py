@@ -7,21 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import operator_run, operator_table
-from benchmarks.operator_row import Row
-from benchmarks.operators import engines, sweep
+from benchmarks.backends import ENGINES
+from benchmarks.operators import run, table
+from benchmarks.operators.__main__ import engines, sweep
+from benchmarks.operators.row import Row
 
 OPERATORS = 60
-LEAST = {
-    "ts": 80,
-    "ofi": 80,
-    "onnxrt": 50,
-    "openvino": 20,
-    "xla": 50,
-    "onnx2tf": 20,
-    "lazy": 30,
-    "tvm": 20,
-}
+LEAST = dict.fromkeys(ENGINES, 20) | {"ts": 80, "ofi": 80, "onnxrt": 50, "xla": 50, "lazy": 30}
 """Samples that an engine must take for the run to say anything about it."""
 
 
@@ -64,8 +56,8 @@ def test_interrupted_run_goes_on_with_the_rest(tmp_path: Path) -> None:
 
 
 def test_worker_that_cannot_start_is_an_error() -> None:
-    with pytest.raises(operator_run.EngineFailedError, match="no-such"):
-        list(operator_run.rows("no-such", []))
+    with pytest.raises(run.EngineFailedError, match="no-such"):
+        list(run.rows("no-such", []))
 
 
 def test_engines_that_take_graphs_whole_are_left_out() -> None:
@@ -75,11 +67,11 @@ def test_engines_that_take_graphs_whole_are_left_out() -> None:
 
 
 def test_one_bad_sample_marks_the_operator() -> None:
-    assert operator_table.overall([row(), row("wrong", sample=1)]) == "wrong"
-    assert operator_table.overall([row(), row("crash"), row("wrong")]) == "crash"
-    assert operator_table.overall([row(), row("eager")]) == "partly"
-    assert operator_table.overall([row(), row("uncaptured")]) == "right"
-    assert operator_table.overall([row("uncaptured")]) == "uncaptured"
+    assert table.overall([row(), row("wrong", sample=1)]) == "wrong"
+    assert table.overall([row(), row("crash"), row("wrong")]) == "crash"
+    assert table.overall([row(), row("eager")]) == "partly"
+    assert table.overall([row(), row("uncaptured")]) == "right"
+    assert table.overall([row("uncaptured")]) == "uncaptured"
 
 
 def test_torchs_own_mistakes_are_no_faults() -> None:
@@ -96,7 +88,7 @@ def test_page_shows_each_dtype_and_names_faults() -> None:
         row("wrong", operator="cos", blame="engine", reason="1 of 1 values differ."),
         row("crash", operator="edge: nothing", reason="died"),
     ]
-    page = operator_table.page(
+    page = table.page(
         rows,
         versions={"ts": "1.0"},
         skipped={"tvm": "not here"},
@@ -117,7 +109,7 @@ def test_page_tells_accepted_differences_from_faults() -> None:
         row("wrong", engine="onnxrt", operator="edge: max pooling of NaN", reason="NaN passed.")
     ]
     rows.append(row("wrong", blame="torch", reason="Stale."))
-    page = operator_table.page(
+    page = table.page(
         rows,
         versions={"onnxrt": "1", "ts": "1"},
         skipped={},

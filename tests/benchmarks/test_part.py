@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
 
 import pytest
 
-from benchmarks import machine, one_process, row_files
+from benchmarks import machine, one_process, packed_rows
 from benchmarks.bounds import Bounds
 from benchmarks.part import Part
+from benchmarks.stored_row import ModelRow
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(ModelRow):
     model: str
     value: float = 0.0
     error: str = ""
-
-    def to_dict(self):
-        return asdict(self)
 
 
 PART = Part(
     "nothing",
     "A part of a test.",
     ("one", "two"),
-    lambda record: Row(**record),
-    lambda model, why: Row(model, error=why),
+    Row,
     lambda rows, described: f"{[row.model for row in rows]} {described}",
     lambda row: f"{row.value}",
     budget=1.0,
     timeout=5.0,
 )
+
+
+def stored_in(file):
+    return packed_rows.PackedRows(file, ("model",)).all()
+
+
+def store(file, row):
+    rows = packed_rows.PackedRows(file, ("model",))
+    rows.add(row)
+    rows.save()
 
 
 @pytest.fixture
@@ -41,7 +47,7 @@ def asked(monkeypatch):
     calls = []
 
     def answer(module, words, bounds):
-        assert (module, bounds) == ("nothing_run", Bounds(5.0, 12.0))
+        assert (module, bounds) == ("nothing.run", Bounds(5.0, 12.0))
         model = words[1]
         calls.append(model)
         if model == "two" and calls.count("two") == 1:
@@ -53,13 +59,13 @@ def asked(monkeypatch):
 
 
 def run(tmp_path, *words):
-    files = ["--json", str(tmp_path / "rows.json"), "--write", str(tmp_path / "page.md")]
+    files = ["--rows", str(tmp_path / "rows.jsonl.gz"), "--write", str(tmp_path / "page.md")]
     return PART.measure(PART.parser().parse_args([*files, *words]))
 
 
 def test_rows_are_stored_and_what_failed_is_told(tmp_path, asked, capsys):
     assert run(tmp_path) == 1
-    stored = json.loads((tmp_path / "rows.json").read_text())
+    stored = stored_in(tmp_path / "rows.jsonl.gz")
     assert [row["model"] for row in stored] == ["one", "two"]
     assert "two: 0.0 The process ended" in capsys.readouterr().out
     assert (tmp_path / "page.md").read_text().startswith("['one', 'two'] Measured with")
@@ -75,13 +81,13 @@ def test_it_goes_on_where_it_was(tmp_path, asked):
 
 def test_rows_of_another_machine_are_measured_anew(tmp_path, asked):
     run(tmp_path, "--models", "one")
-    file = tmp_path / "rows.json"
-    (record,) = json.loads(file.read_text())
+    file = tmp_path / "rows.jsonl.gz"
+    (record,) = stored_in(file)
     assert machine.is_here(record["machine"])
-    file.write_text(json.dumps([{**record, "machine": "Measured with: processor Another."}]))
+    store(file, {**record, "machine": "Measured with: processor Another."})
     run(tmp_path, "--models", "one")
     assert asked == ["one", "one"]
-    assert json.loads(file.read_text()) == [record]
+    assert stored_in(file) == [record]
 
 
 def test_rows_of_another_size_are_measured_anew(tmp_path, asked):
@@ -95,10 +101,10 @@ def test_rows_of_another_size_are_measured_anew(tmp_path, asked):
 
 def test_a_page_says_which_rows_are_of_which_machine(tmp_path, asked):
     run(tmp_path, "--models", "one")
-    file = tmp_path / "rows.json"
-    (record,) = json.loads(file.read_text())
+    file = tmp_path / "rows.jsonl.gz"
+    (record,) = stored_in(file)
     other = {**record, "model": "two", "machine": "Measured with: processor Another."}
-    file.write_text(json.dumps([record, other]))
+    store(file, other)
     assert run(tmp_path, "--only-write") == 0
     assert asked == ["one"]
     page = (tmp_path / "page.md").read_text()
@@ -107,16 +113,16 @@ def test_a_page_says_which_rows_are_of_which_machine(tmp_path, asked):
 
 
 def test_rows_lie_with_the_machine_and_the_form(tmp_path, asked, monkeypatch):
-    monkeypatch.setattr(row_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(packed_rows, "FOLDER", tmp_path)
     monkeypatch.setattr(machine, "name", lambda: "abacus-1-cores")
     PART.measure(PART.parser().parse_args(["--models", "one"]))
     PART.measure(PART.parser().parse_args(["--models", "one", "--quick"]))
     PART.measure(PART.parser().parse_args(["--models", "one", "--full"]))
     assert asked == ["one", "one", "one"]
     assert {file.name for file in (tmp_path / "abacus-1-cores").iterdir()} == {
-        "nothing.json",
-        "nothing-quick.json",
-        "nothing-full.json",
+        "nothing.jsonl.gz",
+        "nothing-quick.jsonl.gz",
+        "nothing-full.jsonl.gz",
     }
 
 
@@ -132,7 +138,9 @@ def test_a_part_that_times_nothing_has_no_budget(tmp_path, monkeypatch):
         one_process, "answer", lambda *call: passed.extend(call[1]) or asdict(Row("one"))
     )
     untimed = replace(PART, budget=None)
-    given = untimed.parser().parse_args(["--models", "one", "--json", str(tmp_path / "rows.json")])
+    given = untimed.parser().parse_args(
+        ["--models", "one", "--rows", str(tmp_path / "rows.jsonl.gz")]
+    )
     untimed.measure(given)
     assert passed == ["--model", "one"]
 
@@ -146,6 +154,6 @@ def test_a_process_that_says_nothing_is_an_error_with_its_last_word():
 
 def test_a_process_that_does_not_end_is_stopped():
     assert (
-        one_process.answer("auto_run", ["--model", "MLP"], Bounds(0.2))
+        one_process.answer("auto.run", ["--model", "MLP"], Bounds(0.2))
         == "It had no result after 0 s."
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import partition, partition_run
-from benchmarks.partition_run import Left, Row, Taken
+from benchmarks.partition import __main__ as partition
+from benchmarks.partition import run
+from benchmarks.partition.run import Left, Row, Taken
 from benchmarks.zoo.form import TINY
 
 
@@ -28,7 +29,7 @@ def test_the_page():
 @pytest.mark.parametrize("engine", ["onnxrt", "tvm"])
 def test_a_small_model_for_real(engine):
     pytest.importorskip({"onnxrt": "onnxruntime", "tvm": "tvm"}[engine])
-    row = partition_run.measure("dict-in-dict-out", [engine], form=TINY)
+    row = run.measure("dict-in-dict-out", [engine], form=TINY)
     assert not row.error
     (taken,) = row.taken
     assert 0 < taken.in_engine < taken.operations
@@ -40,5 +41,5 @@ def test_a_small_model_for_real(engine):
 
 
 def test_what_is_not_captured_is_said_and_no_error():
-    row = partition_run.measure("early exit", ["ts"], form=TINY)
+    row = run.measure("early exit", ["ts"], form=TINY)
     assert (row.taken, row.error) == ((), "")

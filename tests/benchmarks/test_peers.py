@@ -42,9 +42,11 @@ class Remembering(torch.nn.Module):
         return x.sum() / self.size
 
 
-def test_a_peer_leaves_the_model_as_it_was() -> None:
+def test_a_peer_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "torch.jit.freeze"
+    monkeypatch.setattr(peers, "PEERS", {name: peers.PEERS[name]})
     model = Remembering().eval()
     x = torch.ones(2)
-    found = peers.peers(Built(model, (x,), {}), ["torch.jit.freeze"])
-    found["torch.jit.freeze"](x)
+    found = peers.peers(Built(model, (x,), {}))
+    found[name](x)
     assert type(model.size) is int

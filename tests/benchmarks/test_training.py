@@ -10,7 +10,8 @@ from torch import nn
 
 pytest.importorskip("transformers")
 
-from benchmarks import capture_run, model_run
+from benchmarks.capture import run as capture_run
+from benchmarks.models import run as model_run
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import TINY
 from benchmarks.zoo.training import Step, learnt, unlearnt

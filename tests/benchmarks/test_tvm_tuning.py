@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import tvm_tuning, tvm_tuning_run
-from benchmarks.tvm_tuning_run import Row, Search, Speed
+from benchmarks.tvm_tuning import __main__ as tvm_tuning
+from benchmarks.tvm_tuning import run
+from benchmarks.tvm_tuning.run import Row, Search, Speed
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import TINY
 
@@ -37,8 +38,8 @@ def test_its_models_are_of_the_zoo() -> None:
 @pytest.mark.alone
 def test_a_small_model_for_real(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tvm")
-    monkeypatch.setattr(tvm_tuning_run, "STARTS", 1)
-    row = tvm_tuning_run.measure("MLP", (2,), form=TINY, budget=1.0, search=30.0)
+    monkeypatch.setattr(run, "STARTS", 1)
+    row = run.measure("MLP", (2,), form=TINY, budget=1.0, search=30.0)
     assert not row.error
     assert [search.trials for search in row.searches] == [2]
     assert all(search.measured >= search.functions > 0 for search in row.searches)

@@ -9,16 +9,16 @@ import torch
 
 pytest.importorskip("transformers")
 
+from benchmarks.backends import ENGINES
 from benchmarks.bounds import Bounds
 from benchmarks.isolation import rows
-from benchmarks.model_row import Row
+from benchmarks.models.row import Row
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import LARGER, TINY, Form
 from benchmarks.zoo.model import tensors
 from dynamo_ext.backends import registry
 
 BOUNDS = Bounds(seconds=200, memory=6)
-ENGINES = ["ts", "ofi", "onnxrt", "openvino", "tvm", "xla", "lazy", "onnx2tf"]
 FEW = ["MLP", "dict-in-dict-out", "GCN layer"]
 EVERYWHERE = [
     *("dict-in-dict-out", "ResNet-18", "MobileNetV2", "ConvNeXt", "BERT-base", "GPT-2"),

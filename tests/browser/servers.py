@@ -12,7 +12,6 @@ import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
 
 if TYPE_CHECKING:
@@ -106,6 +105,8 @@ def server_words(folder: Path) -> list[str]:
 
 def write(path: Path, *cells: str) -> None:
     """Write a notebook of these code cells."""
+    import nbformat  # takes seconds, and every worker collects this file
+
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(cell.strip()) for cell in cells],
         metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},

@@ -6,11 +6,12 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.records import Graph, Guard, Partition, Report
-from dynamo_ext.widgets import comparison, graph, guards
+from dynamo_ext.records.report import Graph, Guard, Partition, Report
+from dynamo_ext.widgets.comparison import static
 from dynamo_ext.widgets.history import History
-from dynamo_ext.widgets.markup import element
-from dynamo_ext.widgets.style import STYLE
+from dynamo_ext.widgets.html.markup import element
+from dynamo_ext.widgets.html.style import STYLE
+from dynamo_ext.widgets.report import graphs, guards
 from tests.widgets.comparisons import COMPARISONS
 
 WIDTH = 700
@@ -43,7 +44,7 @@ def test_a_remedy_is_read_without_scrolling(narrow):
         else each
         for each in record.candidates
     ]
-    shown = comparison.html(dataclasses.replace(record, candidates=tuple(rows)))
+    shown = static.html(dataclasses.replace(record, candidates=tuple(rows)))
     narrow.set_content(str(shown))
     assert "torch-tensorrt" in narrow.locator(".dx-why code").first.inner_text()
     assert max(right_edges(narrow, ".dx-why > *, .dx-why code")) < WIDTH
@@ -58,7 +59,7 @@ def test_why_a_part_stays_in_eager_is_read_without_scrolling(narrow):
     made = Graph("g0", "0/0", "onnxrt", (), "", 1.0, compiled_now=True, calls=1, run_seconds=1.0)
     made = dataclasses.replace(made, partitions=parts)
     report = Report("optimize", "onnxrt", "cell", None, 1.0, 0.5, graphs=(made,))
-    shown = element("div", STYLE, graph.partitions(report, made), class_="dx")
+    shown = element("div", STYLE, graphs.partitions(report, made), class_="dx")
     narrow.set_content(str(shown))
     assert "stay." in narrow.locator("td").all_inner_texts()[5]
     assert max(right_edges(narrow, "td")) < WIDTH

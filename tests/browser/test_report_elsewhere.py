@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from dynamo_ext.widgets import panes
+from dynamo_ext.widgets.report import panes
 from tests.browser.servers import CELL_MILLISECONDS, KERNEL_IS_IDLE, served, server_words, write
 
 NAME = "report.ipynb"

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from dynamo_ext.widgets import panes
+from dynamo_ext.widgets.report import panes
 
 NOTEBOOK = "toy.ipynb"
 SET_UP = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from dynamo_ext.widgets import panes
+from dynamo_ext.widgets.report import panes
 
 NOTEBOOK = "restart.ipynb"
 SET_UP = "%load_ext dynamo_ext\nimport torch\nx = torch.randn(8, 8)"

@@ -15,7 +15,7 @@ from tests.magics.shell import Notebook, load_extension, notebook
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dynamo_ext.records import Report
+    from dynamo_ext.records.report import Report
 
 
 @dataclass

@@ -8,17 +8,21 @@ from tests.corpus import (
     divided,
     errors,
     functions,
+    generators,
+    lazy_modules,
     library,
     module_loops,
     names,
     notebook,
+    one_cell,
     refused,
-    tensor_errors,
-    tensor_objects,
-    tensors,
     training,
 )
 from tests.corpus.case import Case
+from tests.corpus.lessons import layers, numpy_beside_torch, python
+from tests.corpus.lessons import notebook as lessons_notebook
+from tests.corpus.tensors import errors as tensor_errors
+from tests.corpus.tensors import objects, values
 
 THEMES: dict[str, list[Case]] = {
     "names": names.CASES,
@@ -30,11 +34,18 @@ THEMES: dict[str, list[Case]] = {
     "errors": errors.CASES,
     "notebook": notebook.CASES,
     "library": library.CASES,
-    "tensors": tensors.CASES,
-    "tensor objects": tensor_objects.CASES,
+    "tensors": values.CASES,
+    "tensor objects": objects.CASES,
     "tensor errors": tensor_errors.CASES,
     "training": training.CASES,
+    "generators": generators.CASES,
+    "lazy modules": lazy_modules.CASES,
     "refused": refused.CASES,
+    "one cell": one_cell.CASES,
+    "lessons, layers": layers.CASES,
+    "lessons, NumPy": numpy_beside_torch.CASES,
+    "lessons, Python": python.CASES,
+    "lessons, notebook": lessons_notebook.CASES,
 }
 
 __all__ = ["THEMES", "Case"]

@@ -43,6 +43,8 @@ class Case:
         The first Python that can run it.
     refused
         A regular expression for the one sentence with which the magic refuses the last cell.
+    inductor
+        Whether a lesson runs on Inductor as well, whose C++ compiler takes its time.
     differs
         Why torch itself makes this case differ under the magic. Such a case must differ: once it
         does not, its reason is out of date.
@@ -58,6 +60,7 @@ class Case:
     python: tuple[int, int] = (3, 11)
     refused: str = ""
     differs: str = ""
+    inductor: bool = False
 
     @property
     def magic_cells(self) -> frozenset[int]:
@@ -91,8 +94,11 @@ def case(
     python: tuple[int, int] = (3, 11),
     refused: str = "",
     differs: str = "",
+    inductor: bool = False,
     verbatim: bool = False,
 ) -> Case:
     """Make a ``Case`` of triple-quoted cells (``verbatim`` keeps indents and blank ends)."""
     texts = cells if verbatim else tuple(textwrap.dedent(c).strip("\n") for c in cells)
-    return Case(name, texts, raises, graphs, operations, clock, offset, python, refused, differs)
+    return Case(
+        name, texts, raises, graphs, operations, clock, offset, python, refused, differs, inductor
+    )

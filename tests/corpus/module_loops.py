@@ -180,6 +180,6 @@ return x.shape
         "with torch.no_grad():\n    out, (h, c) = tagger(x[None])\n"
         "out.shape, round(out.sum().item(), 4), round(h.sum().item(), 4), round(c.sum().item(), 4)",
         "out, _ = tagger(x[None])\nout.requires_grad",
-        graphs=3,
+        graphs=4,
     ),
 ]

@@ -36,7 +36,7 @@ def test_cudagraphs_without_copies_overwrites(compiled: Any) -> None:
 
 def test_tensorrt_leaves_an_operator_to_torch(compiled: Any) -> None:
     module, x = made("mlp")
-    options = {"torch_executed_ops": "torch.ops.aten.relu.default", "min_block_size": 1}
+    options = {"torch_executed_ops": {"torch.ops.aten.relu.default"}, "min_block_size": 1}
     fast = compiled("tensorrt", module, options)
     with torch.no_grad():
         torch.testing.assert_close(fast.call(x), module(x), rtol=2e-3, atol=2e-3)
@@ -44,7 +44,8 @@ def test_tensorrt_leaves_an_operator_to_torch(compiled: Any) -> None:
 
 def test_tensorrt_in_half(compiled: Any) -> None:
     module, x = made("mlp")
-    fast = compiled("tensorrt", module, {"precision": "float16", "verify": False})
+    options = {"enable_autocast": True, "autocast_low_precision_type": "float16"}
+    fast = compiled("tensorrt", module, {**options, "verify": False})
     with torch.no_grad():
         torch.testing.assert_close(fast.call(x), module(x), rtol=2e-2, atol=2e-2)
 

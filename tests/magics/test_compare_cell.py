@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from dynamo_ext.comparing import ComparisonResult
+from dynamo_ext.api.compare import ComparisonResult
 from tests.capture.live import Live, live
 
 if TYPE_CHECKING:
@@ -116,20 +116,20 @@ def test_dynamos_names_are_not_in_the_namespace_afterwards(cells: Live) -> None:
     [
         ("", "needs candidates"),
         ("-b nonesuch", "nonesuch"),
-        ("-b aot_eager --rounds 1", "too little"),
-        ("-b aot_eager --budget 0", "too little"),
-        ("-b aot_eager --budget nan", "no time to measure for. Give a finite number of seconds"),
-        ("-b aot_eager --budget inf", "no time to measure for"),
-        ("-b aot_eager --budget=-inf", "no time to measure for"),
-        ("-b aot_eager --budget long", "--budget long is no time"),
-        ("-b aot_eager --compile-budget nan", "--compile-budget nan is no time"),
-        ("-b aot_eager --compile-budget 0", "--compile-budget 0 is too little. Give"),
+        ("-b aot_eager --rounds 1", "-n/--rounds: 1 is not a whole number of at least 6"),
+        ("-b aot_eager --budget 0", "--budget: 0 is not a number of at least 0.1"),
+        ("-b aot_eager --budget nan", "--budget: nan is not a number of at least 0.1"),
+        ("-b aot_eager --budget inf", "inf is not a number"),
+        ("-b aot_eager --budget=-inf", "-inf is not a number"),
+        ("-b aot_eager --budget long", "long is not a number"),
+        ("-b aot_eager --compile-budget nan", "--compile-budget: nan is not a number"),
+        ("-b aot_eager --compile-budget 0", "--compile-budget: 0 is not a number of at least 0.1"),
         ("-b auto --opt budget=inf", "'budget' cannot be 'inf'. Give it 0 or more, and finite"),
         ("-b auto --opt budget=nan", "'budget' cannot be 'nan'. Give it 0 or more"),
-        ("-b aot_eager -n zero", "-n zero is no whole number. Give a whole number, 6 or more"),
-        ("-b aot_eager -n 1.5", "-n 1.5 is no whole number"),
-        ("-b aot_eager --seed abc", "--seed abc is no whole number"),
-        ("-b aot_eager --seed -1", "--seed -1 is too little. Give a whole number, 0 or more"),
+        ("-b aot_eager --seed 1", "no --seed any more. dynamo_ext.compare takes a seed; a cell's"),
+        ("-b aot_eager --seed=1", "no --seed any more. dynamo_ext.compare takes a seed; a cell's"),
+        ("-b aot_eager -n zero", "zero is not a whole number of at least 6"),
+        ("-b aot_eager -n 1.5", "1.5 is not a whole number of at least 6"),
         ("-b aot_eager --baseline ts", "baseline"),
         ("-b aot_eager --dtype int8", "int8"),
         ("-b aot_eager --nonsense", "nonsense"),

@@ -14,12 +14,14 @@ from tests.corpus import THEMES, Case
 from tests.corpus.case import MAGIC_LINE
 from tests.corpus.same import Likeness, is_report
 from tests.corpus.text import FOREIGN, Cleaner
+from tests.magics.faulty_magics import install_faithful, install_wrapping
 from tests.magics.shell import Session, run_case
-from tests.magics.stand_ins import install_faithful, install_wrapping
 
 ALL = [pytest.param(case, id=f"{theme}: {case.name}") for theme, cases in THEMES.items()
        for case in cases]  # fmt: skip
 SAMPLE = [param for param in ALL if str(param.id).startswith(("names", "errors", "refused"))]
+LESSONS = [param for param in ALL if str(param.id).startswith("lessons")]
+LESSONS_ON_INDUCTOR = [param for param in LESSONS if param.values[0].inductor]  # type: ignore[attr-defined]
 PROFILED = [param for param in ALL if str(param.id).startswith(("training", "tensors"))]
 
 
@@ -27,6 +29,9 @@ PROFILED = [param for param in ALL if str(param.id).startswith(("training", "ten
 def torch_is_loaded() -> None:
     """Import what is slow before any clock or warning filter of a case runs."""
     import torch._dynamo  # noqa: F401
+
+    # Inductor raises it at its first graph, for the process.
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 2000))
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +67,25 @@ def test_cell_is_a_cell(case: Case) -> None:
         assert found, f"no longer differs: {case.differs}"
     else:
         assert not found, "\n".join(found)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("case", LESSONS)
+def test_a_lesson_is_a_lesson_on_onnxrt(case: Case) -> None:
+    _is_the_same_on("onnxrt", case)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("case", LESSONS_ON_INDUCTOR)
+def test_a_lesson_is_a_lesson_on_inductor(case: Case) -> None:
+    _is_the_same_on("inductor", case)
+
+
+def _is_the_same_on(engine: str, case: Case) -> None:
+    plain = run_case(case, magic=False)
+    magic = run_case(case, magic=True, line=f"%%dynamo -b {engine} --quiet")
+    found = differences(case, plain, magic, engine=True)
+    assert bool(found) is bool(case.differs), "\n".join(found)
 
 
 @pytest.mark.parametrize("case", PROFILED)
@@ -108,10 +132,10 @@ def test_comparison_bites(theme: str, name: str, differs_in: str) -> None:
     assert re.search(differs_in, "\n".join(found))
 
 
-def differences(case: Case, plain: Session, magic: Session) -> list[str]:
+def differences(case: Case, plain: Session, magic: Session, *, engine: bool = False) -> list[str]:
     """Everything in which two sessions of one case differ, in words."""
     left, right = Cleaner(case, magic=plain.magic), Cleaner(case, magic=magic.magic)
-    like = Likeness(left, right)
+    like = Likeness(left, right, engine=engine)
     like.assume(plain.shell, magic.shell)
     like.assume(plain.shell.user_module, magic.shell.user_module)
     like.assume(plain.namespace, magic.namespace)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+import torch
 
 import dynamo_ext
-from dynamo_ext.advice import advise
-from dynamo_ext.capture import recorder
+from dynamo_ext.analysis.advice import advise
+from dynamo_ext.capture.listen import frame_listener
 from tests.capture.live import Live, counting_compiles, live
 
 if TYPE_CHECKING:
@@ -128,9 +129,9 @@ def test_memory_stays_flat(cells: Live, quiet: str) -> None:
 
 @pytest.mark.parametrize("text", ["y = x + 1", "y = x + 1\nprint('a break')\nz = y * 2"])
 def test_an_edited_cell_releases_what_was_compiled(cells: Live, text: str) -> None:
-    earlier = set(recorder._entry_of_code)
+    earlier = set(frame_listener._entry_of_code)
     cells.report(text, cell_id="a")
-    known = [e for key, (_, e) in recorder._entry_of_code.items() if key not in earlier]
+    known = [e for key, (_, e) in frame_listener._entry_of_code.items() if key not in earlier]
     graphs = [ref for entry in known for ref in entry.graphs]
     assert all(ref() is not None for ref in graphs)
     assert graphs
@@ -161,6 +162,23 @@ def test_an_edited_cells_graphs_die(cells: Live) -> None:
     cells.report("y = x + 2", "-b mine", "a")
     gc.collect()
     assert [ref() is None for ref in cells.names["kept"]] == [True, False]
+
+
+def test_an_edited_cells_guards_die(cells: Live) -> None:
+    """Torch keeps a guard on a class for as long as the class lives."""
+
+    def guards() -> int:
+        gc.collect()
+        managers = torch._dynamo.guards.CheckFunctionManager
+        return sum(type(each) is managers for each in gc.get_objects())
+
+    cells.well("class Net(torch.nn.Linear):\n    pass\nnet = Net(3, 3)")
+    text = "y = net(x)\nprint('a break')\nz = y + {}"
+    cells.report(text.format(0), cell_id="a")
+    before = guards()
+    for number in range(1, 4):
+        cells.report(text.format(number), cell_id="a")
+    assert guards() <= before
 
 
 def test_the_same_text_in_another_cell_finds_the_code(cells: Live, compiles: list[str]) -> None:
@@ -290,7 +308,7 @@ def test_a_missing_name_that_the_code_catches_is_told() -> None:
     with live("x = torch.arange(3.)") as cells:
         first = advise(cells.report(text))[0]
     assert first.topic == "uncaptured"
-    assert "`lacking` was not defined when Dynamo came by" in first.problem
+    assert "`lacking` was not defined when Dynamo traced this code" in first.problem
     assert "Define it before" in first.step
 
 

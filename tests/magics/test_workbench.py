@@ -6,22 +6,21 @@ import builtins
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from IPython.core.error import UsageError
 
 import dynamo_ext
 from dynamo_ext.backends import registry
-from dynamo_ext.records import Contest, Report
+from dynamo_ext.records.report import Report
 from tests.capture.live import Live, counting_compiles, live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WON = Contest("eager")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -74,6 +73,50 @@ def test_quiet_shows_nothing_and_else_there_is_a_report(cells: Live) -> None:
     assert (quiet.out, quiet.outputs) == ("", [])
     loud = cells.well("%%dynamo -b eager\ny = x + 1")
     assert "1 graph" in loud.out or loud.displays
+
+
+def test_a_cell_that_a_front_end_runs_silently_shows_nothing(cells: Live) -> None:
+    for text in ("y = x + 1\ny", "%%dynamo -b eager\ny = x + 2\ny"):
+        cells.shell.outputs = outputs = []
+        assert cells.shell.run_cell(text, silent=True).success
+        assert outputs == []
+    assert cells.names["y"].tolist() == [2, 3, 4]
+    assert [out[0] for out in cells.well("%%dynamo -b eager --quiet\ny = x + 2\ny").outputs] == [
+        "result"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "where"),
+    [
+        ("y = = 1", SyntaxError, []),
+        ("if True:\ny = 1", SyntaxError, []),
+        ("exec('y = = 1')", SyntaxError, ["<module>"]),
+        ("y = x + 1\n1 / 0", ZeroDivisionError, ["<module>"]),
+        ("def f(x):\n    return x.nothing\ny = f(x)", AttributeError, ["<module>", "f"]),
+        ("raise ExceptionGroup('two', [ValueError(1)])", ExceptionGroup, ["<module>"]),
+    ],
+)
+def test_a_users_handler_is_given_the_error(
+    cells: Live, text: str, kind: type[BaseException], where: list[str]
+) -> None:
+    heard: list[Any] = []
+
+    def handler(_shell: Any, *args: Any, tb_offset: Any = None) -> None:
+        heard.append((*args, tb_offset))
+
+    cells.shell.set_custom_exc((kind,), handler)
+    for magic in ("", "%%dynamo -b eager --quiet\n"):
+        heard.clear()
+        done = cells.run(magic + text)
+        assert isinstance(done.error, kind)
+        assert (done.shown, done.out) == ("", "")
+        ((named, error, trace, offset),) = heard
+        assert (named, error, offset) == (type(done.error), done.error, None)
+        frames = [frame.f_code.co_name for frame, _ in traceback.walk_tb(trace)]
+        # A plain cell's begins with IPython's own.
+        assert frames[-len(where) :] == where or not where
+        assert not magic or not where or frames == where
 
 
 def test_the_report_of_a_failing_cell_is_shown_before_its_error(cells: Live) -> None:
@@ -179,27 +222,6 @@ def test_dash_h_prints_the_help(cells: Live) -> None:
         assert "%%dynamo -b onnxrt" in said
         assert "::" not in said
     assert "y" not in cells.names
-
-
-def test_an_executor_carries_the_races_of_auto_alone(
-    cells: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dynamo_ext.auto import apart
-
-    carried = []
-    monkeypatch.setattr(apart, "hold", lambda *_, carrier, **__: carried.append(carrier) or WON)
-    cells.well("from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)")
-    cells.well(
-        "%%dynamo -b auto --quiet --executor pool --opt remember=false --opt candidates=ts\n"
-        "y = x + 1"
-    )
-    assert carried == [cells.names["pool"]]
-    assert cells.names["y"].tolist() == [1, 2, 3]
-    assert apart.executor() is None
-    for line, said in (("-b ts --executor pool", "of auto"), ("-b auto --executor x", "Tensor")):
-        ran = cells.run(f"%%dynamo {line}\ny = x + 1")
-        assert isinstance(ran.error, UsageError)
-        assert said in str(ran.error)
 
 
 def test_interrupt_while_compiling(cells: Live) -> None:
@@ -369,13 +391,13 @@ def test_run_with_profile_times_what_was_compiled_before(cells: Live) -> None:
 def test_a_graph_that_cannot_be_timed_says_why_and_runs(
     cells: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dynamo_ext.measure import operation_times
+    from dynamo_ext.measure import operation_profiler
 
     def refuse(*_: object) -> None:
         message = "no memory for a second copy"
         raise RuntimeError(message)
 
-    monkeypatch.setattr(operation_times, "time_operations", refuse)
+    monkeypatch.setattr(operation_profiler, "time_operations", refuse)
     cells.well("%%dynamo -b aot_eager --quiet --profile -o r\ny = x * 2")
     assert cells.names["r"].graphs[0].untimed == "RuntimeError: no memory for a second copy"
     assert cells.names["y"].tolist() == [0, 2, 4]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import time
@@ -11,9 +10,11 @@ import pytest
 import torch
 
 import dynamo_ext
-from dynamo_ext.comparison import Comparison
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.base import Support
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.measure.workload import FunctionWorkload
+from dynamo_ext.records.comparison import Comparison
 
 ROUNDS = 8
 TRUSTING = {"wrong.verify": False}  # or its results would be found wrong at the first call
@@ -128,25 +129,33 @@ def test_a_candidate_that_fails_later_runs_eagerly_then():
     assert found["breaking"].timing is not None
 
 
-def test_a_candidate_that_does_not_come_to_an_end_is_a_row_and_the_others_go_on():
-    def endless(graph, inputs):
-        for _ in itertools.count():
-            pass
+def test_what_a_candidate_has_no_time_to_compile_runs_eagerly(monkeypatch):
+    built = []
 
+    def lower(graph, inputs, options):
+        built.append(graph)
+        time.sleep(0.6)
+        return graph.forward
+
+    onnxrt = registry.get("onnxrt")
+    refused = lambda node: Support(supported="tanh" not in str(node.target))  # noqa: E731
+    monkeypatch.setattr(onnxrt, "supports", refused)
+    monkeypatch.setattr(onnxrt, "lower", lower)
     found = dynamo_ext.compare(
-        model(),
+        lambda x: ((x + 1).tanh() * 2).tanh() + 1,
         (torch.randn(4, 8),),
-        [endless, fine],
+        ["onnxrt", fine],
         rounds=ROUNDS,
-        compile_budget=1,
-        per_graph=True,
+        compile_budget=0.5,
+        options={"onnxrt.min_partition": 1},
     )
-    row = found["endless"]
-    assert found.record.verdict(row) == "eager"
-    assert "not compiled after 1 s" in row.reason
-    assert "compile_budget" in row.remedy
+    row = found["onnxrt"]
+    assert len(built) == 1
+    assert (row.in_engine, row.operations) == (1, 5)
+    told = [each for each in row.report.fallbacks if each.stage == "lower"]
+    assert len(told) == 2
+    assert all("compile_budget" in each.remedy for each in told)
     assert found["fine"].timing is not None
-    assert found.record.graphs
 
 
 def test_an_unavailable_backend_is_a_row_with_its_remedy():
@@ -193,7 +202,7 @@ def test_weights_random_state_and_output_are_as_before(capsys):
 
 
 def test_a_logger_that_starts_meanwhile_can_close_what_it_took_for_stderr():
-    with FunctionWorkload(torch.relu, (torch.ones(2),)).quiet():
+    with FunctionWorkload(torch.relu, (torch.ones(2),)).suppress_output():
         handler = logging.StreamHandler()
     # As absl's logging does when the process ends, if JAX is first imported in a comparison.
     handler.stream.close()
@@ -425,14 +434,14 @@ def test_a_data_frame_has_a_row_for_each():
     assert frame.loc["fine", "speedup"] > 0
 
 
-def test_functions_of_ones_own_are_timed_beside_the_backends():
+def test_callables_of_ones_own_are_timed_with_the_backends():
     module, x = torch.nn.Linear(8, 8), torch.randn(4, 8)
     linear = torch.nn.functional.linear
     found = dynamo_ext.compare(
         module,
         (x,),
         [fine],
-        beside={
+        callables={
             "mine": lambda x: linear(x, module.weight, module.bias),
             "off": lambda x: module(x) + 1,
             "broken": lambda _: 1 / 0,
@@ -449,7 +458,7 @@ def test_functions_of_ones_own_are_timed_beside_the_backends():
 
 
 @pytest.mark.parametrize(
-    ("beside", "kwargs", "words"),
+    ("name", "kwargs", "words"),
     [
         ("fine", {}, "listed twice"),
         ("eager", {}, "listed twice"),
@@ -457,8 +466,47 @@ def test_functions_of_ones_own_are_timed_beside_the_backends():
         ("mine", {"dtype": "bfloat16"}, "precision"),
     ],
 )
-def test_a_function_beside_has_a_name_and_a_place_of_its_own(beside, kwargs, words):
+def test_a_callable_has_a_name_and_a_place_of_its_own(name, kwargs, words):
     with pytest.raises(OptionError, match=words):
         dynamo_ext.compare(
-            torch.sin, (torch.ones(2),), [fine], beside={beside: torch.sin}, **kwargs
+            torch.sin, (torch.ones(2),), [fine], callables={name: torch.sin}, **kwargs
         )
+
+
+@pytest.mark.parametrize(
+    "named",
+    [{"beside": {"fine": torch.sin}}, {"beside": {}, "callables": {"fine": torch.sin}}],
+    ids=["alone", "both"],
+)
+def test_the_old_name_of_callables_says_the_new_one(named):
+    with (
+        pytest.warns(FutureWarning, match="callables="),
+        pytest.raises(OptionError, match="listed twice"),
+    ):
+        dynamo_ext.compare(torch.sin, (torch.ones(2),), [fine], budget=0.1, **named)
+
+
+def test_a_first_call_of_a_lazy_module_is_no_thing_to_compare() -> None:
+    """What a run changes is put back: all would be first calls."""
+    net = torch.nn.Sequential(torch.nn.LazyLinear(3))
+    state = torch.get_rng_state()
+    with pytest.raises(OptionError, match="Call the module once, then compare"):
+        dynamo_ext.compare(net, args=(torch.ones(2, 4),), backends={"fine": fine}, budget=1)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.nn.parameter.is_lazy(net[0].weight)
+    net(torch.ones(2, 4))
+    weight = net[0].weight.detach().clone()
+    record = dynamo_ext.compare(net, args=(torch.ones(2, 4),), backends={"fine": fine}, rounds=5)
+    assert record["fine"].outcome == "measured"
+    assert torch.equal(net[0].weight, weight)
+
+
+def test_a_lazy_module_that_is_not_called_is_no_matter() -> None:
+    net = torch.nn.ModuleList([torch.nn.Linear(4, 3), torch.nn.LazyLinear(3)])
+
+    def first(x):
+        return net[0](x)
+
+    record = dynamo_ext.compare(first, args=(torch.ones(2, 4),), backends={"fine": fine}, rounds=5)
+    assert record["fine"].outcome == "measured"
+    assert torch.nn.parameter.is_lazy(net[1].weight)

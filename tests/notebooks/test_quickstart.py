@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 
-import nbformat
 import pytest
 
-from tests.notebooks.executed import NOTEBOOKS, execute
+from tests.notebooks.executed import NOTEBOOKS, script
 
 
 @pytest.fixture(scope="module")
 def quickstart():
     """The executed notebook, its live widgets still in place."""
-    return execute.execute(NOTEBOOKS / "quickstart.ipynb")
+    return script().execute(NOTEBOOKS / "quickstart.ipynb")
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +22,14 @@ def cell(quickstart):
 
 
 def test_the_backends_are_listed(cell):
-    text = execute.text_of(cell("backends"))
+    text = script().text_of(cell("backends"))
     assert all(name in text for name in ("eager", "inductor", "onnxrt"))
 
 
 def test_similar_sentences_are_the_similar_ones(cell):
     numbers = [
         [float(value) for value in re.findall(r"-?\d\.\d\d", line)]
-        for line in execute.text_of(cell("similarity")).splitlines()
+        for line in script().text_of(cell("similarity")).splitlines()
     ]
     assert [len(row) for row in numbers] == [4, 4, 4, 4]
     assert all(numbers[i][i] == 1 for i in range(4))
@@ -41,7 +40,7 @@ def test_similar_sentences_are_the_similar_ones(cell):
 
 
 def test_onnxruntime_agrees_with_eager(cell):
-    worst = float(execute.text_of(cell("check")).rpartition(" ")[2])
+    worst = float(script().text_of(cell("check")).rpartition(" ")[2])
     assert worst < 1e-5
 
 
@@ -51,13 +50,13 @@ def test_a_dynamo_cell_shows_static_html_text_and_a_widget(cell, name):
     reports = [each for each in data if "dx-static" in each.get("text/html", "")]
     assert len(reports) == 1
     assert reports[0]["text/plain"].strip()
-    assert sum(execute.WIDGET_VIEW in each for each in data) == 1
+    assert sum(script().WIDGET_VIEW in each for each in data) == 1
     assert not any(output.output_type == "error" for output in cell(name).outputs)
 
 
 def summary_rows(cell):
     """The table of the last cell: a row a report, by column name."""
-    head, *lines = execute.text_of(cell("summary")).split("\n\n")[0].splitlines()
+    head, *lines = script().text_of(cell("summary")).split("\n\n")[0].splitlines()
     columns = head.split()[1:]
     rows = {}
     for line in lines:
@@ -72,7 +71,7 @@ def test_the_embedding_is_one_graph_in_onnxruntime(cell):
     assert (row["graphs"], row["breaks"], row["recompiles"]) == (1, 0, 0)
     assert row["compiled"] > 0
     share = re.search(
-        r"(\d+) of the embedding's (\d+) operations", execute.text_of(cell("summary"))
+        r"(\d+) of the embedding's (\d+) operations", script().text_of(cell("summary"))
     )
     in_engine, total = map(int, share.groups())
     # What stays in eager is the little around attention masks; six layers do not.
@@ -85,36 +84,36 @@ def test_run_reuses_what_is_there_and_compiles_nothing(cell):
     assert (again["graphs"], again["recompiles"], again["compiled"]) == (1, 0, 0)
     assert new["compiled"] == 0
     assert new["recompiles"] >= 1
-    text = execute.text_of(cell("run-new"))
+    text = script().text_of(cell("run-new"))
     assert "expected" in text
-    assert execute.text_of(cell("shape")) == "(6, 6)"
+    assert script().text_of(cell("shape")) == "(6, 6)"
 
 
 def test_the_toy_breaks_at_the_branch(cell):
     row = summary_rows(cell)["toy"]
     assert row["graphs"] >= 3
     assert row["breaks"] >= 1
-    assert "if b.sum() < 0" in " ".join(execute.text_of(cell("toy-run")).split())
+    assert "if b.sum() < 0" in " ".join(script().text_of(cell("toy-run")).split())
 
 
 def test_a_compiler_function_of_the_users_own_saw_the_graph(cell):
-    assert "matmul" in execute.text_of(cell("own-seen"))
-    assert "softmax" in execute.text_of(cell("own-seen"))
+    assert "matmul" in script().text_of(cell("own-seen"))
+    assert "softmax" in script().text_of(cell("own-seen"))
 
 
 def test_what_is_written_is_static(quickstart, tmp_path):
-    notebook = execute.make_static(nbformat.from_dict(quickstart))
-    assert execute.problems_of(notebook) == []
+    notebook = script().make_static(script().nbformat.from_dict(quickstart))
+    assert script().problems_of(notebook) == []
     page = tmp_path / "quickstart.html"
-    execute.write_html(notebook, page)
+    script().write_html(notebook, page)
     html = page.read_text(encoding="utf-8")
     assert "dx-static" in html
-    assert execute.WIDGET_VIEW not in html
+    assert script().WIDGET_VIEW not in html
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.name)
 def test_stored_notebooks_are_executed_and_static(path):
-    notebook = nbformat.read(path, as_version=4)
-    nbformat.validate(notebook)
-    assert execute.problems_of(notebook) == []
+    notebook = script().nbformat.read(path, as_version=4)
+    script().nbformat.validate(notebook)
+    assert script().problems_of(notebook) == []
     assert all(each.execution_count for each in notebook.cells if each.cell_type == "code")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynamo_ext.comparison import (
+from dynamo_ext.records.comparison import (
     Accuracy,
     CandidateResult,
     Comparison,

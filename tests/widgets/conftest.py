@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dynamo_ext.comparison import Comparison
-from dynamo_ext.records import (
+from dynamo_ext.records.common import CodeBlock, SourceLine
+from dynamo_ext.records.comparison import Comparison
+from dynamo_ext.records.report import (
     Bytecode,
-    CodeBlock,
     Fallback,
     Frame,
     Graph,
@@ -20,7 +20,6 @@ from dynamo_ext.records import (
     Partition,
     Recompile,
     Report,
-    SourceLine,
 )
 from tests.widgets.comparisons import COMPARISONS
 from tests.widgets.comparisons import rude as rude_comparison
@@ -141,7 +140,7 @@ MIXED = Report(
     graphs=(G0, G1),
     breaks=(BREAK,),
     guards=GUARDS,
-    recompiles=(Recompile("0/0", "cell", SIZE, "x", "8", "12", at(4), count=2),),
+    recompiles=(Recompile("0/0", "cell", SIZE, "x", "8", "12", at(4), False, 2, "size", "x", 0),),
     fallbacks=(
         Fallback(
             "unsupported",
@@ -192,7 +191,7 @@ NOTHING = Report("optimize", "inductor", "cell 7", CodeBlock("c", "ipy.py", 2, C
 RUN = dataclasses.replace(
     CLEAN,
     mode="run",
-    recompiles=(Recompile("0/0", "cell", SIZE, "x", "8", "12", prevented=True, count=4),),
+    recompiles=(Recompile("0/0", "cell", SIZE, "x", "8", "12", None, True, 4, "size", "x", 0),),
 )
 INTERRUPTED = dataclasses.replace(CLEAN, interrupted=True)
 ERROR = dataclasses.replace(CLEAN, error=f"ValueError: {RUDE}")

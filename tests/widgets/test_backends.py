@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from dynamo_ext import widgets
-from dynamo_ext.records import Availability, BackendInfo, OptionSpec
-from dynamo_ext.widgets import plain, render_backends
+from dynamo_ext.records.common import Availability, BackendInfo, OptionSpec
+from dynamo_ext.widgets import plain_text, render_backends
 
 HERE = BackendInfo(
     "inductor",
@@ -33,7 +33,7 @@ def test_text_fits_and_gives_the_command():
     made = repr(render_backends([HERE, GONE]))
     assert str(render_backends([HERE, GONE])) == made
     assert "pip install apache-tvm" in made
-    assert max(map(len, made.split("\n"))) <= plain.WIDTH
+    assert max(map(len, made.split("\n"))) <= plain_text.WIDTH
 
 
 def test_a_single_backend_shows_its_options(page):

@@ -3,9 +3,9 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from dynamo_ext.records import Contest
-from dynamo_ext.widgets import summary
+from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.widgets.history import History
+from dynamo_ext.widgets.report import summary
 
 
 def test_each_run_has_a_row_with_its_outcome(reports, page):
@@ -43,7 +43,7 @@ def test_names_of_users_are_escaped(reports, rude):
 
 
 def test_who_won_how_often_over_the_runs(reports):
-    won = Contest("tvm", (), rounds=9, seconds=1.0)
+    won = GraphRace("tvm", (), rounds=9, seconds=1.0)
     report = reports["clean"]
     raced = dataclasses.replace(report.graphs[0], contest=won, compiled_now=True)
     again = dataclasses.replace(raced, compiled_now=False)

@@ -1,0 +1,1 @@
+"""Architectures of transformers, made small, through the engines."""

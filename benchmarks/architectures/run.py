@@ -1,0 +1,153 @@
+"""One architecture under one engine, in this process."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+import dynamo_ext
+from benchmarks.architectures.inputs import Inputs
+from benchmarks.architectures.make import Made, build, results
+from benchmarks.architectures.shrink import Recipe
+from benchmarks.stored_row import StoredRow
+from benchmarks.zoo.model import SEED, mapped
+from dynamo_ext.numerics import higher_precision, tolerance
+
+STEPS = ("first call", "other input", "other batch size", "changed weights")
+
+_SHAKES = 4
+"""Times that weights and inputs are changed by a rounding, to see how far results move."""
+
+_FAULTS = ("unavailable", "lower", "verify", "run")
+
+
+@dataclass(frozen=True)
+class Row(StoredRow):
+    """An architecture under an engine.
+
+    ``status`` is ``right``, ``wrong``, ``unsure`` (eager's own result moves as far where weights
+    and inputs change by a rounding), ``failed`` (an exception, a crash, a hang). ``step`` is the
+    one that went wrong, ``reason`` says how. ``refused`` are operators that the engine does not
+    take, ``faults`` what was said where eager took over on what it had taken.
+    """
+
+    architecture: str
+    engine: str
+    model: str = ""
+    status: str = "right"
+    step: str = ""
+    reason: str = ""
+    graphs: int = 0
+    breaks: int = 0
+    operations: int = 0
+    in_engine: int = 0
+    refused: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+def measure(made: Made, engine: str) -> Row:
+    """Call a small model four times under an engine, and compare each call with eager's.
+
+    Parameters
+    ----------
+    made
+        How the model is made.
+    engine
+        A name of dynamo_ext's registry.
+    """
+    row = Row(made.architecture, engine, made.model)
+    model = build(made.architecture, made.model, Recipe.named(made.recipe))
+    inputs = Inputs(model, made.names)
+    compiled = dynamo_ext.optimize(engine, strict=True)(model)
+    with torch.no_grad():
+        for step, given in _steps(model, inputs):
+            expected = results(model, given)
+            found = results(compiled, given)
+            wrong = _wrong(model, given, found, expected)
+            if wrong:
+                status = "unsure" if _unsure(model, given, expected) else "wrong"
+                row = replace(row, status=status, step=step, reason=wrong)
+                break
+    return replace(row, **_facts(compiled.report()))
+
+
+def _steps(model: torch.nn.Module, inputs: Inputs) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield STEPS[0], inputs.make(2, seed=1)
+    yield STEPS[1], inputs.make(2, seed=2)
+    yield STEPS[2], inputs.make(3, seed=3)
+    _move(model, 0.1, SEED)
+    yield STEPS[3], inputs.make(2, seed=1)
+
+
+def _move(model: torch.nn.Module, by: float, seed: int) -> None:
+    """Change each weight by some of itself."""
+    draws = torch.Generator().manual_seed(seed)
+    for weight in model.parameters():
+        if weight.is_floating_point():
+            weight.mul_(1 + by * torch.randn(weight.shape, generator=draws))
+
+
+def _wrong(
+    model: torch.nn.Module,
+    given: dict[str, Any],
+    found: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor],
+) -> str:
+    """What is wrong, where the model in float64 says so, too."""
+    wrong = tolerance.disagreement(found, expected)
+    if not wrong or len(found) != len(expected):
+        return wrong
+    try:
+        true = results(copy.deepcopy(model).double(), mapped(given, _doubled))
+    except Exception:  # noqa: BLE001 - not every model runs in float64
+        return wrong
+    triples = zip(found, expected, true, strict=True)
+    return "" if all(higher_precision.is_as_good(*triple) for triple in triples) else wrong
+
+
+def _unsure(
+    model: torch.nn.Module, given: dict[str, Any], expected: Sequence[torch.Tensor]
+) -> bool:
+    eps = torch.finfo(torch.float32).eps / 2
+    for seed in range(_SHAKES):
+        draws = torch.Generator().manual_seed(seed)
+
+        def shake(tensor: torch.Tensor, draws: torch.Generator = draws) -> torch.Tensor:
+            noise = torch.randn(tensor.shape, generator=draws)
+            return tensor * (1 + eps * noise) if tensor.is_floating_point() else tensor
+
+        moved = copy.deepcopy(model)
+        _move(moved, eps, seed)
+        if tolerance.disagreement(results(moved, mapped(given, shake)), expected):
+            return True
+    return False
+
+
+def _doubled(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def _facts(report: Any) -> dict[str, Any]:
+    parts = [p for graph in report.graphs for p in graph.partitions if p.engine != "eager"]
+    refused = {each.operator for each in report.fallbacks if each.stage == "unsupported"}
+    faults = {
+        f"{each.stage}: {each.operator} {each.exception} {_first(each.message)}"
+        for each in report.fallbacks
+        if each.stage in _FAULTS
+    }
+    return {
+        "graphs": len(report.graphs),
+        "breaks": sum(found.count for found in report.breaks),
+        "operations": sum(graph.normalised for graph in report.graphs),
+        "in_engine": sum(part.operations for part in parts),
+        "refused": tuple(sorted(refused)),
+        "faults": tuple(sorted(faults)),
+    }
+
+
+def _first(message: str) -> str:
+    return (message.strip().splitlines() or [""])[0][:200]

@@ -1,0 +1,1 @@
+"""`auto` beside every backend alone, over the model zoo."""

@@ -1,0 +1,189 @@
+"""One model under ``auto`` and under each backend alone, in this process; prints a JSON line.
+
+``benchmarks.auto`` starts it, so that a crash of an engine costs one model.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import dynamo_ext
+from benchmarks import one_process
+from benchmarks.auto.row import Row, Single
+from benchmarks.peers import PEERS, peers
+from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import Form
+from dynamo_ext.auto.backend import BACKEND
+from dynamo_ext.auto.cache import Store
+from dynamo_ext.backends import registry
+from dynamo_ext.measure.warm_up import settle
+from dynamo_ext.timing import statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.zoo.model import Built
+    from dynamo_ext.api.compare import ComparisonResult
+
+SETTLING = 60.0
+"""Seconds of calls, at most, in which the winners are timed in company."""
+
+STARTS = 3
+"""First calls of each kind that are timed, after one that is not."""
+
+
+def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
+    name: str,
+    singles: Sequence[str],
+    *,
+    form: Form,
+    budget: float,
+    race: float,
+    beside: bool = True,
+) -> Row:
+    """Race a model's graphs, and then compare what came of it with each backend for all.
+
+    Parameters
+    ----------
+    name
+        Of a model of the zoo.
+    singles
+        Backends that race, and that are compared by themselves.
+    form
+        At which size, and where.
+    budget
+        Seconds for the comparison.
+    race
+        Seconds for the race of each graph.
+    beside
+        Whether the peers run in the same rounds.
+    """
+    built = MODELS[name].build(form)
+    options = {"candidates": "+".join(singles), "budget": race}
+    with built.gradients():
+        fast = dynamo_ext.optimize("auto", options=options)(built.module)
+        fast(*built.args, **built.kwargs)
+        settle(BACKEND, lambda: fast(*built.args, **built.kwargs), SETTLING)
+        graphs = fast.report().graphs
+        contests = [graph.contest for graph in graphs if graph.contest is not None]
+        found = dynamo_ext.compare(
+            built.module,
+            built.args,
+            ["auto", *singles],
+            kwargs=built.kwargs,
+            budget=budget,
+            options={f"auto.{key}": value for key, value in options.items()},
+            callables=peers(built) if beside else {},
+        )
+        winners = Counter(contest.winner for contest in contests)
+        starts = _starts(built, options, winners)
+    eager = found["eager"].timing
+    return Row(
+        model=name,
+        quick=form.tiny,
+        eager_seconds=eager.median if eager else 0.0,
+        winners=tuple(winners.most_common()),
+        graphs=len(graphs),
+        race_seconds=sum(contest.seconds for contest in contests),
+        auto=_single(found, "auto"),
+        singles=tuple(_single(found, each) for each in singles),
+        peers=tuple(_single(found, each) for each in (PEERS if beside else ())),
+        over_best=_over_best(found, singles),
+        known_start=starts[0],
+        winner_start=starts[1],
+        rounds=found.record.rounds,
+    )
+
+
+def _single(found: ComparisonResult, name: str) -> Single:
+    row = found[name]
+    # Where auto chose eager, what choosing and checking cost is what its user pays.
+    counts = row.outcome == "measured" or (name == "auto" and row.outcome == "eager")
+    speedup = row.speedup if counts else None
+    if speedup is None:
+        return Single(name, row.outcome, reason=row.reason)
+    return Single(
+        name,
+        row.outcome,
+        speedup.ratio,
+        speedup.low,
+        speedup.high,
+        p_value=speedup.p_value,
+        compile_seconds=row.compile_seconds,
+        first_seconds=row.first_call_seconds,
+        peak_bytes=row.peak_bytes,
+    )
+
+
+def _over_best(found: ComparisonResult, singles: Sequence[str]) -> Single | None:
+    """How many times faster ``auto`` was than the best single backend, within rounds."""
+    mine = found["auto"].timing
+    measured = [found[n] for n in singles if found[n].outcome == "measured" and found[n].speedup]
+    best = max(measured, key=lambda row: row.speedup.ratio if row.speedup else 0, default=None)
+    # With eager as a choice of auto's, eager is a single backend, too.
+    if best is None or (best.speedup is not None and best.speedup.ratio < 1):
+        best = found["eager"]
+    if mine is None or best.timing is None:
+        return None
+    count = min(len(mine.samples), len(best.timing.samples))
+    speedup = statistics.speedup(best.timing.samples[:count], mine.samples[:count])
+    interval = (speedup.ratio, speedup.low, speedup.high)
+    return Single(best.name, "measured", *interval, p_value=speedup.p_value)
+
+
+def _starts(built: Built, options: dict[str, Any], winners: Counter[str]) -> tuple[float, float]:
+    """Seconds of a first call: of ``auto`` that knows the race, and of its winner alone.
+
+    Two numbers where one backend, and not eager, has won all graphs; else zeros.
+    """
+    if len(winners) != 1 or "eager" in winners:
+        return 0.0, 0.0
+    [winner] = winners
+    taken: dict[str, list[float]] = {"auto": [], winner: []}
+    for _ in range(1 + STARTS):
+        for name, times in taken.items():
+            torch._dynamo.reset()  # noqa: SLF001 - torch's own way to start afresh
+            given = options if name == "auto" else None
+            fast = dynamo_ext.optimize(name, options=given)(built.module)
+            started = time.perf_counter()
+            fast(*built.args, **built.kwargs)
+            times.append(time.perf_counter() - started)
+    known, alone = (sorted(times[1:])[STARTS // 2] for times in taken.values())
+    return known, alone
+
+
+def available() -> list[str]:
+    """Who races here unless the user says."""
+    return [name for name in registry.racing() if registry.probe(registry.get(name)).available]
+
+
+def main() -> None:
+    """Print the row of one model."""
+    parser = one_process.parser("One model under auto, in this process.", 30.0)
+    parser.add_argument("--backends", default="")
+    parser.add_argument("--race", type=float, default=5.0)
+    parser.add_argument("--no-peers", action="store_true")
+    given = parser.parse_args()
+    singles = [name for name in given.backends.split(",") if name] or available()
+    with tempfile.TemporaryDirectory() as folder:
+        # The user's own races neither help nor are added to.
+        BACKEND.use(Store(Path(folder, "races.sqlite")))
+        row = measure(
+            given.model,
+            singles,
+            form=Form.of(given),
+            budget=given.budget,
+            race=given.race,
+            beside=not given.no_peers,
+        )
+    one_process.tell(row.to_dict())
+
+
+if __name__ == "__main__":
+    main()

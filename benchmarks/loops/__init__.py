@@ -1,0 +1,1 @@
+"""Cells with loops that break."""

@@ -1,0 +1,1 @@
+"""The model zoo through every engine: right, and how much of it."""

@@ -1,0 +1,135 @@
+"""The model zoo through every CPU engine: ``python -m benchmarks.models --write docs/models.md``.
+
+Each model runs under each backend in a process of its own. Rows are stored as they come, so that
+an interrupted run goes on where it was; ``--again`` measures anew what is already there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks import machine, packed_rows
+from benchmarks.backends import BACKENDS
+from benchmarks.bounds import Bounds
+from benchmarks.isolation import rows
+from benchmarks.models.row import Row, row_key
+from benchmarks.models.table import render
+from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import Form, add_arguments
+
+DTYPES = ("float32", "bfloat16")
+
+
+def available(names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The backends that run here, and why the others do not."""
+    from dynamo_ext.backends import registry
+
+    there, missing = [], {}
+    for name in names:
+        try:
+            answer = registry.probe(registry.get(name))
+        except ImportError as error:
+            missing[name] = f"Its module cannot be imported: {error}"
+            continue
+        if answer.available:
+            there.append(name)
+        else:
+            missing[name] = answer.reason
+    return there, missing
+
+
+class Store:
+    """Rows in a packed file, written after each one.
+
+    Parameters
+    ----------
+    path
+        Of the file; it need not be there yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._packed = packed_rows.PackedRows(path, ("model", "backend", "dtype"))
+        self.missing: dict[str, str] = self._packed.head.get("missing", {})
+        self.rows = {row.key: row for row in map(Row.from_dict, self._packed.all())}
+
+    def add(self, row: Row) -> None:
+        """Keep a row, in place of an older one of its kind."""
+        self.rows[row.key] = row
+        self._packed.add(row.to_dict())
+        self.save()
+
+    def save(self) -> None:
+        """Write the file at once as a whole."""
+        self._packed.head["missing"] = self.missing
+        self._packed.save()
+
+
+def measure(chosen: argparse.Namespace, store: Store) -> None:
+    """Fill the store with the rows asked for that it does not have."""
+    backends, missing = available(chosen.backends)
+    form = Form.of(chosen)
+    here = machine.sentence(form)
+    # What came to be available is missing no more.
+    store.missing = {k: v for k, v in store.missing.items() if k not in backends} | missing
+    bounds = Bounds(chosen.timeout, chosen.memory)
+    for dtype in chosen.dtypes.split(","):
+        for backend in backends:
+            wanted = [
+                model
+                for model in chosen.models
+                if chosen.again or row_key(model, backend, dtype) not in store.rows
+            ]
+            groups = [wanted] if form.tiny or chosen.together else [[m] for m in wanted]
+            about = f"{backend}, {dtype}"
+            for group in tqdm(groups, desc=about, unit="process", disable=None):
+                for row in rows(group, backend, dtype, form=form, bounds=bounds):
+                    store.add(replace(row, machine=here))
+                    tqdm.write(f"{row.status:7}{row.key}  {row.reason}")
+    store.save()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, store, write; 1 where a result is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.models", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME"
+    )
+    parser.add_argument("--backends", nargs="+", default=list(BACKENDS), metavar="NAME")
+    parser.add_argument("--dtypes", default=",".join(DTYPES), help="separated by commas")
+    add_arguments(parser)
+    parser.add_argument("--again", action="store_true", help="measure anew what is stored")
+    parser.add_argument(
+        "--together", action="store_true", help="a backend's models in one process: faster"
+    )
+    parser.add_argument("--timeout", type=float, default=Bounds.seconds, help="seconds a model")
+    parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB a process")
+    parser.add_argument("--rows", type=Path, help="the file of the rows")
+    parser.add_argument("--write", type=Path, help="the document to write")
+    parser.add_argument("--only-write", action="store_true", help="measure nothing")
+    chosen = parser.parse_args(arguments)
+    form = Form.of(chosen)
+    store = Store(chosen.rows or packed_rows.own("models", form))
+    if not chosen.only_write:
+        measure(chosen, store)
+    if chosen.write:
+        # Whether a result is right hardly depends on the machine, so the page has those rows of
+        # others that there are none of here, and says so.
+        elsewhere = [] if chosen.rows else map(Store, packed_rows.others("models", form))
+        known = {key: row for each in (*elsewhere, store) for key, row in each.rows.items()}
+        chosen.write.write_text(render([known[key] for key in sorted(known)], store.missing))
+    return int(any(row.status == "wrong" for row in store.rows.values()))
+
+
+if __name__ == "__main__":
+    # Leave as on an interrupt, so that the process under way ends, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main())

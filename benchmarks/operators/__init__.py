@@ -1,0 +1,1 @@
+"""Torch's own operator samples through every engine."""

@@ -1,0 +1,1 @@
+"""What partitions cost where engines take a part of a model."""

@@ -1,0 +1,89 @@
+"""Random programs through every CPU engine: ``python -m benchmarks.random_programs``.
+
+Each engine runs in a process of its own, and in another one after a crash or a hang. Rows are
+stored as they come, so that an interrupted run goes on where it was. The exit status is 1 where
+an engine is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks import machine, packed_rows
+from benchmarks.backends import ENGINES
+from benchmarks.random_programs import table
+from benchmarks.random_programs.check import Row
+from benchmarks.random_programs.generate import CALLS, program
+from benchmarks.random_programs.program import TORCHS
+from benchmarks.random_programs.run import rows
+
+_SAVE_SECONDS = 30.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, store, write; 1 where an engine is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.random_programs", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--programs", type=int, default=2000, help="for each engine")
+    parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument("--engine", nargs="+", default=[*TORCHS, *ENGINES], metavar="NAME")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for one program")
+    parser.add_argument("--again", action="store_true", help="run what is stored again")
+    parser.add_argument("--rows", type=Path, help="the file of the rows")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    parser.add_argument("--only-write", action="store_true", help="run nothing")
+    parser.add_argument("--show", type=int, metavar="SEED", help="print a program, and run nothing")
+    given = parser.parse_args(arguments)
+    if given.show is not None:
+        print(program(given.show).script(given.engine[0]))
+        return 0
+    store = packed_rows.PackedRows(
+        given.rows or packed_rows.own("random-programs"), ("engine", "seed")
+    )
+    wrong = 0
+    for engine in [] if given.only_write else given.engine:
+        seeds = range(given.seed, given.seed + given.programs)
+        wanted = [seed for seed in seeds if given.again or (engine, seed) not in store]
+        wrong += _run(engine, wanted, given.seconds, store)
+    if given.write:
+        found = [Row.from_dict(row) for row in store.all()]
+        order = [*TORCHS, *ENGINES]
+        found.sort(key=lambda row: (order.index(row.engine), row.seed))
+        given.write.write_text(table.page(found, store.head["machine"], CALLS), encoding="utf-8")
+    return int(bool(wrong))
+
+
+def _run(engine: str, seeds: Sequence[int], seconds: float, store: packed_rows.PackedRows) -> int:
+    """Fill the store, and say how many programs are wrong by the engine's own fault."""
+    store.head["machine"] = machine.sentence()
+    faults = set()
+    saved = time.monotonic()
+    told = tqdm(total=len(seeds), desc=engine, disable=None)
+    for row in rows(engine, seeds, seconds):
+        usual = Row("", -1, "").to_dict()
+        store.add({k: v for k, v in row.to_dict().items() if v != usual[k]})
+        if row.status in ("wrong", "crash", "timeout") and engine not in TORCHS:
+            faults.add(row.seed)
+            said = f"{row.kind} at call {row.call}: {row.reason}" if row.kind else row.reason
+            tqdm.write(f"{engine}: program {row.seed}: {row.status}: {said}\n{row.minimal}")
+        told.update(0 if row.minimal else 1)
+        if time.monotonic() - saved > _SAVE_SECONDS:
+            store.save()
+            saved = time.monotonic()
+    told.close()
+    store.save()
+    return len(faults)
+
+
+if __name__ == "__main__":
+    # Leave as on an interrupt, so that the process under way ends, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""The page of the random programs, written from their rows."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.random_programs.known import known
+from benchmarks.random_programs.program import TORCHS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.random_programs.check import Row
+
+_PAGE = """# Random programs
+
+Written by `python -m benchmarks.random_programs`: do not edit. A program is drawn by a seed: three
+to ten statements of views, in-place operations, sizes, control flow and arithmetic on one to three
+tensors of nine dtypes, some of which learn or share memory, called {calls} times with other values,
+sizes, strides and offsets. `python -m benchmarks.random_programs --show SEED` prints one, ready to
+run. Each call is compared with eager's, and where the two disagree with float64's: results, dtypes,
+what became of the inputs, gradients, exceptions, strides of views of inputs, which results share
+memory, and what writing to a result changes.
+
+- **Right**: nothing differs that is farther from the exact result than [torch allows its own
+  backends](models.md).
+- **Torch's own**: the same is wrong under plain `torch.compile` with `aot_eager` or Inductor.
+- **Unsure**: eager's own result moves as far where its inputs change by half of their last digit.
+- **In engine**: of the operations of all graphs.
+- **Fell back**: programs in which an engine failed on a part that it had accepted, or was found
+  wrong at its first call; the results are eager's, and the report says so.
+- **Strides**: programs of which a result that is no view of an input has other strides than
+  eager's ([limits](limits.md)).
+
+| Engine | Programs | Right | Torch's own | Unsure | Wrong | Crashes, hangs | In engine | Fell back | Strides |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+{totals}
+
+{machine}
+
+## Wrong
+
+{wrong}
+
+## Torch's own
+
+Of `aot_eager` and Inductor under plain `torch.compile`, and of how many programs.
+
+{torchs}
+
+## What was reported where engines fell back to eager
+
+{faults}
+"""  # noqa: E501 - a table's head is one line
+
+
+def page(rows: Sequence[Row], machine: str, calls: int) -> str:
+    """The whole page.
+
+    Parameters
+    ----------
+    rows
+        Of every engine.
+    machine
+        A sentence: what they were measured with.
+    calls
+        Of each program.
+    """
+    engines = list(dict.fromkeys(row.engine for row in rows))
+    return _PAGE.format(
+        calls=calls,
+        totals="\n".join(
+            _total(engine, [r for r in rows if r.engine == engine]) for engine in engines
+        ),
+        machine=machine,
+        wrong=_wrong(rows),
+        torchs=_torchs(rows),
+        faults=_faults(rows),
+    )
+
+
+def _total(engine: str, rows: Sequence[Row]) -> str:
+    counts = Counter(row.status for row in rows)
+    operations = sum(row.operations for row in rows)
+    share = f"{sum(row.in_engine for row in rows) / operations:.0%}" if operations else "–"
+    control = engine in TORCHS
+    # What a control has wrong is torch's own.
+    cells: list[Any] = [
+        len(rows),
+        counts["right"],
+        counts["wrong"] if control else counts["torch"],
+        counts["unsure"],
+        "–" if control else counts["wrong"],
+        counts["crash"] + counts["timeout"],
+        share,
+        "–" if control else sum(bool(row.faults) for row in rows),
+        sum(bool(row.layouts) for row in rows),
+    ]
+    return f"| `{engine}` | " + " | ".join(map(str, cells)) + " |"
+
+
+def _wrong(rows: Sequence[Row]) -> str:
+    parts = []
+    for row in rows:
+        if row.status not in ("wrong", "crash", "timeout") or row.engine in TORCHS:
+            continue
+        said = f"{row.kind}, call {row.call}: {row.reason}" if row.kind else row.reason
+        parts.append(f"`{row.engine}`, program {row.seed}, {row.status}. {_cell(said)}\n")
+        if row.minimal:
+            parts.append(f"```python\n{row.minimal.strip()}\n```\n")
+    return "\n".join(parts) or "Nothing."
+
+
+def _torchs(rows: Sequence[Row]) -> str:
+    groups: dict[str, tuple[str, Counter[str], int]] = {}
+    for row in rows:
+        if row.engine not in TORCHS or row.status != "wrong":
+            continue
+        found = known(row.kind, row.reason)
+        what = found.what if found else f"{row.kind}: {_plain(row.reason)}"
+        issue = (
+            f"[{found.issue}](https://github.com/pytorch/pytorch/issues/{found.issue})"
+            if (found and found.issue)
+            else ""
+        )
+        _, counted, _ = groups.setdefault(what, (issue, Counter(), row.seed))
+        counted[row.engine] += 1
+    lines = [
+        f"| {_cell(what)} | {counted['aot_eager']} | {counted['inductor']} | {seed} | {issue} |"
+        for what, (issue, counted, seed) in sorted(
+            groups.items(), key=lambda each: -each[1][1].total()
+        )
+    ]
+    head = ["| What | `aot_eager` | Inductor | First program | Issue |", "|---|--:|--:|--:|---|"]
+    return "\n".join([*head, *lines]) if lines else "Nothing."
+
+
+def _faults(rows: Sequence[Row]) -> str:
+    counted: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        for said in row.faults:
+            counted[row.engine, _plain(said)] += 1
+    lines = [
+        f"| `{engine}` | {number} | {_cell(said)} |"
+        for (engine, said), number in sorted(
+            counted.items(), key=lambda each: (each[0][0], -each[1])
+        )
+    ]
+    return "\n".join(["| Engine | Programs | What was said |", "|---|--:|---|", *lines])
+
+
+def _plain(said: str) -> str:
+    """Without the numbers and names that differ from one program to the next."""
+    return re.sub(r"\d+(\.\d+)?(e[-+]?\d+)?", "n", re.sub(r"'[^']*'", "…", said))
+
+
+def _cell(text: str) -> str:
+    """Text that does not end a table's cell, and shows no path of the machine."""
+    return re.sub(r"(/[\w.+-]+){2,}", "…", text).replace("|", "\\|").replace("<", "&lt;")

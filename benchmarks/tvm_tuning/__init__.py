@@ -1,0 +1,1 @@
+"""TVM by rule beside TVM tuned."""

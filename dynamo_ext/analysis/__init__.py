@@ -1,0 +1,1 @@
+"""A report in, sentences out: causes, advice, and what changed between runs."""

@@ -1,0 +1,395 @@
+"""What to do next, derived from the record alone: each step with its evidence.
+
+An advice names one thing to change, why, and the part of the report that shows it. They come in
+the order of what there is to be gained, as far as the record tells: what ran wrong or not at all
+first, then what keeps most operations from the engine, then splits, then compiling again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.break_location import ON_PURPOSE, is_torchs_own, origin, place, where
+from dynamo_ext.analysis.breaks import break_of, cause_of, remedy
+from dynamo_ext.analysis.operator_times import operator_times, shares_by_reason
+from dynamo_ext.analysis.placement import EAGER, coverage, place_graph
+from dynamo_ext.analysis.recompiles import changes
+from dynamo_ext.formatting import count, listing, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dynamo_ext.analysis.recompiles import Changes
+    from dynamo_ext.records.common import SourceLine
+    from dynamo_ext.records.report import Fallback, Frame, GraphBreak, Report
+
+COMPILE_DOMINATES = 3.0
+"""Compile seconds over run seconds from which a first run says nothing about speed."""
+
+MAX_LISTED = 3
+
+NEGLIGIBLE_WEIGHT = 0.1
+"""Weights below it are of what need not be changed."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One step.
+
+    ``topic`` is the kind of situation (``break``, ``recompile``, ``unsupported`` …), ``problem``
+    what is in the way and why, ``step`` what to do; ``evidence`` counts what the record holds.
+    ``part`` is the title of the report's part that shows it; ``line`` is where.
+    ``weight`` orders advice: from 0 (nice to know) to 1 (nothing works before that is done).
+    """
+
+    topic: str
+    problem: str
+    step: str
+    evidence: str
+    part: str
+    weight: float
+    line: SourceLine | None = None
+
+
+def advise(report: Report) -> tuple[Advice, ...]:
+    """Every step that the record suggests, the most useful one first."""
+    if report.error:
+        # The code's own error comes first, and what led to it may be recorded as a break.
+        return ()
+    if any(f.stage == "unavailable" for f in report.fallbacks):
+        return tuple(_unavailable(report))
+    found = [
+        *_kept_out(report),
+        *_limits(report),
+        *_failures(report),
+        *_unsupported(report),
+        *_uncaptured(report),
+        *_breaks(report),
+        *_recompiles(report),
+    ]
+    if all(advice.weight < NEGLIGIBLE_WEIGHT for advice in found):
+        found += _nothing_wrong(report)
+    return tuple(sorted(found, key=lambda advice: -advice.weight))
+
+
+def _unavailable(report: Report) -> Iterator[Advice]:
+    gone = next(f for f in report.fallbacks if f.stage == "unavailable")
+    graphs = count(len(report.graphs), "captured graph")
+    yield Advice(
+        "unavailable",
+        f"{report.backend} is not available here: {_clause(gone.message)}",
+        gone.remedy,
+        f"{graphs} ran eagerly",
+        "Fallbacks",
+        1.0,
+    )
+
+
+def _kept_out(report: Report) -> Iterator[Advice]:
+    """The torch setting that keeps Dynamo from all of the code."""
+    for fallback in report.fallbacks:
+        if fallback.scope == "run":
+            yield Advice(
+                "kept-out",
+                f"Dynamo is kept out: {_clause(fallback.message)}",
+                fallback.remedy,
+                f"{count(len(report.graphs), 'graph')} in this run",
+                "Fallbacks",
+                0.95,
+            )
+
+
+def _limits(report: Report) -> Iterator[Advice]:
+    """Functions that are compiled no more, since they were compiled too often."""
+    for fallback in report.fallbacks:
+        if not _is_limit(fallback):
+            continue
+        frame = _frame(report, fallback)
+        own = [r for r in report.recompiles if frame is None or r.function == frame.name]
+        found = changes(own)
+        name = _name(report, frame)
+        times = sum(each.times for each in found)
+        if found:
+            why = f", because {found[0].what} changed each time{_examples(found[0])}"
+            step = found[0].step
+        else:
+            why, step = "", fallback.remedy
+        yield Advice(
+            "recompile-limit",
+            f"{name} was compiled so often that it stays in eager now{why}",
+            step,
+            f"{count(times, 'recompile')} in this run" if times else "torch's recompile limit",
+            "Guards" if found else "Fallbacks",
+            0.9,
+            fallback.line,
+        )
+
+
+def _failures(report: Report) -> Iterator[Advice]:
+    verbs = {
+        "verify": "gave other results than eager and was put aside",
+        "lower": "could not be built",
+        "run": "failed while it ran",
+    }
+    for stage, verb in verbs.items():
+        found = [f for f in report.fallbacks if f.stage == stage]
+        if not found:
+            continue
+        first = max(found, key=lambda f: (bool(f.remedy), f.count))
+        where = first.operator or f"the engine for {first.scope} {first.subject}"
+        others = f"; {len(found) - 1:,} more" if len(found) > 1 else ""
+        step = first.remedy or "Compare the other backends on this cell: %%dynamo compare."
+        yield Advice(
+            stage,
+            f"{where[0].upper()}{where[1:]} {verb}: {_clause(first.message or first.exception)}",
+            step,
+            f"eager's result was used {_times(first.count)}{others}",
+            "Fallbacks",
+            {"verify": 0.85, "lower": 0.8, "run": 0.75}[stage],
+            first.line,
+        )
+
+
+def _unsupported(report: Report) -> Iterator[Advice]:
+    """What the engine does not take, by reason."""
+    groups: dict[tuple[bool, str], list[Fallback]] = {}
+    for each in report.fallbacks:
+        if each.stage == "unsupported":
+            groups.setdefault((bool(each.operator), each.message), []).append(each)
+    covered = coverage(report)
+    every = [p for g in report.graphs for p in g.partitions]
+    short = sum(p.operations for p in every if p.short)
+    split = [len(g.partitions) for g in report.graphs if len(g.partitions) > 1]
+    lead = f"{len(split):,} graphs run" if len(split) > 1 else "the graph runs"
+    times = shares_by_reason(report)
+    for (named, message), group in groups.items():
+        kept = sum(f.count for f in group)
+        if named:
+            share = min((kept + short) / covered.total, 1.0) if covered.total else 0.0
+            verb = "stands" if short == 1 else "stand"
+            also = f"; {short:,} more {verb} in stretches too short for it" if short else ""
+            names = list(dict.fromkeys(f"`{f.operator}`" for f in group))
+            more = [f"{len(names) - MAX_LISTED:,} more"] if len(names) > MAX_LISTED else []
+            keep = "keeps" if len(names) == 1 else "keep"
+            problem = (
+                f"{listing([*names[:MAX_LISTED], *more])} {keep} {kept:,} of "
+                f"{count(covered.total, 'operation')} out of {report.backend}: {_clause(message)}"
+            )
+            evidence = f"{percent(kept / max(covered.total, 1))} of the operations{also}"
+            if message in times:
+                evidence += f"; these have {percent(times[message])} of their time in eager"
+            if split:
+                evidence += f"; {lead} in {sum(split):,} parts"
+        else:
+            share = 0.6
+            problem = f"{report.backend} leaves {_subjects(group)} to eager: {_clause(message)}"
+            evidence = f"met {_times(kept)}"
+        step = next((f.remedy for f in group if f.remedy), "")
+        if not step:
+            step = "See which backend takes it: %%dynamo compare."
+        weight = 0.05 if all(f.harmless for f in group) else 0.3 + 0.4 * share
+        yield Advice("unsupported", problem, step, evidence, "Fallbacks", weight, group[0].line)
+
+
+def _uncaptured(report: Report) -> Iterator[Advice]:
+    """Functions that stay in Python for another reason than a limit."""
+    for fallback in report.fallbacks:
+        if fallback.stage != "capture" or fallback.scope == "run" or _is_limit(fallback):
+            continue
+        cut, harmless = break_of(report, fallback), fallback.harmless
+        name = _name(report, _frame(report, fallback))
+        if cut is not None:
+            cause = cause_of(cut)
+            at = "" if is_torchs_own(cut) else where(cut)
+            why = f"at {at} {cause.because}" if at else cause.because
+            step, harmless = remedy(report, fallback), cause.harmless
+        elif fallback.exception == "RecursionError":
+            # Which is all it says.
+            why = "to trace it goes deeper than Python's recursion limit"
+            step = (
+                "Raise the limit with sys.setrecursionlimit(), or do what nests so deeply before "
+                "the compiled code."
+            )
+        else:
+            why, step = _clause(fallback.message), fallback.remedy
+        yield Advice(
+            "uncaptured",
+            f"{name} runs as plain Python: {why}",
+            step,
+            f"{_times(fallback.count)} in this run",
+            "Code",
+            0.05 if harmless else 0.6 if report.graphs else 0.72,
+            cut.line if cut is not None else fallback.line,
+        )
+
+
+def _breaks(report: Report) -> Iterator[Advice]:
+    eager = {id(break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
+    groups: dict[tuple[str, str], list[GraphBreak]] = {}
+    for index, each in enumerate(report.breaks):
+        line = origin(each)
+        outside = line is not None and line.in_cell and _splits_nothing(report, index, line.line)
+        # What torch stops at by itself does not matter, unless nothing is captured for it.
+        lost = not report.graphs and each.registry_id != ON_PURPOSE
+        if id(each) not in eager and not outside and (lost or not is_torchs_own(each)):
+            groups.setdefault((place(line), cause_of(each).because), []).append(each)
+    for (_, because), group in groups.items():
+        # Of the ways that lead to the line, the one from the cell says most.
+        called = next((each for each in group if each.line and each.line.in_cell), group[0])
+        at, cause = where(called), cause_of(called)
+        lead = f"{at[0].upper()}{at[1:]} splits the graph" if at else "The graph is split"
+        if not report.graphs and is_torchs_own(called):
+            lead = "Nothing is captured"
+        yield Advice(
+            "break",
+            f"{lead} because {because}",
+            cause.step or "See Code for torch's own reason.",
+            f"{count(len(report.graphs), 'graph')} in this run",
+            "Code",
+            0.05 if cause.harmless else 0.4,
+            called.line,
+        )
+
+
+def _splits_nothing(report: Report, index: int, line: int) -> bool:
+    """Whether all of the cell's operations are before or all after a break at one of its lines."""
+    first, last = _span_of_graphs(report)
+    if line == last and report.graphs:
+        return report.graphs[-1].ended_by == index
+    return not first <= line <= last
+
+
+def _span_of_graphs(report: Report) -> tuple[float, float]:
+    """The first and the last line of the cell with a captured operation; all, if none has one."""
+    lines = [
+        operation.line.line
+        for graph in report.graphs
+        for operation in graph.operations
+        if operation.line is not None and operation.line.in_cell
+    ]
+    return (min(lines), max(lines)) if lines else (0, math.inf)
+
+
+def _recompiles(report: Report) -> Iterator[Advice]:
+    if any(_is_limit(f) for f in report.fallbacks):
+        return
+    total = sum(r.count for r in report.recompiles)
+    for each in changes(report.recompiles):
+        examples = _examples(each)
+        if each.prevented:
+            if report.mode == "run":
+                step = "Run it once under %%dynamo with such values; run never compiles."
+            else:
+                step = 'torch.compiler.set_stance("default") lets it be compiled.'
+            yield Advice(
+                "not-reused",
+                f"{count(each.times, 'call')} fitted no compiled code, because {each.what} "
+                f"changed{examples}",
+                step,
+                "ran eagerly",
+                "Guards",
+                0.7,
+            )
+            continue
+        share = f"{each.times:,} of {count(total, 'recompile')}"
+        lead = share if total > each.times else count(each.times, "recompile")
+        yield Advice(
+            "recompile",
+            f"{lead} came from {each.what}{examples}",
+            each.step,
+            f"compiling took {report.compile_seconds:.1f} s of this run's {report.seconds:.1f} s",
+            "Guards",
+            0.06 if each.harmless else 0.3 + 0.3 * min(each.times, 8) / 8,
+        )
+
+
+def _nothing_wrong(report: Report) -> Iterator[Advice]:
+    """What to do with a run that has nothing in its way."""
+    called = [graph for graph in report.graphs if graph.calls]
+    if not called or report.interrupted:
+        return
+    covered = coverage(report)
+    rest = report.run_seconds
+    costliest = next(iter(operator_times(report)), None)
+    if costliest and (report.backend == EAGER or covered.in_engine):
+        yield Advice(
+            "profiled",
+            f"Nothing is in the way, and `{costliest.name}` has {percent(costliest.share)} of the "
+            "operations' time in eager",
+            "See which backend is fastest at it: %%dynamo compare.",
+            f"{count(costliest.calls, 'call')} of it; each operation was timed by itself",
+            "Timing",
+            0.1,
+            costliest.line,
+        )
+    elif report.mode == "optimize" and report.compile_seconds > COMPILE_DOMINATES * max(rest, 1e-9):
+        spent = report.compile_seconds + report.race_seconds
+        raced, racing = (" and raced", " and racing") if report.race_seconds else ("", "")
+        share = spent / report.seconds if report.seconds else 0.0
+        step = "Run the cell again, or measure it: %%dynamo compare."
+        yield Advice(
+            "first-run",
+            f"This run compiled{raced}, so its time says nothing about speed",
+            "Run the cell again: what won is remembered." if raced else step,
+            f"{share:.0%} of the time was compiling{racing}",
+            "Timing",
+            0.1,
+        )
+    elif all(place_graph(report, graph).in_engine == 0 for graph in called):
+        if report.backend == EAGER:
+            yield Advice(
+                "captured",
+                "The code is captured, and eager runs it",
+                "See which backend is faster: %%dynamo compare.",
+                count(covered.total, "operation"),
+                "Timing",
+                0.1,
+            )
+    else:
+        yield Advice(
+            "all-in-engine",
+            "Nothing is in the way",
+            "What it gains: %%dynamo compare.",
+            f"{covered.in_engine:,} of {count(covered.total, 'operation')} in the engine",
+            "Timing",
+            0.05,
+        )
+
+
+def _is_limit(fallback: Fallback) -> bool:
+    return fallback.cause == "recompile_limit"
+
+
+def _frame(report: Report, fallback: Fallback) -> Frame | None:
+    return next((f for f in report.frames if f.id == fallback.subject), None)
+
+
+def _name(report: Report, frame: Frame | None) -> str:
+    if frame is not None and frame.turn:
+        return f"Line {frame.turn}"
+    if frame is None or frame.is_cell:
+        captured = any(f.is_cell and f.graphs for f in report.frames)
+        return "Part of the cell's own code" if captured else "The cell's own code"
+    return f"Function {frame.name}"
+
+
+def _examples(each: Changes) -> str:
+    values = list(each.values[:MAX_LISTED])
+    more = ", …" if len(each.values) > MAX_LISTED else ""
+    return f" ({', '.join(values)}{more})" if len(values) > 1 else ""
+
+
+def _subjects(group: Sequence[Fallback]) -> str:
+    names = list(dict.fromkeys(f"{f.scope} {f.subject}" for f in group))
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(names[:MAX_LISTED]) + more
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"
+
+
+def _clause(text: str) -> str:
+    return " ".join(text.split("\n", maxsplit=1)[0].split()).rstrip(". ")

@@ -1,0 +1,73 @@
+"""Where a graph breaks, in words: the line that splits it, and those that led there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from dynamo_ext.formatting import is_other_cell
+
+if TYPE_CHECKING:
+    from dynamo_ext.records.common import SourceLine
+    from dynamo_ext.records.report import GraphBreak
+
+ON_PURPOSE = "gb0025"
+"""Torch's page on calls of ``torch._dynamo.graph_break()``."""
+
+_NOT_THE_USERS = re.compile(
+    r"[\\/]lib[\\/]python3\.\d+[\\/](?!(?:site|dist)-packages)|(?:site|dist)-packages[\\/]torch[\\/]",
+    re.IGNORECASE,
+)
+
+
+def origin(each: GraphBreak) -> SourceLine | None:
+    """The line that splits the graph: the innermost one outside of Python and torch.
+
+    ``GraphBreak.line`` is the cell's own line where there is one, which may only call that one.
+    """
+    own = [line for line in each.stack if not _NOT_THE_USERS.search(line.file)]
+    return own[-1] if own else each.line
+
+
+def callers(each: GraphBreak) -> tuple[SourceLine, ...]:
+    """The user's lines that led to ``origin``, the nearest first."""
+    own = [line for line in each.stack if not _NOT_THE_USERS.search(line.file)]
+    return tuple(reversed(own[:-1]))
+
+
+def is_torchs_own(each: GraphBreak) -> bool:
+    """Whether torch stops there by itself: its own optimizers call ``graph_break()``, for one."""
+    if each.registry_id == ON_PURPOSE and is_in_torch(each):
+        return True
+    # A line of the user's may be known to have led there, from outside of what was captured.
+    lines = each.stack or ([each.line] if each.line is not None else [])
+    return bool(lines) and all(_NOT_THE_USERS.search(line.file) for line in lines)
+
+
+def is_in_torch(each: GraphBreak) -> bool:
+    """Whether the innermost line is torch's own, whatever line of the user's led there."""
+    return bool(each.stack and _NOT_THE_USERS.search(each.stack[-1].file))
+
+
+def where(each: GraphBreak) -> str:
+    """``line 7``, ``line 3 of `f`, called at line 7,`` or ``line 12 of `step` in model.py``."""
+    line, called = origin(each), each.line
+    at = place(line)
+    if line is None or line.in_cell or called is None or not called.in_cell:
+        return at
+    return f"{at}, called at line {called.line},"
+
+
+def place(line: SourceLine | None) -> str:
+    """``line 7`` of the cell, ``line 3 of `f` in In[5]``, ``line 12 of `f` in model.py``."""
+    if line is None or not line.line:
+        return ""
+    if line.in_cell:
+        return f"line {line.line}"
+    name = line.file.replace("\\", "/").rsplit("/", 1)[-1]
+    of = f" of `{line.function}`" if line.function.isidentifier() else ""
+    if line.cell:
+        return f"line {line.line}{of} in {line.cell}"
+    if line.file.startswith("<") or is_other_cell(line.file):
+        return f"line {line.line}{of or ' of another cell'}"
+    return f"line {line.line}{of} in {name}"

@@ -1,0 +1,292 @@
+"""Graph breaks in the words of the user's code: what splits the graph, and what joins it.
+
+Torch's own reason and hints stay in the report; these say the same about the user's line, and
+leave out hints that do not hold here (NumPy is never traced, see ``capture.torch_private``).
+Registry ids are those of torch's graph-break registry as of 2.13.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.break_location import ON_PURPOSE, is_in_torch, origin
+from dynamo_ext.analysis.source_hints import chooses_by_reading, condition, leaves_value, reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamo_ext.records.report import BreakKind, Fallback, GraphBreak, Report
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a graph ends at a line, as a clause, and what to do, as a sentence.
+
+    ``harmless`` says that capture could not gain anything there: nothing need be done.
+    ``known`` is false where the words are torch's.
+    """
+
+    because: str
+    step: str
+    harmless: bool = False
+    known: bool = True
+
+
+_READS = "Keep it a tensor and read it after the compiled code"
+_BEFORE = "Build it before the compiled code, as in a cell of its own."
+_NOTHING = "Nothing needs to be done."
+_SCALARS = "or set torch._dynamo.config.capture_scalar_outputs = True"
+_QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
+_SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
+_UNHELPFUL = (
+    "file an issue",
+    "report an issue",
+    "It may be possible to write Dynamo",
+    "removing the `torch.compile` call",
+)
+_OBJECT = re.compile(r"<(?:built-in )?(?:function|method) (?P<name>[\w.]+)[^>]*>")
+
+
+def cause_of(each: GraphBreak) -> Cause:
+    """Say why a graph ends at a break and what to do about it.
+
+    In our words for the kinds that are common; in torch's for the others.
+    """
+    known = _KNOWN.get(each.registry_id) or _BY_KIND.get(each.kind, _unknown)
+    return known(each)
+
+
+def _unknown(each: GraphBreak) -> Cause:
+    """In torch's words, its first hint that is about the user's code."""
+    hints = [hint for hint in each.hints if not any(words in hint for words in _UNHELPFUL)]
+    reason = _named(each.reason.strip().rstrip("."))
+    said = f" ({reason})" if reason else ""
+    step = _named(hints[0]) if hints else ""
+    return Cause(f"Dynamo cannot trace it{said}", step, known=False)
+
+
+def _named(text: str) -> str:
+    """Torch's text with functions called by their names."""
+    return _OBJECT.sub(r"`\g<name>`", text)
+
+
+def break_of(report: Report, fallback: Fallback) -> GraphBreak | None:
+    """The break that a frame's failure is, where it is recorded as one."""
+    index = fallback.break_index
+    return report.breaks[index] if index is not None and index < len(report.breaks) else None
+
+
+def remedy(report: Report, fallback: Fallback) -> str:
+    """What helps against a break's cause, and the capture's own remedy if it is about the place."""
+    cut = break_of(report, fallback)
+    step = cause_of(cut).step if cut is not None else ""
+    if step and fallback.cause == "loop":
+        return f"{step} {fallback.remedy}"
+    return step or fallback.remedy
+
+
+def _code(each: GraphBreak) -> str:
+    line = origin(each)
+    return line.code if line is not None else ""
+
+
+def _item(each: GraphBreak) -> Cause:
+    if any(line.function == "_detect_is_causal_mask" for line in each.stack):
+        why = "torch reads its mask to find out whether it is causal"
+        return Cause(why, "Pass is_causal=True or is_causal=False with the mask.")
+    code = _code(each)
+    if chooses_by_reading(code):
+        # Capturing the number would only move the break to the choice.
+        return _branch(each)
+    found = reader(code)
+    who = f"`{found}`" if found else "it"
+    return Cause(f"{who} reads a value out of a tensor", f"{_READS}, {_SCALARS}.")
+
+
+def _branch(each: GraphBreak) -> Cause:
+    word = condition(_code(each))
+    steps = {
+        "while": "Run a fixed number of steps, or use torch.while_loop.",
+        "assert": "Check it before or after the compiled code.",
+    }
+    who = f"its `{word}`" if word else "it"
+    choose = "Compute both sides and choose with torch.where, or use torch.cond."
+    return Cause(f"{who} asks for the value of a tensor", steps.get(word, choose))
+
+
+def _on_purpose(each: GraphBreak) -> Cause:
+    if not is_in_torch(each):
+        return Cause("torch._dynamo.graph_break() is called there", "Take the call away.")
+    own = "optimizer" if "optim" in each.stack[-1].file else "code"
+    return Cause(f"torch's own {own} ends a graph there", _NOTHING, harmless=True)
+
+
+def _reordered(each: GraphBreak) -> Cause:
+    found = _OBJECT.search(" ".join(each.hints))
+    name = found["name"] if found else "print"
+    return Cause(
+        f"`{name}` is given what cannot wait until the graph has run",
+        "Give it tensors, numbers and text alone, or call it after the compiled code.",
+    )
+
+
+def _builtin(each: GraphBreak) -> Cause:
+    found = _QUOTED_NAME.search(each.explanation)
+    if not found:
+        return _unknown(each)
+    name = found["name"]
+    if name == "print":
+        return Cause(
+            "it prints",
+            "Print after the compiled code, or, if late output will do, add print to "
+            "torch._dynamo.config.reorderable_logging_functions.",
+        )
+    if name == "open":
+        return Cause("it opens a file", "Read the file before the compiled code.")
+    return Cause(
+        f"Dynamo cannot trace the builtin `{name}` on these arguments",
+        f"Call `{name}` before or after the compiled code.",
+    )
+
+
+def _skipped(each: GraphBreak) -> Cause:
+    found = _SKIPPED.search(each.explanation)
+    name = found["name"].strip(". ") if found else ""
+    name = name.replace("<unknown module>.", "").replace("Random.", "random.")
+    if name == "Optimizer.add_param_group" and is_in_torch(each):
+        return Cause("it builds an optimizer", _BEFORE)
+    if "warn" in name:
+        return Cause("it warns", "Warn before or after the compiled code.")
+    if not name:
+        return Cause(
+            "it calls what Dynamo does not trace", "Call it before or after the compiled code."
+        )
+    why = f"Dynamo does not trace `{name}`"
+    if leaves_value(_code(each), name):
+        return Cause(why, f"Call `{name}` before or after the compiled code.")
+    wrap = ", or make it a torch.library.custom_op" if "C/C++" in each.explanation else ""
+    return Cause(why, f"Call `{name}` before the compiled code and pass what it gives{wrap}.")
+
+
+def _attribute(each: GraphBreak) -> Cause:
+    if each.stack and is_in_torch(each) and "optim" in each.stack[-1].file:
+        return Cause("it builds an optimizer", _BEFORE)
+    return _unknown(each)
+
+
+def _iterated(each: GraphBreak) -> Cause:
+    if "generator" not in each.explanation:
+        return _unknown(each)
+    return Cause(
+        "it takes from a generator that Python has made",
+        "Give a list in its place, as in list(model.parameters()).",
+    )
+
+
+def _context(each: GraphBreak) -> Cause:
+    found = _QUOTED_NAME.search(each.explanation)
+    name = f" `{found['name']}`" if found else ""
+    return Cause(
+        f"Dynamo cannot enter the context manager{name}",
+        "Enter it around the compiled code, not inside.",
+    )
+
+
+def _missing_name(each: GraphBreak) -> Cause:
+    name = f"`{each.name}`" if each.name else "a name there"
+    step = each.hints[0] if each.hints else "Define it before this code first runs."
+    return Cause(f"{name} was not defined when Dynamo traced this code", step)
+
+
+def _about_compiling(each: GraphBreak) -> Cause:
+    who = f"`{each.name}`" if each.name else "it"
+    return Cause(f"{who} tells torch how to compile", f"Call {who} before the compiled code.")
+
+
+def _fixed(because: str, step: str, *, harmless: bool = False) -> Callable[[GraphBreak], Cause]:
+    return lambda _: Cause(because, step, harmless)
+
+
+_number = _fixed(
+    "it needs a number that is read out of a tensor",
+    "Read the number before the compiled code and pass it.",
+)
+_numpy = _fixed(
+    "it goes through NumPy, which stays NumPy",
+    "Use torch's own function, or call NumPy before the compiled code.",
+)
+_fake_tensor = _fixed(
+    "an operation there fails when Dynamo tries it on sizes alone",
+    "If eager raises there too, fix it; else move it before or after the compiled code.",
+)
+_unbuilt = _fixed("it builds a module", _BEFORE)
+
+_KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
+    "gb0007": _skipped,
+    "gb0008": _skipped,
+    "gb0009": _skipped,
+    ON_PURPOSE: _on_purpose,
+    "gb0033": _item,
+    "gb0035": _branch,
+    "gb0036": _fixed(
+        "the size of a result depends on the data (`nonzero`, `unique`, indexing by a mask)",
+        "Keep the size and mask the values with torch.where, or set "
+        "torch._dynamo.config.capture_dynamic_output_shape_ops = True.",
+    ),
+    "gb0039": _fixed(
+        "it was compiled as often as torch allows",
+        "Keep a number that changes from run to run in a tensor, and mark changing sizes with "
+        "%%dynamo --dynamic.",
+    ),
+    "gb0059": _builtin,
+    "gb0088": _fixed(
+        "an exception goes through it while Dynamo traces it",
+        "If the line runs without an error by itself, Dynamo cannot trace it: move it before or "
+        "after the compiled code.",
+    ),
+    "gb0105": _numpy,
+    "gb0109": _fixed("`.tolist()` reads the values of a tensor", f"{_READS}."),
+    "gb0119": _unbuilt,
+    "gb0123": _fixed(
+        "backward() is called there, whose graphs are compiled with the forward's",
+        _NOTHING,
+        harmless=True,
+    ),
+    "gb0124": _item,
+    "gb0142": _context,
+    "gb0170": _branch,
+    "gb0231": _numpy,
+    "gb0264": _fixed("it builds a layer or another torch.nn.Parameter", _BEFORE),
+    "gb0290": _numpy,
+    "gb0291": _fixed(
+        "it logs",
+        "Log before or after the compiled code, or add the method to "
+        "torch._dynamo.config.ignore_logging_functions.",
+    ),
+    "gb0293": _numpy,
+    "gb0296": _reordered,
+    "gb0354": _missing_name,
+    "gb0811": _iterated,
+    "gb4347": _iterated,
+    "gb0467": _attribute,
+    "gb4198": _fixed("it deep-copies a tensor", "Use .clone()."),
+    "gb4315": _fake_tensor,
+    "gb8985": _fixed(
+        "requires_grad_() is called on a tensor that leaves the graph",
+        "Call it before the compiled code, or return .detach().",
+    ),
+}
+_BY_KIND: dict[BreakKind, Callable[[GraphBreak], Cause]] = {
+    "branch": _branch,
+    "number": _number,
+    "fake_tensor": _fake_tensor,
+    "about_compiling": _about_compiling,
+    "recurrent": _fixed(
+        "a recurrent layer runs there in torch's own kernel", _NOTHING, harmless=True
+    ),
+    "numpy": _numpy,
+    "module": _unbuilt,
+    "skipped": _skipped,
+}

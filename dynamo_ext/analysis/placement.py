@@ -1,0 +1,205 @@
+"""Which engine ran a graph, and, where the record tells, each of its operations.
+
+Partitions count operations of the normalised graph, whose names differ from those of the graph
+as captured. So in a graph that several engines share, a captured operation is placed by the name
+of its operator alone, and where that does not decide it stays unplaced rather than guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamo_ext.records.report import Fallback, Graph, Operation, Partition, Report
+
+EAGER = "eager"
+FORWARD = frozenset({"inference", "forward"})
+"""Roles of partitions that run the captured operations themselves, and not their derivatives."""
+
+# A fallback in one of these stages leaves its whole subject in eager; the others are partial.
+_WHOLE_SUBJECT = frozenset({"unavailable", "lower", "verify"})
+_OPERATOR = re.compile(r"(?:aten|prims|prim)\.(\w+)|<built-in (?:function|method) (\w+)")
+
+
+# What switches torch's modes for the operations after it; a normalised graph has none of them.
+_MODES = frozenset({"set_grad_enabled", "enter_autocast", "exit_autocast"})
+
+
+def sets_mode(operation: Operation) -> bool:
+    """Whether an operation computes nothing, but sets one of torch's modes."""
+    return operator(operation.target) in _MODES
+
+
+def operator(target: str) -> str:
+    """Reduce a target to its operator's name: ``aten.add.Tensor``, ``operator.add`` to ``add``."""
+    found = _OPERATOR.search(target)
+    name = (found[1] or found[2]) if found else target.rsplit(".", 1)[-1]
+    return name.strip("_")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where one graph ran.
+
+    ``shares`` maps each engine to the operations it took, the largest share first; ``names``
+    maps operators to their engine, for graphs that engines share, and ``rest`` is the engine of
+    the operators that are not in it, where the record leaves no other. ``captured`` maps captured
+    operations to the engines of what became of them, where torch says so.
+    """
+
+    shares: Mapping[str, int]
+    names: Mapping[str, str]
+    rest: str = ""
+    captured: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def engine(self) -> str:
+        """The engine with the largest share."""
+        return next(iter(self.shares), EAGER)
+
+    @property
+    def total(self) -> int:
+        """Operations that some engine or eager ran."""
+        return sum(self.shares.values())
+
+    @property
+    def in_engine(self) -> int:
+        """Operations that an engine other than eager ran."""
+        return self.total - self.shares.get(EAGER, 0)
+
+    @property
+    def label(self) -> str:
+        """Every engine of the graph, as ``onnxrt`` or ``onnxrt + eager``."""
+        return " + ".join(self.shares) or EAGER
+
+    def engine_of(self, operation: Operation) -> str:
+        """Name the engine that ran one operation, or empty where the record does not tell.
+
+        Two names, as in ``label``, where an operation became several that two engines ran.
+        """
+        if sets_mode(operation):
+            return "" if self.in_engine else EAGER
+        if len(self.shares) == 1 and not self.names:
+            return self.engine
+        known = self.captured.get(operation.name)
+        return known or self.names.get(operator(operation.target), self.rest)
+
+
+def place_graph(report: Report, graph: Graph) -> Placement:
+    """Find where ``graph`` ran, counting what fell back as eager."""
+    if _is_eager(report, graph):
+        return Placement({EAGER: _size(graph)}, {})
+    if graph.partitions:
+        return _from_partitions(report, graph)
+    # Single operators that were left to eager, not the graph.
+    left = {
+        operator(f.operator)
+        for f in _of_graph(report, graph)
+        if f.stage == "unsupported" and f.operator
+    }
+    if not left:
+        return Placement({_backend(graph): _size(graph)}, {})
+    calls = [operator(op.target) for op in graph.operations if op.opcode.startswith("call_")]
+    eager = max(sum(name in left for name in calls), 1)
+    backend = _backend(graph)
+    names = {name: EAGER if name in left else backend for name in calls}
+    engine = max(_size(graph) - eager, 0)
+    shares = {backend: engine, EAGER: eager} if engine else {EAGER: eager}
+    return Placement(shares, names)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Operations of the graphs that were called, and how many of them the backend ran."""
+
+    total: int
+    in_engine: int
+    graphs: int
+
+
+def coverage(report: Report) -> Coverage:
+    """Count what ran where over the graphs that were called in this run."""
+    called = [place_graph(report, graph) for graph in report.graphs if graph.calls]
+    return Coverage(sum(p.total for p in called), sum(p.in_engine for p in called), len(called))
+
+
+def partition_engine(report: Report, graph: Graph, part: Partition) -> str:
+    """Name the engine that ran a partition: ``eager`` if its own engine fell back."""
+    subject = f"{graph.id}:{part.name}"
+    fell = any(f.subject == subject and _took_all(f, graph) for f in report.fallbacks)
+    return EAGER if fell or _is_eager(report, graph) else part.engine
+
+
+def _from_partitions(report: Report, graph: Graph) -> Placement:
+    shares: dict[str, int] = {}
+    engines: dict[str, set[str]] = {}
+    eager: Counter[str] = Counter()
+    captured: dict[str, dict[str, None]] = {}
+    for part in graph.partitions:
+        engine = partition_engine(report, graph, part)
+        shares[engine] = shares.get(engine, 0) + part.operations
+        for target in part.targets:
+            engines.setdefault(operator(target), set()).add(engine)
+            eager.update([operator(target)] if engine == EAGER else [])
+        if part.role in FORWARD:
+            for name in part.captured:
+                captured.setdefault(name, {})[engine] = None
+    ordered = dict(sorted(shares.items(), key=lambda item: -item[1]))
+    if len(ordered) == 1:
+        return Placement(ordered, {})
+    names = {name: min(of) for name, of in engines.items() if len(of) == 1}
+    whose = {name: " + ".join(sorted(of, key=EAGER.__eq__)) for name, of in captured.items()}
+    return Placement(ordered, names, _rest(graph, ordered, names, eager), whose)
+
+
+def _rest(
+    graph: Graph, shares: Mapping[str, int], names: Mapping[str, str], eager: Counter[str]
+) -> str:
+    """Name the one other engine, if every eager operation is one of the captured operations."""
+    others = [engine for engine in shares if engine != EAGER]
+    calls = Counter(operator(op.target) for op in graph.operations if op.opcode.startswith("call_"))
+    told_apart = all(
+        names.get(name) == EAGER and calls[name] == number for name, number in eager.items()
+    )
+    return others[0] if len(others) == 1 and told_apart else ""
+
+
+def _size(graph: Graph) -> int:
+    return sum(p.operations for p in graph.partitions) or graph.normalised or graph.operation_count
+
+
+def _of_graph(report: Report, graph: Graph) -> list[Fallback]:
+    return [f for f in report.fallbacks if f.scope == "graph" and f.subject == graph.id]
+
+
+def _took_all(fallback: Fallback, graph: Graph) -> bool:
+    """Whether its subject ran eagerly in every call; a failed call is one call."""
+    always = fallback.stage == "run" and 0 < graph.calls <= fallback.count
+    return always or fallback.stage in _WHOLE_SUBJECT
+
+
+def _backend(graph: Graph) -> str:
+    """The backend that a graph was given to in the end: the winner, where several raced."""
+    return graph.contest.winner if graph.contest is not None else graph.backend
+
+
+def _is_eager(report: Report, graph: Graph) -> bool:
+    """Whether the graph as a whole fell back to eager."""
+    if _backend(graph) == EAGER:
+        return True
+    ids = {other.id for other in report.graphs}
+    if any(
+        f.stage == "unavailable" and f.scope != "partition" and f.subject not in ids
+        for f in report.fallbacks
+    ):
+        return True
+    return any(
+        (f.scope != "partition" and _took_all(f, graph))
+        or (f.stage == "unsupported" and not f.operator and not graph.partitions)
+        for f in _of_graph(report, graph)
+    )

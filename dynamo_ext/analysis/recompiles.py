@@ -1,0 +1,146 @@
+"""Recompiles by cause: what changed from call to call, and what lets one graph serve all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.guards import actual, expected
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamo_ext.records.report import Recompile, RecompileKind
+
+_DTYPES = {
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+}
+
+
+_NOTHING = "Nothing needs to be done"
+"""How a step begins where nothing could be gained."""
+
+_HARMLESS = frozenset({"hooks", "bound", "relation", "code", "class"})
+_HARMLESS_ONCE = frozenset({"parameter", "parameter rank", "integer"})
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Recompiles with one cause.
+
+    ``kind`` is that of the recompiles, or ``class``; ``variable`` is the expression that changed;
+    ``what`` says what changed, as a noun (``the batch size of `x```), ``values`` what it was, in
+    order, without repeats; ``step`` is what to do, and there is nothing to gain by it where
+    ``harmless``.
+    """
+
+    kind: str
+    variable: str
+    what: str
+    step: str
+    times: int
+    values: tuple[str, ...]
+    prevented: bool = False
+    harmless: bool = False
+
+
+def changes(recompiles: Sequence[Recompile]) -> tuple[Changes, ...]:
+    """Group recompiles, in the order in which they happened, by what changed."""
+    groups: dict[tuple[RecompileKind, str, int | None, bool], list[Recompile]] = {}
+    for each in recompiles:
+        key = (each.kind, each.subject or each.variable, each.dimension, each.prevented)
+        groups.setdefault(key, []).append(each)
+    found = [_group(kind, name, dim, group) for (kind, name, dim, _), group in groups.items()]
+    return tuple(sorted(found, key=lambda each: -each.times))
+
+
+def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]) -> Changes:
+    name = f"`{variable}`" if variable else "what the code relies on"
+    if kind == "type" and all("." in each.expected for each in group):
+        kind = "class"
+    seen = [v for each in group for v in (expected(each), actual(each)) if v]
+    # Of an object the report knows no more than that it is another one.
+    values = [] if kind in {"object", "code"} else [_DTYPES.get(v, v) for v in seen]
+    many = len(group) > 1
+    what, step = _words(kind, name, variable, dim, many=many)
+    times = sum(each.count for each in group)
+    return Changes(
+        kind,
+        variable,
+        what,
+        step,
+        times,
+        tuple(dict.fromkeys(values)),
+        group[0].prevented,
+        kind in _HARMLESS or (kind in _HARMLESS_ONCE and not many),
+    )
+
+
+def _words(kind: str, name: str, variable: str, dim: int | None, *, many: bool) -> tuple[str, str]:
+    """What changed, and what to do about it."""
+    match kind:
+        case "size":
+            of = "the batch size of" if dim == 0 else f"dimension {dim} of"
+            mark = f"torch._dynamo.mark_dynamic({variable}, {dim})"
+            return f"{of} {name}", f"Mark it dynamic: %%dynamo --dynamic, or {mark}."
+        case "parameter" | "parameter rank":
+            what = "the number of dimensions" if dim is None else f"the size of dimension {dim}"
+            step = f"{_NOTHING} if the layer was meant to be replaced: each shape is compiled once."
+            if many:
+                step = "Each shape of a weight has its own compiled code; keep their number small."
+            return f"{what} of the parameter {name}", step
+        case "float":
+            return f"the float {name}", f"Keep it in a tensor: {variable} = torch.tensor(…)."
+        case "integer":
+            why = "it was a constant at first, and from its second value on it is symbolic"
+            keep = "Keep it in a tensor, torch.tensor(…), or start with %%dynamo --dynamic."
+            return f"the integer {name}", keep if many else f"{_NOTHING}: {why}."
+        case "hooks":
+            why = "what hooks a module has is compiled in. Add them before the first call"
+            return "the hooks of a module", f"{_NOTHING}: {why}."
+    lead, step = _SENTENCES.get(kind, ("", "See Guards for what was expected."))
+    return f"{lead} {name}".strip(), step
+
+
+_SENTENCES = {
+    "bound": (
+        "a size outside the range that the compiled code covers, of",
+        f"{_NOTHING}: torch compiles sizes 0 and 1 separately, once.",
+    ),
+    "relation": (
+        "sizes that agreed before and do not now, of",
+        f"{_NOTHING}, if both are meant: torch compiles broadcasting separately.",
+    ),
+    "rank": ("the number of dimensions of", "Reshape it to one rank before the compiled code."),
+    "dtype": ("the dtype of", "Cast it to one dtype before the compiled code."),
+    "device": ("the device of", "Move it to one device before the compiled code."),
+    "stride": ("the memory layout of", "Call .contiguous() on it before the compiled code."),
+    "grad": (
+        "requires_grad of",
+        "Pass it with the same requires_grad each time; for inference, under torch.no_grad().",
+    ),
+    "length": ("the length of", "Stack its tensors into one, or pad it to one length."),
+    "object": (
+        "the object behind",
+        "Make it once, before the compiled code, and pass the same one each time.",
+    ),
+    "code": (
+        "the function",
+        f"{_NOTHING} if you redefined it; else define it once, outside of the loop.",
+    ),
+    "class": ("the class of", f"{_NOTHING} if another one is meant to be there."),
+    "type": ("the type of", "Pass values of one type."),
+    "value": (
+        "the value of",
+        "Each value has its own compiled code; keep the number of values small.",
+    ),
+}

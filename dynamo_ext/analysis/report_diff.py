@@ -1,0 +1,152 @@
+"""What changed between two runs: graphs, breaks, guards, fallbacks, speed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.break_location import origin
+from dynamo_ext.analysis.breaks import cause_of
+from dynamo_ext.analysis.guards import condition
+from dynamo_ext.analysis.placement import coverage, place_graph
+from dynamo_ext.formatting import count, function_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dynamo_ext.records.report import Graph, GraphBreak, Report
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of both runs; ``seconds`` says that it is a duration."""
+
+    name: str
+    before: float
+    after: float
+    seconds: bool = False
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What one kind of thing gained and lost, each as a sentence, with how often."""
+
+    kind: str
+    gone: tuple[tuple[str, int], ...]
+    new: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two runs side by side.
+
+    ``before`` and ``after`` are their titles with mode and backend. ``figures`` has every number
+    of the summary; ``changed`` only the kinds that differ. ``backend_changed`` says that the two
+    ran on different backends, so that seconds depend on the backend as well as on the code, and
+    ``code_changed`` that the texts of their cells differ.
+    """
+
+    before: str
+    after: str
+    figures: tuple[Figure, ...]
+    changed: tuple[Changed, ...]
+    backend_changed: bool
+    code_changed: bool = False
+
+
+def difference(before: Report, after: Report) -> Difference:
+    """Compare two runs, of one cell as a rule."""
+    kinds = (
+        ("Graphs", _graphs(before), _graphs(after)),
+        ("Breaks", _breaks(before.breaks), _breaks(after.breaks)),
+        ("Guarded conditions", _guards(before), _guards(after)),
+        ("Recompiles", _recompiles(before), _recompiles(after)),
+        ("Fallbacks", _fallbacks(before), _fallbacks(after)),
+    )
+    changed = [
+        Changed(kind, tuple((old - new).items()), tuple((new - old).items()))
+        for kind, old, new in kinds
+        if old != new
+    ]
+    return Difference(
+        _title(before),
+        _title(after),
+        tuple(_figures(before, after)),
+        tuple(changed),
+        before.backend != after.backend,
+        _code(before) != _code(after),
+    )
+
+
+def _code(report: Report) -> str:
+    """The text of a run's cell without its magics: they say how it runs, not what."""
+    lines = report.cell.source.strip().split("\n") if report.cell is not None else []
+    return "\n".join(line for line in lines if not line.lstrip().startswith("# %%"))
+
+
+def _title(report: Report) -> str:
+    return " · ".join(filter(None, [report.title, report.mode, report.backend]))
+
+
+def _figures(before: Report, after: Report) -> Iterable[Figure]:
+    runs = (before, after)
+
+    def pair(name: str, values: Sequence[float], *, seconds: bool = False) -> Figure:
+        return Figure(name, values[0], values[1], seconds)
+
+    covered = [coverage(run) for run in runs]
+    yield pair("Graphs", [len(run.graphs) for run in runs])
+    yield pair("Operations", [sum(g.operation_count for g in run.graphs) for run in runs])
+    yield pair("ATen operations in the engine", [each.in_engine for each in covered])
+    yield pair("Breaks", [len(run.breaks) for run in runs])
+    yield pair("Guards", [len(run.guards) for run in runs])
+    yield pair("Recompiles", [sum(r.count for r in run.recompiles) for run in runs])
+    yield pair("Fallbacks", [len(run.fallbacks) for run in runs])
+    yield pair("Compile", [run.compile_seconds for run in runs], seconds=True)
+    rest = [run.run_seconds for run in runs]
+    yield pair("Run", rest, seconds=True)
+
+
+def _graphs(report: Report) -> Counter[str]:
+    return Counter(_graph(report, graph) for graph in report.graphs)
+
+
+def _graph(report: Report, graph: Graph) -> str:
+    """A graph by what it computes, on what, and where: its id may differ from run to run."""
+    calls = [op for op in graph.operations if op.opcode.startswith("call_")]
+    shown = ", ".join(dict.fromkeys(op.target.rsplit(".", 1)[-1] for op in calls[:4]))
+    more = ", …" if len(calls) > len(calls[:4]) else ""
+    inputs = [op for op in graph.operations if op.opcode == "placeholder" and op.shape is not None]
+    sizes = "; ".join(f"({', '.join(op.shape or ())})" for op in inputs[:3])
+    where = place_graph(report, graph).label
+    return f"{count(len(calls), 'operation')} ({shown}{more}) of {sizes or 'no tensor'}, in {where}"
+
+
+def _breaks(breaks: Sequence[GraphBreak]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for each in breaks:
+        line, because = origin(each), cause_of(each).because
+        code = line.code.strip().rstrip(":") if line is not None else ""
+        found[f"`{code}`: {because}" if code else because] += each.count
+    return found
+
+
+def _guards(report: Report) -> Counter[str]:
+    return Counter({condition(guard): 1 for guard in report.guards})
+
+
+def _recompiles(report: Report) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for each in report.recompiles:
+        found[f"{function_name(each.function)}: {each.guard}"] += each.count
+    return found
+
+
+def _fallbacks(report: Report) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for each in report.fallbacks:
+        what = each.operator or each.scope
+        said = (each.message or each.exception).split("\n")[0]
+        found[f"{each.stage}: {what}, {said}"] += each.count
+    return found

@@ -1,0 +1,1 @@
+"""What Python code calls: optimize, run, compare, explain."""

@@ -1,0 +1,270 @@
+"""``dynamo_ext.compare``: several backends on a function or module, outside of a notebook too."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import reprlib
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.errors import OptionError
+from dynamo_ext.records.comparison import CandidateResult, Comparison
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Executor
+
+    import pandas as pd
+
+    from dynamo_ext.measure.candidates import Backends
+
+DTYPES = ("float16", "bfloat16")
+
+
+class ComparisonResult:
+    """A comparison that can be shown, saved and read on.
+
+    Parameters
+    ----------
+    record
+        What was measured.
+
+    Attributes
+    ----------
+    record
+        The frozen ``dynamo_ext.records.comparison.Comparison``: every sample, interval and error.
+    """
+
+    def __init__(self, record: Comparison) -> None:
+        self.record = record
+
+    def __repr__(self) -> str:
+        from dynamo_ext.widgets.comparison import static
+
+        return static.text(self.record)
+
+    def _ipython_display_(self) -> None:
+        """Show the table: live in a notebook, as text in a terminal."""
+        from dynamo_ext.widgets.comparison.view import display_comparison
+
+        display_comparison(self.record)
+
+    @property
+    def best(self) -> CandidateResult | None:
+        """The fastest candidate that is right and faster than the baseline, if there is one."""
+        return self.record.best
+
+    def __getitem__(self, name: str) -> CandidateResult:
+        """One candidate's row.
+
+        Raises
+        ------
+        KeyError
+            Where no candidate has the name.
+        """
+        for each in self.record.candidates:
+            if each.name == name:
+                return each
+        raise KeyError(name)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row a candidate; seconds, bytes, ratios (needs pandas).
+
+        Raises
+        ------
+        OptionError
+            Where pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            message = "to_dataframe needs pandas, which is not installed."
+            raise OptionError(message, "pip install pandas") from None
+        from dynamo_ext.widgets.comparison import columns
+
+        rows = [columns.data(self.record, each) for each in self.record.candidates]
+        return pd.DataFrame(rows).set_index("name")
+
+    def to_json(self) -> str:
+        """The whole record, every sample included; ``load`` reads it back."""
+        return json.dumps(self.record.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> ComparisonResult:
+        """A comparison that ``save`` wrote as JSON.
+
+        Raises
+        ------
+        RecordFormatError
+            Where the file holds no comparison of this version.
+        """
+        return cls(Comparison.from_dict(json.loads(Path(path).read_text(encoding="utf-8"))))
+
+    def save(self, path: str | Path) -> Path:
+        """Write ``.html`` (a page of its own, readable offline), ``.json``, ``.csv`` or ``.txt``.
+
+        Raises
+        ------
+        OptionError
+            For another ending.
+        """
+        from dynamo_ext.widgets.comparison import static
+
+        target = Path(path)
+        forms: dict[str, Callable[[], str]] = {
+            ".html": lambda: static.page(self.record),
+            ".json": self.to_json,
+            ".csv": lambda: self.to_dataframe().to_csv(),
+            ".txt": lambda: static.text(self.record),
+        }
+        if target.suffix not in forms:
+            message = f"A comparison cannot be saved as {target.suffix or 'a file without ending'}."
+            raise OptionError(message, f"Use {', '.join(forms)}.")
+        target.write_text(forms[target.suffix](), encoding="utf-8")
+        return target
+
+
+def _check(name: str, value: Any, kind: type, least: float, noun: str, remedy: str) -> None:  # noqa: PLR0913, PLR0917
+    """Refuse what is not a finite number of this kind, ``least`` or more."""
+    number = isinstance(value, kind) and not isinstance(value, bool)
+    if not (number and least <= value < math.inf):
+        message = f"{name}={reprlib.repr(value)} is not a valid {noun}."
+        raise OptionError(message, remedy)
+
+
+def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
+    target: Callable[..., Any],
+    args: Sequence[Any] = (),
+    backends: Backends = "inductor,onnxrt,openvino",
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    rounds: int | None = None,
+    budget: float = 30.0,
+    baseline: str = "eager",
+    fp64: bool = False,
+    dtype: str | None = None,
+    train: bool = False,
+    per_graph: bool = False,
+    isolate: bool = False,
+    compile_budget: float = 300.0,
+    executor: Executor | None = None,
+    options: Mapping[str, Any] | None = None,
+    callables: Mapping[str, Callable[..., Any]] | None = None,
+    seed: int = 0,
+    beside: Mapping[str, Callable[..., Any]] | None = None,
+) -> ComparisonResult:
+    """Find which backend is faster on some code, whether it is right, and how sure that is.
+
+    Baseline and candidates run interleaved, in a new random order each round; compiling is timed
+    apart. Weights, random states, arguments and stdout are as before when it returns.
+
+    Parameters
+    ----------
+    target
+        A function or module.
+    args, kwargs
+        Its arguments: tensors of any shape and dtype, or anything else.
+    backends
+        Names (a list, or one string with commas), compiler functions, or a mapping from row names
+        to either.
+    rounds
+        A fixed number of rounds. Without it they go on until every interval is within ±1 %.
+    budget
+        Seconds to measure for, more than 0; compiling comes on top.
+    baseline
+        ``eager`` is the code as it is, without Dynamo; else one of ``backends``.
+    fp64
+        Judge each candidate by its distance from float64's results against eager's, too. Without
+        it float64 is asked only where a result is beyond eager's tolerance.
+    dtype
+        ``float16`` or ``bfloat16``: hold weights and inputs in it. The reference is eager at that
+        precision.
+    train
+        Go on to the gradients: backward from the sum of every floating result.
+    per_graph
+        Also race every captured graph by itself, and the mix of the fastest end to end.
+    isolate
+        Compile and time each candidate in a process of its own: a crash or a hang is a row.
+    compile_budget
+        Seconds of compiling a graph after which a candidate begins no further part of it; eager
+        runs those. What compiles is not stopped, except in a process of its own (``isolate``),
+        which ends after as long beyond ``budget`` in all.
+    executor
+        Any ``concurrent.futures.Executor`` to carry the candidates (Dask's, ipyparallel's).
+    options
+        ``{"threads": 2}`` for all that have the option, ``{"tvm.opt_level": 3}`` for one.
+    callables
+        Functions of your own, by the names of their rows, that take the target's arguments and
+        give its result: a deployed session, a traced module. They are checked and timed like the
+        backends, in the same rounds.
+    seed
+        Of the schedule and the bootstrap.
+    beside
+        The old name of ``callables``.
+
+    Returns
+    -------
+    ComparisonResult
+        A table where it is displayed; ``record`` has every number.
+
+    Raises
+    ------
+    UnknownBackendError, OptionError
+        At once, before anything runs.
+    Exception
+        Whatever the target raises by itself.
+    """
+    from dynamo_ext.backends.options import mapping_of
+    from dynamo_ext.measure.candidates import candidates_of, of_callables
+    from dynamo_ext.measure.compare import compare_workload
+    from dynamo_ext.measure.settings import Settings
+    from dynamo_ext.measure.workload import FunctionWorkload
+
+    if beside is not None:
+        message = "compare(beside=…) is called compare(callables=…) now."
+        warnings.warn(message, FutureWarning, stacklevel=2)
+        callables = {**(callables or {}), **beside}
+    if not callable(target):
+        message = f"A {type(target).__name__} cannot be compared: it cannot be called."
+        raise OptionError(message, "Pass a function or module, and its arguments as args=(x, …).")
+    if dtype is not None and dtype not in DTYPES:
+        message = f"dtype={dtype!r} is not a dtype to compare in."
+        raise OptionError(message, f"Use {' or '.join(DTYPES)}.")
+    if rounds is not None:
+        remedy = "Give 6 or more, or leave it out: they go on until the intervals are tight."
+        _check("rounds", rounds, numbers.Integral, 1, "number of rounds", remedy)
+    for name, spent in (("budget", budget), ("compile_budget", compile_budget)):
+        remedy = f"Give a finite number of seconds above 0, as in {name}=30."
+        _check(name, spent, numbers.Real, math.ulp(0.0), "time to measure for", remedy)
+    _check("seed", seed, numbers.Integral, 0, "seed", "Give a whole number, 0 or more.")
+    options = mapping_of("compare", options)
+    settings = Settings(
+        rounds=rounds,
+        budget=budget,
+        compile_budget=compile_budget,
+        baseline=baseline,
+        fp64=fp64,
+        dtype=dtype or "",
+        train=train,
+        per_graph=per_graph,
+        seed=seed,
+    )
+    listed = candidates_of(backends, options, baseline=baseline)
+    if baseline not in {"eager", *(each.name for each in listed)}:
+        message = f"The baseline {baseline} is not one of the backends."
+        raise OptionError(message, f"Use eager or one of {', '.join(e.name for e in listed)}.")
+    if callables and (isolate or executor is not None or dtype is not None):
+        message = "Your own callables run in this process, in their own precision."
+        raise OptionError(message, "Leave out isolate, executor and dtype, or the callables.")
+    if isolate or executor is not None:
+        from dynamo_ext.measure.remote.compare import FunctionTask, compare_apart
+
+        task = FunctionTask(target, tuple(args), dict(kwargs or {}))
+        return ComparisonResult(compare_apart(task, listed, settings, executor))
+    workload = FunctionWorkload(target, args, kwargs, train=train)
+    calls = {name: workload.instead(function) for name, function in (callables or {}).items()}
+    listed += of_callables(calls, [baseline, *(each.name for each in listed)])
+    return ComparisonResult(compare_workload(workload, listed, settings))

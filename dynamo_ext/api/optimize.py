@@ -1,0 +1,71 @@
+"""``optimize`` and ``run`` without a notebook: context managers, decorators, wrapped modules."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.user_backends import is_backend
+from dynamo_ext.capture.session import Session, reuse_last
+from dynamo_ext.capture.tracer import optimizing
+from dynamo_ext.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dynamo_ext.backends.base import Backend
+
+
+def optimize(
+    backend: str | Backend | Callable[..., Any] = "inductor",
+    *,
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    options: Mapping[str, Any] | None = None,
+    strict: bool = False,
+) -> Session:
+    """Capture and compile what has not been seen, reuse what has.
+
+    Parameters
+    ----------
+    backend
+        A name of ours, of your own (``register_backend``) or of torch's; a backend object (see
+        ``dynamo_ext.Backend``); or a compiler function
+        ``(torch.fx.GraphModule, example_inputs) -> callable``.
+    dynamic
+        ``True`` for symbolic sizes from the start, ``False`` for none, ``None`` for torch's way:
+        a size that changes becomes symbolic.
+    fullgraph
+        Raise on a graph break instead of splitting.
+    options
+        The backend's own options (``%dynamo backends NAME`` lists them).
+    strict
+        Raise where the backend is not available, instead of running eagerly.
+
+    Raises
+    ------
+    UnknownBackendError, InvalidBackendError, OptionError
+        At once, before anything runs.
+    BackendUnavailableError
+        With ``strict``.
+    """
+    if not (isinstance(backend, str) or callable(backend) or is_backend(backend)):
+        msg = f"A {type(backend).__name__} is not a backend."
+        remedy = (
+            "Give a name, a dynamo_ext.Backend, or a function "
+            "(GraphModule, example_inputs) -> callable."
+        )
+        raise OptionError(msg, remedy)
+    compiler = registry.compiler(backend, options, strict=strict)
+    name = getattr(compiler, "name", str(backend))
+    made = functools.partial(optimizing, compiler, name, dynamic=dynamic, fullgraph=fullgraph)
+    return Session(made, "optimize")
+
+
+def run() -> Session:
+    """Reuse only: what was compiled before is used, and nothing is compiled, ever.
+
+    A frame with a new shape (or any guard that fails) runs eagerly and is counted in the report.
+    """
+    return Session(reuse_last, "run")

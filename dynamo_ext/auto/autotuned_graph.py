@@ -1,0 +1,187 @@
+"""One captured graph under ``auto``: raced, confirmed in the program, then its winner alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.auto import ranking
+from dynamo_ext.backends.pipeline.whole_graph import RUN_FAILURES
+from dynamo_ext.interruptions import Listening, pass_on, suppressed
+from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
+from dynamo_ext.records.autotune import GraphRace
+from dynamo_ext.torch_private import dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from torch.fx import GraphModule
+
+    from dynamo_ext.auto.call_cycle import CallCycles
+    from dynamo_ext.auto.online_trials import OnlineTrials
+    from dynamo_ext.backends.compiler import Compiler
+    from dynamo_ext.backends.journal import Journal
+    from dynamo_ext.records.autotune import GraphCandidateResult, OnlineTrial
+
+_WATCHED = (
+    "It was not raced: it is inside torch.utils.checkpoint, which would record every tensor "
+    "that a race saves."
+)
+_OUTSIDE = "Call it once without the checkpoint, under gradients."
+
+KEPT = 3
+"""Variants, by speed, that wait for the company of other graphs."""
+
+
+class AutotunedGraph:
+    """A graph in several variants until it is settled, and in one from then on.
+
+    ``journal`` receives the race's record and the winner's partitions; ``budget`` is seconds for
+    the timing; ``cycles`` finds out whether other graphs run before and after this one.
+    """
+
+    def __init__(
+        self, graph: GraphModule, journal: Journal, budget: float, cycles: CallCycles
+    ) -> None:
+        self.switch: MultiBackendGraph | None = MultiBackendGraph(0, graph, {EAGER: graph.forward})
+        self.contest: GraphRace | None = None
+        self.trials: OnlineTrials | None = None
+        self.waited = 0
+        self.trains = False
+        self.absent: tuple[GraphCandidateResult, ...] = ()
+        self.remember: Callable[[GraphRace], None] | None = None
+        self._journal = journal
+        self._budget = budget
+        self._cycles = cycles
+        self._settled: Callable[..., Any] | None = None
+        self._failures = 0
+
+    def compile(self, compilers: Mapping[str, Compiler], inputs: Sequence[Any]) -> bool:
+        """Compile the graph with each; whether any of it runs in an engine."""
+        variants = self._variants
+        compile_into(variants, compilers, inputs)
+        return any(
+            name in variants.journals and runs_in_engine(variants, name) for name in compilers
+        )
+
+    def __call__(self, *args: Any) -> Any:
+        """Race at the first call; the winner runs."""
+        settled = self._settled
+        if settled is not None:
+            return settled(*args)
+        if dispatch.saving_is_watched():
+            self._journal.add_fallback("unsupported", "graph", message=_WATCHED, remedy=_OUTSIDE)
+            return self.variant(EAGER)(*args)
+        if self.contest is None:
+            self._race(args)
+            if self._settled is not None:
+                return self._settled(*args)
+            if self.contest is None:
+                return self.variant(EAGER)(*args)
+        return self._cycles.call(self, args)
+
+    @property
+    def _variants(self) -> MultiBackendGraph:
+        if self.switch is None:
+            message = "The graph is settled: its other variants are gone."
+            raise RuntimeError(message)
+        return self.switch
+
+    @property
+    def _compiled(self) -> dict[str, Callable[..., Any]]:
+        """Its variants; where another thread has settled it meanwhile, the one that stays."""
+        switch = self.switch
+        return {EAGER: self} if switch is None else switch.compiled
+
+    @property
+    def winner(self) -> str:
+        """The backend that won the race; eager before it."""
+        return self.contest.winner if self.contest else EAGER
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Seconds of a call, of eager and every backend that is right, was timed, and waits."""
+        found, compiled = ranking.timed(self.contest) if self.contest else {}, self._compiled
+        return {name: taken for name, taken in found.items() if name in compiled}
+
+    def variant(self, name: str) -> Callable[..., Any]:
+        """The graph as a backend compiled it; eager's where that one has none any more."""
+        variants = self._compiled
+        return variants.get(name, variants[EAGER])
+
+    def _race(self, args: tuple[Any, ...]) -> None:
+        started = time.perf_counter()
+        from dynamo_ext.auto import graph_race
+
+        switch = self.switch
+        if switch is None:
+            return
+        try:
+            with Listening():
+                held = graph_race.run_race(switch, args, self._budget)
+        except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
+            pass_on(error)
+            self._failed(error)
+            return
+        finally:
+            self._journal.race_seconds += time.perf_counter() - started
+        if self.contest is not None:
+            # Another thread's race was over before.
+            return
+        self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent))
+        self.trains = graph_race.trains(args)
+        if len(self.seconds) <= 1:
+            self.settle()
+        else:
+            seconds = self.seconds
+            kept = {EAGER, held.winner, *sorted(seconds, key=lambda name: seconds[name])[:KEPT]}
+            self._let_go(kept)
+
+    def _failed(self, error: Exception) -> None:
+        """The next calls race again: on these inputs eager itself may raise."""
+        self._failures += 1
+        if self._failures >= RUN_FAILURES:
+            note = "The race failed, so eager runs it."
+            self._journal.add_fallback("run", "graph", error=error, message=note)
+            self.contest = self._journal.contest = GraphRace(EAGER, note=note, conclusive=False)
+            self.settle()
+
+    def _tell(self, held: GraphRace) -> None:
+        """Report the backend that runs from now on, and what its journal says."""
+        before, self.contest = self.contest, held
+        self._journal.contest = held
+        told = self._variants.journals.get(held.winner)
+        # A journal that was adopted shares its partitions with ours: they would be gone for good.
+        if before is None or before.winner != held.winner:
+            if told is not None or before is not None:
+                self._journal.clear_partitions()
+            if told is not None:
+                self._journal.merge(told)
+        if self.remember is not None and held.conclusive:
+            # A store that cannot be written must not cost the user the result.
+            with suppressed(OSError):
+                self.remember(dataclasses.replace(held, remembered=False))
+
+    def narrow(self) -> None:
+        """Keep the winner's variant and eager's alone."""
+        self._let_go({EAGER, self.winner})
+
+    def _let_go(self, kept: set[str]) -> None:
+        """Drop all other variants, and their memory with them."""
+        variants = self._compiled
+        for name in set(variants) - kept:
+            variants.pop(name, None)
+
+    def settle(self, name: str = "", confirmation: OnlineTrial | None = None) -> None:
+        """Keep one variant, the winner's unless one is named, and let the others go."""
+        held = self.contest
+        if held is None or self.switch is None:
+            return
+        name = name or held.winner
+        if confirmation is not None:
+            kept = name if name in self._variants.compiled else EAGER
+            self._tell(ranking.confirmed(held, kept, confirmation))
+        self._settled = self.variant(name)
+        # The losers go, and their memory with them.
+        self.switch = None

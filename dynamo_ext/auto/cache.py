@@ -1,0 +1,106 @@
+"""Races that were run before: a table of the cache on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.disk_cache import Table
+from dynamo_ext.errors import RecordFormatError
+from dynamo_ext.records.autotune import GraphRace
+from dynamo_ext.records.common import checked, plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One remembered race; ``made`` is seconds since 1970."""
+
+    graph: str
+    place: str
+    contest: GraphRace
+    made: float
+
+
+@dataclass(frozen=True)
+class _Export:
+    format: int
+    contests: list[Any]
+
+
+class Store(Table):
+    """Races by graph and place."""
+
+    name = "contests"
+
+    def find(self, graph: str, place: str) -> Entry | None:
+        """The race of this graph at this place, if there was one."""
+        rows = self.rows("key = ? AND place = ?", graph, place)
+        return _entry(rows[0]) if rows else None
+
+    def all(self) -> list[Entry]:
+        """Every race, newest first."""
+        return [entry for entry in map(_entry, self.rows()) if entry is not None]
+
+    def remember(
+        self, graph: str, place: str, contest: GraphRace, made: float | None = None
+    ) -> None:
+        """Keep a race, instead of an earlier one of the same graph at the same place."""
+        text = json.dumps(dataclasses.asdict(contest))
+        self.keep([(graph, place, text, time.time() if made is None else made)])
+
+    def export(self, path: Path) -> int:
+        """Write every race to a JSON file; how many there are."""
+        entries = [dataclasses.asdict(entry) for entry in self.all()]
+        text = json.dumps({"format": FORMAT, "contests": entries}, indent=1)
+        path.write_text(text, encoding="utf-8")
+        return len(entries)
+
+    def take(self, path: Path) -> int:
+        """Read what ``export`` wrote, perhaps on another machine of the same kind; how many.
+
+        Raises
+        ------
+        RecordFormatError
+            Where the file is none, or cannot be read.
+        """
+        remedy = "Give a file that %dynamo cache export wrote."
+        try:
+            record = checked(_Export, plain(path.read_bytes()))
+        except FileNotFoundError:
+            message = f"There is no file {path}."
+            raise RecordFormatError(message, remedy) from None
+        except OSError as error:
+            message = f"{path} cannot be read: {(error.strerror or type(error).__name__).lower()}."
+            raise RecordFormatError(message, remedy) from None
+        except RecordFormatError:
+            message = f"{path} is not an export of races."
+            raise RecordFormatError(message, remedy) from None
+        if record.format != FORMAT:
+            message = f"{path} has format {record.format}; this version reads {FORMAT}."
+            raise RecordFormatError(message, "Export it again with this version.")
+        try:
+            entries = [checked(Entry, each) for each in record.contests]
+        except RecordFormatError:
+            message = f"{path} has a race that this version cannot read."
+            raise RecordFormatError(message, remedy) from None
+        for entry in entries:
+            self.remember(entry.graph, entry.place, entry.contest, entry.made)
+        return len(entries)
+
+
+def _entry(row: tuple[object, ...]) -> Entry | None:
+    """A row as a race; nothing where it is none, so that the graph is raced again."""
+    graph, place, text, made = row
+    try:
+        facts = {"graph": graph, "place": place, "contest": plain(str(text)), "made": made}
+        return checked(Entry, facts)
+    except RecordFormatError:
+        return None

@@ -1,0 +1,96 @@
+"""The heats and the final of a race: which backends drop out when, and how long it goes on."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from dynamo_ext.auto.ranking import is_open
+from dynamo_ext.formatting import count
+from dynamo_ext.timing.race import Plan, race
+
+if TYPE_CHECKING:
+    from dynamo_ext.measure.graph_candidate import GraphCandidate
+    from dynamo_ext.records.comparison import Speedup
+
+ELIMINATION_ROUNDS = ((1, 0.5), (4, 0.75))
+"""Rounds of all backends, and the share of the best speedup below which one drops out after."""
+
+MAX_FINALISTS = 3
+"""How many go on from the heats where the budget does not last for all."""
+
+MIN_FINAL_ROUNDS = 12
+"""Rounds of the final, at least: with fewer, a tenth more or less is noise."""
+
+TARGET_HALF_WIDTH = 0.015
+
+EXTRA_FINALS = 3
+"""Finals more, where the first one leaves open whether anybody is faster than eager."""
+
+
+def run(running: list[GraphCandidate], budget: float) -> None:
+    """Race until it is decided, eager first; a backend that drops out has an outcome then.
+
+    ``budget`` is seconds; of a graph so slow that they last for few rounds, as many as
+    ``MIN_FINAL_ROUNDS`` rounds of eager and the fastest ``MAX_FINALISTS`` need; and as many again,
+    up to ``EXTRA_FINALS`` times, while a backend seems faster than eager, but within noise.
+    """
+    started = time.perf_counter()
+    left = running
+    for rounds, behind in ELIMINATION_ROUNDS:
+        if len(left) > 1:
+            left = _heat(left, rounds, behind, budget)
+    remaining = budget - (time.perf_counter() - started)
+    if MIN_FINAL_ROUNDS * _round_seconds(left) > remaining:
+        left = _leaders(left)
+    if len(left) > 1:
+        least = MIN_FINAL_ROUNDS * _round_seconds(left)
+        race(
+            left,
+            Plan(max(remaining, least), tight=TARGET_HALF_WIDTH, fewest=MIN_FINAL_ROUNDS, seed=1),
+        )
+        for seed in range(2, 2 + EXTRA_FINALS):
+            if not is_open(speedups_of(left)):
+                break
+            race(left, Plan(budget, rounds=MIN_FINAL_ROUNDS, seed=seed))
+
+
+def _round_seconds(left: list[GraphCandidate]) -> float:
+    return sum(each.samples[-1] * each.calls for each in left if each.samples)
+
+
+def _heat(
+    left: list[GraphCandidate], rounds: int, behind: float, budget: float
+) -> list[GraphCandidate]:
+    """Run some rounds of all backends; return those that go on."""
+    race(left, Plan(budget, rounds=rounds))
+    speedups = speedups_of(left)
+    # By what one may come to at best: a noisy machine must not take any backend out of the race.
+    bar = max([1.0, *(speedup.ratio for speedup in speedups.values())]) * behind
+    near = {name for name, speedup in speedups.items() if speedup.high >= bar}
+    for each in left[1:]:
+        if each.name in speedups.keys() - near:
+            _fall_behind(each)
+    return [left[0], *(each for each in left[1:] if each.name in near)]
+
+
+def _leaders(left: list[GraphCandidate]) -> list[GraphCandidate]:
+    """Eager and the fastest: so slow a graph has no time for more."""
+    speedups = speedups_of(left)
+    ranked = sorted(left[1:], key=lambda each: -speedups[each.name].ratio)
+    for each in ranked[MAX_FINALISTS:]:
+        _fall_behind(each)
+    return [*left[:1], *ranked[:MAX_FINALISTS]]
+
+
+def _fall_behind(each: GraphCandidate) -> None:
+    rounds = count(len(each.samples), "round")
+    each.drop_out("slower", f"Clearly slower after {rounds}.")
+
+
+def speedups_of(candidates: list[GraphCandidate]) -> dict[str, Speedup]:
+    """Speedups over eager, the first one, of those that were timed with it and did not fail."""
+    found = {
+        each.name: each.speedup_over(candidates[0]) for each in candidates if each.error is None
+    }
+    return {name: speedup for name, speedup in found.items() if speedup is not None}

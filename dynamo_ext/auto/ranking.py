@@ -1,0 +1,108 @@
+"""The winner of a race, and the reasons given for the others."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from dynamo_ext.measure.multi_backend import EAGER
+from dynamo_ext.records.autotune import GraphCandidateResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamo_ext.records.autotune import GraphRace, OnlineTrial
+    from dynamo_ext.records.comparison import Speedup
+
+
+MATTERS = 0.05
+"""What may be gained over eager that is worth another race, as a share."""
+
+_TIMED = frozenset({"won", "slower", "same"})
+
+
+def is_faster(speedup: Speedup) -> bool:
+    """Whether a speedup is one beyond noise."""
+    return speedup.ratio > 1 and speedup.low > 1 and not speedup.same
+
+
+def winner_of(speedups: Mapping[str, Speedup]) -> str:
+    """The fastest of those that are faster than eager beyond noise; eager where none is.
+
+    ``speedups`` are those of the backends that reached the finish, right and timed, over eager.
+    """
+    faster = {name: speedup.ratio for name, speedup in speedups.items() if is_faster(speedup)}
+    return max(faster, key=lambda name: faster[name], default=EAGER)
+
+
+def is_open(speedups: Mapping[str, Speedup]) -> bool:
+    """Whether eager wins for want of rounds: half of them say that a backend gains what matters."""
+    return winner_of(speedups) == EAGER and any(s.ratio > 1 + MATTERS for s in speedups.values())
+
+
+def place(  # noqa: PLR0913 - a row of the table, by keyword
+    name: str,
+    winner: str,
+    *,
+    outcome: str = "",
+    reason: str = "",
+    seconds: float = 0.0,
+    speedup: Speedup | None = None,
+    error: float = 0.0,
+) -> GraphCandidateResult:
+    """One candidate's row.
+
+    ``outcome`` and ``reason`` say what took it out of the race before the finish. ``seconds`` is
+    the median of a call, 0 where it was not timed; ``speedup`` is over eager, ``None`` for eager
+    and where it was not timed; ``error`` is the largest one, relative to the largest element.
+    """
+    if not outcome:
+        outcome, reason = _place(name, winner, speedup)
+    return GraphCandidateResult(
+        name,
+        outcome,
+        seconds=seconds,
+        speedup=speedup.ratio if speedup else float(name == EAGER),
+        low=speedup.low if speedup else 0.0,
+        high=speedup.high if speedup else 0.0,
+        error=error,
+        reason=reason,
+    )
+
+
+def _place(name: str, winner: str, speedup: Speedup | None) -> tuple[str, str]:
+    if name == winner:
+        return "won", ""
+    if name == EAGER or (speedup is not None and is_faster(speedup)):
+        return "slower", f"{winner} is faster."
+    if speedup is None:
+        return "slower", "Not timed."
+    if speedup.ratio < 1:
+        return "slower", "Slower than eager."
+    if speedup.low > 1:
+        return "same", "Perhaps faster: by too little, or in too few rounds, to be sure."
+    return "same", "No faster than eager within noise."
+
+
+def timed(held: GraphRace) -> dict[str, float]:
+    """Seconds of a call, of eager and every backend that was right and timed."""
+    rows = held.contestants
+    return {row.backend: row.seconds for row in rows if row.outcome in _TIMED and row.seconds}
+
+
+def confirmed(held: GraphRace, winner: str, confirmation: OnlineTrial) -> GraphRace:
+    """A race with ``winner`` kept by the results in the user's own calls."""
+    if winner == held.winner:
+        return dataclasses.replace(held, confirmation=confirmation)
+    rows = []
+    for row in held.contestants:
+        if row.backend == winner:
+            rows.append(dataclasses.replace(row, outcome="won", reason=""))
+        elif row.backend == held.winner:
+            why = "Fastest in isolation, but slower within your program."
+            rows.append(dataclasses.replace(row, outcome="slower", reason=why))
+        else:
+            rows.append(row)
+    return dataclasses.replace(
+        held, winner=winner, contestants=tuple(rows), confirmation=confirmation
+    )

@@ -1,0 +1,296 @@
+"""Records of engines at work on a graph, on disk until they end: a crash leaves its record there.
+
+An engine that crashes takes the kernel with it, and would again at every start. So a file says that
+engine X compiles graph K, or runs it for the first time. The process holds a lock on the file for
+as long, which the system lets go of when the process ends, however it ends: a file with a record
+without a lock is that of a process which ended meanwhile. A kernel that is killed or restarted
+at that moment looks the same, and counts: the message says so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import json
+import os
+import threading
+import time
+import weakref
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from dynamo_ext.backends.graph_key import graph_key
+from dynamo_ext.errors import RecordFormatError
+from dynamo_ext.records.common import checked, plain
+
+try:
+    import fcntl
+except ImportError:  # without locks nothing is recorded
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from torch.fx import GraphModule
+
+REMEDY = (
+    "Run %dynamo cache clear to have it tried again, as after an update, or where you ended the "
+    "process yourself."
+)
+
+MOST = 256
+"""Records that stay, newest first: each is of a process that ended."""
+
+UNRECORDED = "DYNAMO_EXT_UNRECORDED"
+"""With this in its environment a process records nothing: tests and sweeps, which may be killed."""
+
+Stage = Literal["compiling", "first running"]
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """What an engine did to a graph when its process ended; ``made`` is seconds since 1970."""
+
+    engine: str
+    version: str
+    graph: str
+    stage: Stage
+    made: float
+
+    @property
+    def message(self) -> str:
+        """What happened, and what is done about it, in one sentence."""
+        day = time.strftime("%Y-%m-%d", time.localtime(self.made))
+        doing = "compiled this graph" if self.stage == "compiling" else "first ran this graph"
+        return f"A process ended while {self.engine} {doing} on {day}, so eager runs it."
+
+
+_open: weakref.WeakSet[Attempt] = weakref.WeakSet()
+_pruned: set[Path] = set()
+_away = threading.local()
+
+
+def folder() -> Path:
+    """Where the records are."""
+    from dynamo_ext.backends import disk_cache
+
+    return disk_cache.folder() / "unfinished"
+
+
+def _is_off() -> bool:
+    return fcntl is None or getattr(_away, "on", False) or UNRECORDED in os.environ
+
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Record nothing and leave nothing out, in this thread: the process is there to be lost."""
+    before, _away.on = getattr(_away, "on", False), True
+    try:
+        yield
+    finally:
+        _away.on = before
+
+
+class Attempt:
+    """An engine on a captured graph: a block in ``during`` is on record until it ends.
+
+    Blocks may be nested and may be entered by several threads; the outermost one counts. Where the
+    folder cannot be written, or another process does the same, nothing is recorded. ``graph`` is
+    the graph's key (``graph_key``). A record of another version of the engine is ignored.
+    """
+
+    def __init__(self, engine: str, version: str, graph: str) -> None:
+        self._facts = (engine, version, graph)
+        name = hashlib.sha256("\n".join(self._facts).encode()).hexdigest()[:32]
+        self._path = folder() / f"{name}.json"
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._file: int | None = None
+
+    @classmethod
+    def of(
+        cls, engine: str, version: str, graph: GraphModule, inputs: Sequence[Any]
+    ) -> Attempt | None:
+        """The attempt at a captured graph; none where nothing is to be recorded."""
+        import torch
+
+        if _is_off():
+            return None
+        training = torch.is_grad_enabled() and any(
+            isinstance(value, torch.Tensor) and value.requires_grad for value in inputs
+        )
+        try:
+            return cls(engine, version, graph_key(graph, inputs, training=training))
+        except Exception:  # noqa: BLE001 - what has no key goes without
+            return None
+
+    def died(self) -> Unfinished | None:
+        """What a process did not live to finish, if that was the engine on this graph."""
+        if _is_off():
+            return None
+        try:
+            file = os.open(self._path, os.O_RDWR)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return _read(file)
+        except OSError:
+            return None
+        finally:
+            os.close(file)
+
+    @contextlib.contextmanager
+    def during(self, stage: Stage) -> Iterator[None]:
+        """Keep a record of the stage while the block runs; an exception ends it as well."""
+        try:
+            with self._lock:
+                self._depth += 1
+                if self._depth == 1 and not _is_off():
+                    self._begin(stage)
+            yield
+        finally:
+            with self._lock:
+                # An interrupt may come before it was counted: rather no record than one too long.
+                self._depth = max(self._depth - 1, 0)
+                if not self._depth:
+                    self._end()
+
+    def _begin(self, stage: Stage) -> None:
+        text = json.dumps(asdict(Unfinished(*self._facts, stage, time.time()))).encode()
+        with contextlib.suppress(OSError):
+            _prune(self._path.parent)
+            file = _locked(self._path)
+            if file is None:
+                return
+            if _read(file) is not None:
+                # Found before compiling, unless another process ended since then.
+                os.close(file)
+                return
+            self._file = file
+            _open.add(self)
+            try:
+                os.ftruncate(file, 0)
+                if os.pwrite(file, text, 0) == len(text):
+                    return
+            except OSError:
+                pass
+            self._end()
+
+    def _end(self) -> None:
+        file, self._file = self._file, None
+        if file is None:
+            return
+        _open.discard(self)
+        # Emptied first: another process may have opened the file, and may lock it any moment.
+        with contextlib.suppress(OSError):
+            os.ftruncate(file, 0)
+            self._path.unlink()
+        with contextlib.suppress(OSError):
+            os.close(file)
+
+    def _drop(self) -> None:
+        """In a forked process: the lock is the parent's, and must end with it."""
+        file, self._file, self._depth = self._file, None, 0
+        self._lock = threading.Lock()
+        if file is not None:
+            with contextlib.suppress(OSError):
+                os.close(file)
+
+
+def during(attempt: Attempt | None, stage: Stage) -> contextlib.AbstractContextManager[None]:
+    """``attempt.during``; nothing where there is none."""
+    return contextlib.nullcontext() if attempt is None else attempt.during(stage)
+
+
+def all_of() -> list[Unfinished]:
+    """What processes did not live to finish, newest first."""
+    found = [record for _, record in _unheld(folder()) if record]
+    return sorted(found, key=lambda record: -record.made)
+
+
+def clear() -> int:
+    """Forget it, so that every engine is tried again; how many records there were."""
+    count = 0
+    for path, record in _unheld(folder()):
+        with contextlib.suppress(OSError):
+            path.unlink()
+            count += record is not None
+    return count
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor of the file, which is made where there is none, locked; none if it is another's.
+
+    A file that its owner removed between the two steps is none: the next try makes a new one.
+    """
+    for _ in range(3):
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file).st_nlink:
+                return file
+        except OSError:
+            os.close(file)
+            return None
+        os.close(file)
+    return None
+
+
+def _read(file: int) -> Unfinished | None:
+    """The record in a file; what is none, as an emptied or a damaged one, says nothing."""
+    try:
+        return checked(Unfinished, plain(os.pread(file, 4096, 0)))
+    except RecordFormatError:
+        return None
+
+
+def _unheld(where: Path) -> Iterator[tuple[Path, Unfinished | None]]:
+    """Every file that no living process holds, and its record; it is locked meanwhile."""
+    if fcntl is None:
+        return
+    for path in sorted(where.glob("*.json")):
+        with contextlib.suppress(OSError):
+            file = os.open(path, os.O_RDWR)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield path, _read(file)
+            finally:
+                os.close(file)
+
+
+def _prune(where: Path) -> None:
+    """Once for each process and folder: drop what says nothing, and the oldest of too many."""
+    if where in _pruned:
+        return
+    _pruned.add(where)
+    made = sorted((record.made for record in all_of()), reverse=True)
+    oldest = made[MOST - 1] if len(made) >= MOST else 0.0
+    for path, found in _unheld(where):
+        if not found or found.made < oldest:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+@atexit.register
+def _at_exit() -> None:
+    """End what other threads are at: this is not a crash."""
+    for attempt in list(_open):
+        attempt._end()  # noqa: SLF001 - our own
+
+
+def _in_child() -> None:
+    for attempt in list(_open):
+        attempt._drop()  # noqa: SLF001 - a forked process's own copy
+    _open.clear()
+
+
+# Windows has no fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,197 @@
+"""What running a captured graph may do besides giving its results: change a tensor, draw numbers.
+
+The one answer for code that runs a graph again, moves its operations, or computes one ahead. An
+operator's schema says what it writes to, and its tags that it draws. What Dynamo captures besides
+(functions and methods of Python's) is looked up by its name among torch's operators, and follows
+torch's conventions for names. What is not known may do both.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dynamo_ext.torch_private import fx_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from torch.fx import GraphModule, Node
+
+
+class Effects(NamedTuple):
+    """What an operation, or a graph of them, may do.
+
+    ``changes``: write to a tensor that it was given or that the graph holds, or reach outside of
+    the graph. ``draws``: take random numbers from a generator.
+    """
+
+    changes: bool
+    draws: bool
+
+
+_UNKNOWN = Effects(changes=True, draws=True)
+
+_KNOWN = ("torch", "_operator", "builtins", "math")
+"""Libraries whose functions do what their names and arguments tell."""
+
+_OUTSIDE = ("torch.distributed", "torch._C._distributed", "torch.random")
+"""Parts of torch of which that is not true."""
+
+_DRAWING = ("gumbel_softmax", "fractional_max_pool", "lowrank", "lobpcg")
+"""Parts of names of torch's Python functions that draw, and have no argument that tells."""
+
+_UNDECLARED = frozenset(
+    {"batch_norm_gather_stats", "batch_norm_gather_stats_with_counts", "batch_norm_update_stats"}
+)
+"""Operators that update the statistics they are given, and do not say so in any way."""
+
+
+def of_graph(graph: GraphModule) -> Effects:
+    """What a graph of Dynamo's or AOTAutograd's may do: what any of its operations may."""
+    return _together(map(of_node, graph.graph.nodes))
+
+
+def of_node(node: Node) -> Effects:
+    """What an operation may do; nothing where a node is not an operation."""
+    target: Any = node.target
+    if not node.op.startswith("call_"):
+        return _together(())
+    if node.op == "call_module" or fx_nodes.is_higher_order(target):
+        return _of_inner(node)
+    if not (isinstance(target, str) or _is_known(target)):
+        return _UNKNOWN
+    name = str(getattr(target, "__name__", target)).partition(".")[0]
+    readings = _readings(node, name)
+    changes = any(reading.writes for reading in readings)
+    if not fx_nodes.is_operator(target):
+        changes = changes or _is_inplace(name, target) or node.kwargs.get("out") is not None
+        changes = changes or any(_told_to_write(reading.given) for reading in readings)
+    if not fx_nodes.is_operator(target, besides=("aten", "prims")):
+        changes = changes or any(_updates(name, reading.given) for reading in readings)
+    return Effects(changes, any(reading.draws for reading in readings))
+
+
+def _together(effects: Iterable[Effects]) -> Effects:
+    found = list(effects)
+    return Effects(any(each.changes for each in found), any(each.draws for each in found))
+
+
+def _of_inner(node: Node) -> Effects:
+    """What the graphs within an operation may do, which is all of it where it has any."""
+    from torch.fx import GraphModule
+
+    inside = [each.target for each in node.all_input_nodes if each.op == "get_attr"]
+    names = [node.target] if node.op == "call_module" else inside
+    owner = node.graph.owning_module
+    found = [functools.reduce(getattr, str(name).split("."), owner) for name in names]
+    graphs = [each for each in found if isinstance(each, GraphModule)]
+    return _together(map(of_graph, graphs)) if graphs else _UNKNOWN
+
+
+class _Reading:
+    """The arguments of a call by name, and the overload (of several it may be) that has them."""
+
+    def __init__(self, given: Mapping[str, Any], overload: Any, *, may_draw: bool) -> None:
+        self.given = given
+        self._overload = overload
+        self._may_draw = may_draw
+
+    @property
+    def writes(self) -> bool:
+        """Whether the schema says that an argument is written to which was given."""
+        schema = getattr(self._overload, "_schema", None)
+        return schema is not None and any(
+            each.alias_info is not None
+            and each.alias_info.is_write
+            and self.given[each.name] is not None
+            for each in schema.arguments
+        )
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws: attention, dropout and recurrent layers may be set not to."""
+        given = self.given
+        trains = given.get("training", given.get("train"))
+        drops = [given[name] for name in ("dropout_p", "dropout") if name in given]
+        idle = trains in (False, 0) or any(share in (0, None) for share in drops)
+        return self._may_draw and not idle
+
+
+def _readings(node: Node, name: str) -> list[_Reading]:
+    target: Any = node.target
+    overloads = fx_nodes.overloads(target)
+    given = _bound(node)
+    fitting = [each for each in overloads if _fits(node, each)] if given is None else []
+    if fitting:
+        return [
+            _Reading(fx_nodes.arguments(node, o), o, may_draw=fx_nodes.is_seeded(o))
+            for o in fitting
+        ]
+    # Python's own function, or sizes that are not in a list: `torch.rand(2, 3)`.
+    given = node.kwargs if given is None else given
+    drops = "training" in given and "running_mean" not in given
+    seeded = any(map(fx_nodes.is_seeded, overloads))
+    may_draw = seeded or drops or any(part in name for part in _DRAWING)
+    return [_Reading(given, None, may_draw=may_draw)]
+
+
+def _bound(node: Node) -> Mapping[str, Any] | None:
+    """The arguments by the names of a Python function; ``None`` where C has none."""
+    signature = _signature(node.target)
+    if signature is None:
+        return None
+    try:
+        bound = signature.bind(*node.args, **node.kwargs)
+    except TypeError:
+        return node.kwargs
+    bound.apply_defaults()
+    return bound.arguments
+
+
+@functools.lru_cache(maxsize=4096)
+def _signature(target: Any) -> inspect.Signature | None:
+    return inspect.signature(target) if inspect.isfunction(target) else None
+
+
+def _fits(node: Node, overload: Any) -> bool:
+    """Whether a call may be of an overload: it has a list where that wants one to write to."""
+    arguments = overload._schema.arguments  # noqa: SLF001 - FX itself reads it so
+    for given, argument in zip(node.args, arguments, strict=False):
+        kind, listed = str(argument.type), isinstance(given, (list, tuple))
+        if argument.kwarg_only or (listed and kind == "Tensor"):
+            return False
+        if kind.startswith("List") and not listed and argument.alias_info is not None:
+            return False
+    return len(node.args) <= len(arguments)
+
+
+def _is_known(target: Any) -> bool:
+    module = getattr(target, "__module__", None) or "torch"
+    return module.partition(".")[0] in _KNOWN and not module.startswith(_OUTSIDE)
+
+
+def _is_inplace(name: str, target: Any) -> bool:
+    """Whether a function or a method changes its first argument, by torch's and Python's names."""
+    if name in ("setitem", "delitem", "backward", "__setitem__", "__delitem__"):
+        return True
+    plain = name.strip("_")
+    if getattr(target, "__module__", "") == "_operator" or name.startswith("__"):
+        known = hasattr(operator, f"__{plain}__") and hasattr(operator, f"__{plain[1:]}__")
+        return plain.startswith("i") and known
+    return name.endswith("_")
+
+
+def _told_to_write(given: Mapping[str, Any]) -> bool:
+    """Whether an argument, by torch's names for such, has a call write to another."""
+    written = any(given.get(each) is not None for each in ("out", "max_norm"))
+    return bool(written or given.get("inplace"))
+
+
+def _updates(name: str, given: Mapping[str, Any]) -> bool:
+    """Whether a norm updates the statistics it is given, of which its schema says nothing."""
+    told = given.get("training") or given.get("use_input_stats") or name in _UNDECLARED
+    held = given.get("running_mean") is not None and not name.endswith("_functional")
+    return held and bool(told)

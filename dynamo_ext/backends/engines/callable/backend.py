@@ -1,0 +1,63 @@
+"""Backends that are functions of others: a user's callable, or one registered with torch."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.base import WholeGraphBackend
+from dynamo_ext.backends.torch_private import backend_registry
+from dynamo_ext.records.common import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+
+class CallableBackend(WholeGraphBackend):
+    """A user's ``(graph, example_inputs) -> callable``, with eager behind it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+        self.summary = f"The function {self.name}"
+
+    def probe(self) -> Availability:
+        """A callable is there because it was passed; its version is its code."""
+        code = getattr(self.function, "__code__", None)
+        version = "" if code is None else hashlib.sha256(code.co_code).hexdigest()[:16]
+        return Availability(available=True, version=version)
+
+    def lower(
+        self,
+        graph: GraphModule,
+        example_inputs: Sequence[torch.Tensor],
+        options: Options,  # noqa: ARG002
+    ) -> CompiledFn:
+        """Call the function."""
+        compiled: CompiledFn = self.function(graph, list(example_inputs))
+        return compiled
+
+
+class TorchBackend(CallableBackend):
+    """A name in torch's registry, looked up when it is first used."""
+
+    def __init__(self, name: str, availability: Callable[[], Availability], summary: str) -> None:
+        self.name = name
+        self.summary = summary
+        self._availability = availability
+
+    def probe(self) -> Availability:
+        """What is known of torch's backend of this name."""
+        return self._availability()
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Look the function up and call it."""
+        self.function = backend_registry.torch_backend(self.name)
+        return super().lower(graph, example_inputs, options)

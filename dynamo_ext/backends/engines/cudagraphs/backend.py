@@ -1,0 +1,119 @@
+"""``cudagraphs``: CUDA graphs as torch makes them, their silent skips recorded as fallbacks.
+
+Not verified on a GPU yet.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, WholeGraphBackend
+from dynamo_ext.backends.engines.cudagraphs import torch_private
+from dynamo_ext.backends.torch_private import aot
+from dynamo_ext.records.common import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+    from dynamo_ext.backends.journal import Journal
+
+_REMEDY = "Keep the graph on one CUDA device, and change no input in place."
+_UNKNOWN = "torch skipped it at run time without a reason."
+
+
+class CudagraphsBackend(WholeGraphBackend):
+    """Records and replays the kernels of a whole graph, where torch finds it fit."""
+
+    name = "cudagraphs"
+    summary = "CUDA graphs: kernels recorded once and replayed together"
+    races = True
+    options: Sequence[OptionSpec] = (
+        OptionSpec(
+            "clone_outputs", default=True, help="copy results, which the next replay overwrites"
+        ),
+        VERIFY_GRAPH,
+    )
+
+    def probe(self) -> Availability:
+        """It needs a CUDA build of torch and a device."""
+        import torch
+
+        if torch.cuda.is_available():
+            return Availability(available=True, version=torch.__version__, device="cuda:0")
+        if torch.version.cuda is None:
+            reason = f"CUDA graphs need CUDA, and torch {torch.__version__} is built without it."
+        else:
+            reason = "CUDA graphs need a CUDA device, and torch sees none."
+        remedy = "Run on a machine with an NVIDIA GPU and a CUDA build of torch."
+        return Availability(available=False, reason=reason, remedy=remedy)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Hand the graph to torch's backend, and watch its counter of skips."""
+        journal = journals.current()
+        with _Skips(journal), warnings.catch_warnings():
+            # Parts of torch still decorate with what torch itself has deprecated.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            run = aot.compile_by_aot("cudagraphs", graph, example_inputs)
+        return _Watched(run, journal, clone=bool(options.get("clone_outputs", True)))
+
+
+class _Skips:
+    """Journals each skip that torch counts inside, under the reason that it logs."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._manager = torch_private.cudagraph_reasons()
+
+    def __enter__(self) -> None:
+        self._before = torch_private.cudagraph_skips()
+        self._reasons = self._manager.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._manager.__exit__(None, None, None)
+        skipped = torch_private.cudagraph_skips() - self._before
+        for position in range(skipped):
+            known = position < len(self._reasons)
+            reason = self._reasons[position] if known else _UNKNOWN
+            self._journal.add_fallback(
+                "unsupported",
+                "graph",
+                message=f"No CUDA graph is made: {reason}",
+                remedy=_REMEDY,
+            )
+
+
+class _Watched:
+    """A compiled graph whose skips at run time are journalled and whose outputs are its own."""
+
+    def __init__(self, run: Callable[..., Any], journal: Journal, *, clone: bool) -> None:
+        self._run = run
+        self._journal = journal
+        self._clone = clone
+
+    def __call__(self, *args: Any) -> Any:
+        with _Skips(self._journal):
+            outputs = self._run(*args)
+        return list(_cloned(outputs)) if self._clone else outputs
+
+
+def _cloned(outputs: Sequence[Any]) -> Iterator[Any]:
+    """Copies of CUDA tensors, two for one object only where there were two."""
+    import torch
+
+    made: dict[int, Any] = {}
+    for value in outputs:
+        fresh = isinstance(value, torch.Tensor) and value.is_cuda
+        if fresh and id(value) not in made:
+            made[id(value)] = value.clone()
+        yield made[id(value)] if fresh else value
+
+
+BACKEND = CudagraphsBackend()

@@ -1,0 +1,67 @@
+"""``inductor``: PyTorch's own compiler, with its failures turned into recorded fallbacks."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, WholeGraphBackend
+from dynamo_ext.backends.engines.inductor import torch_private
+from dynamo_ext.records.common import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+class InductorBackend(WholeGraphBackend):
+    """Takes the captured graph whole."""
+
+    name = "inductor"
+    summary = "PyTorch's own compiler: C++ on the CPU, Triton on GPUs"
+    races = True
+    through_aot = True
+    options: Sequence[OptionSpec] = (
+        OptionSpec("mode", "default", "what torch.compile calls mode", _MODES),
+        VERIFY_GRAPH,
+    )
+
+    def probe(self) -> Availability:
+        """On a CPU it needs a C++ compiler, on a GPU Triton."""
+        import importlib.util
+
+        import torch
+
+        cuda = torch.cuda.is_available()
+        if cuda and importlib.util.find_spec("triton") is None:
+            reason = "Inductor needs Triton for GPUs, and it is not installed."
+            return Availability(available=False, reason=reason, remedy="pip install triton")
+        if not cuda and not _cpp_compiler():
+            reason = "Inductor needs a C++ compiler, and none was found."
+            remedy = "Install g++ or clang, or point CXX at one."
+            return Availability(available=False, reason=reason, remedy=remedy)
+        device = "cuda:0" if cuda else "cpu"
+        return Availability(available=True, version=torch.__version__, device=device)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Compile with inductor under ``options["mode"]``."""
+        mode = str(options.get("mode", "default"))
+        return torch_private.inductor_compile(graph, example_inputs, mode)
+
+
+def _cpp_compiler() -> bool:
+    import os
+
+    names = (os.environ.get("CXX", ""), "g++", "clang++", "c++", "cl")
+    return any(name and shutil.which(name.split()[0]) for name in names)
+
+
+BACKEND = InductorBackend()

@@ -1,0 +1,33 @@
+"""Inductor, called on a captured graph."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.torch_private.aot import bare
+from dynamo_ext.backends.torch_private.decompositions import refuse_wrong_cuts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch.fx import GraphModule
+
+
+def inductor_compile(graph: GraphModule, inputs: Sequence[Any], mode: str) -> Callable[..., Any]:
+    """Inductor on a graph, under one of its own modes (``default`` patches nothing).
+
+    Raises ``StayEager`` where AOTAutograd would give another function.
+    """
+    refuse_wrong_cuts(graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from torch._inductor import list_mode_options
+        from torch._inductor.compile_fx import compile_fx
+
+    patches = list_mode_options(mode) if mode != "default" else None
+    with warnings.catch_warnings():
+        # Parts of torch still decorate with what torch itself has deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        compiled: Any = compile_fx(graph, inputs, config_patches=patches)
+    return bare(compiled)

@@ -1,0 +1,257 @@
+"""From a partition of core ATen to an ``onnx_ir`` model."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.engines.onnx import torch_private
+from dynamo_ext.backends.fx_graph import duplicate
+from dynamo_ext.backends.support import ties
+from dynamo_ext.backends.support.single_op import alone, operator_name, results, set_meta_values
+from dynamo_ext.backends.torch_private import decompositions as decompositions_private
+from dynamo_ext.errors import one_line
+from dynamo_ext.torch_private import fx_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch.fx import GraphModule, Node
+
+
+_CUT_UP = (
+    # torch.onnx's batch norm gives the running variance without Bessel's correction.
+    *decompositions_private.BACKWARD,
+    # As with nll_loss, it makes up the total weight, by which the backward graph divides.
+    "nll_loss2d_forward.default",
+    # It takes the logarithm of a sum of exponentials, which overflow.
+    "logaddexp.default",
+    "logaddexp2.default",
+    # It multiplies what a beta of zero must not let count: uninitialised memory, often.
+    "baddbmm.default",
+    # Operators, most of them of backward graphs, that torch.onnx does not know.
+    "nll_loss2d_backward.default",
+    "threshold_backward.default",
+    "embedding_dense_backward.default",
+    "squeeze.dims",
+    "var.correction",
+    "var_mean.correction",
+)
+
+_NOISE = re.compile(r"^((\[ONNXRuntimeError\] : )?\d+ : \w+ : |(\{\{|Stack trace|in ).*)")
+"""ONNX Runtime's codes; TensorFlow's markers."""
+
+
+def error_summary(error: BaseException) -> str:
+    """The message of the exporter, or of the engine behind it, in one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return one_line(error, _NOISE)
+
+
+def decompositions(
+    table: dict[Any, Callable[..., Any]], *, training: bool
+) -> dict[Any, Callable[..., Any]]:
+    """The table without operators that the exporter knows, and with some that it gets wrong.
+
+    Attention stays one operator for training.
+    """
+    registered = torch_private.onnx_registry().functions
+    kept = {op: cut for op, cut in table.items() if operator_name(op) not in registered}
+    if not training:
+        kept |= _split_attention()
+    cut_up = decompositions_private.decompositions_of(_CUT_UP)
+    own = _matrix_vector() | _root() | _clamping() | ties.decompositions()
+    return kept | cut_up | own
+
+
+def _matrix_vector() -> dict[Any, Callable[..., Any]]:
+    """Matrix by vector as matrix by matrix: ONNX Runtime fuses a transposition wrongly there."""
+    import torch
+
+    def product(matrix: Any, vector: Any) -> Any:
+        return torch.mm(matrix, vector.unsqueeze(1)).squeeze(1)
+
+    return {torch.ops.aten.mv.default: product}
+
+
+def _root() -> dict[Any, Callable[..., Any]]:
+    """The power of a half as the root, which it is to torch: of -inf it is NaN and not inf."""
+    import torch
+
+    def power(x: Any, exponent: Any) -> Any:
+        if exponent == 0.5 and x.is_floating_point():  # noqa: PLR2004 - a half
+            return torch.sqrt(x)
+        return NotImplemented
+
+    return {torch.ops.aten.pow.Tensor_Scalar: power}
+
+
+def _clamping() -> dict[Any, Callable[..., Any]]:
+    """Both bounds said: where one is missing, ONNX Runtime makes infinity the largest number."""
+    import torch
+
+    clamp = torch.ops.aten.clamp.default
+
+    def both(x: Any, least: Any = None, most: Any = None) -> Any:
+        bound = most if least is None else least
+        one = (least is None) != (most is None)
+        if not (one and x.is_floating_point() and isinstance(bound, (int, float))):
+            return NotImplemented
+        # Both of one type: torch.onnx finds no operator for an integer beside infinity.
+        bound = float(bound)
+        return clamp(x, bound, math.inf) if most is None else clamp(x, -math.inf, bound)
+
+    return {
+        clamp: both,
+        torch.ops.aten.clamp_min.default: both,
+        torch.ops.aten.clamp_max.default: lambda x, most: both(x, None, most),
+    }
+
+
+def _split_attention() -> dict[Any, Callable[..., Any]]:
+    """Attention decomposed where it has a mask, or fewer keys' heads than queries'.
+
+    Whole, a row masked throughout would become NaN, and shared heads do not load.
+    """
+
+    def decide(cut: Callable[..., Any]) -> Callable[..., Any]:
+        def attention(q: Any, k: Any, *args: Any, attn_mask: Any = None, **kwargs: Any) -> Any:
+            if attn_mask is None and q.shape[1] == k.shape[1]:
+                return NotImplemented
+            return cut(q, k, *args, attn_mask=attn_mask, **kwargs)
+
+        return attention
+
+    return {op: decide(cut) for op, cut in decompositions_private.attention_decomposition().items()}
+
+
+def single(node: Node) -> Any:
+    """A model of one node alone, its inputs as the model's."""
+    graph = alone(node, node.all_input_nodes)
+    set_meta_values(
+        graph, [source.meta.get("val") for source in node.all_input_nodes], [*results(node)]
+    )
+    return translate(graph, fold=False)
+
+
+def translate(graph: GraphModule, *, fold: bool = True) -> Any:
+    """An ``onnx_ir.Model`` whose inputs and outputs are a core ATen graph's, in order.
+
+    With ``fold``, constants are folded and dead nodes dropped, as ``torch.onnx.export`` does.
+    """
+    import onnx_ir
+
+    graph = duplicate(graph)
+    _keep_precision(graph)
+    constants = _as_placeholders(graph)
+    torch_private.onnx_promote_types(graph)
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    for node in graph.graph.nodes:
+        # Provenance is formatted into each ONNX node, which costs more than the conversion.
+        node.meta["nn_module_stack"] = {}
+        node.meta.pop("stack_trace", None)
+    model = onnx_ir.Model(
+        onnx_ir.Graph([], [], nodes=[], name="partition"),
+        ir_version=torch_private.onnx_ir_version(),
+    )
+    torch_private.onnx_translate(graph, model)
+    values = list(model.graph.inputs)
+    model.graph.inputs.clear()
+    for count, (name, value) in enumerate(zip(names, values, strict=True)):
+        if name not in constants:
+            value.name = f"in_{len(model.graph.inputs)}"
+            model.graph.inputs.append(value)
+            continue
+        value.name = f"constant_{count}"
+        value.const_value = torch_private.onnx_constant(constants[name], value.name)
+        model.graph.initializers[value.name] = value
+    _separate_outputs(model)
+    if fold:
+        _optimize(model)
+    return model
+
+
+def _optimize(model: Any) -> None:
+    """Fold and rewrite a model in place, as onnxscript does by default.
+
+    Its rule that makes one Split of two Slices is left out: it compares every node with all nodes
+    of the graph, so that a graph of 10,000 nodes takes minutes, and ONNX Runtime's own optimised
+    graph is the same without it.
+    """
+    from onnxscript import optimizer, rewriter
+    from onnxscript.rewriter.rules import common
+
+    with _REWRITING:
+        # Which rules it applies, no function says. A version that keeps them elsewhere applies all.
+        rules = getattr(rewriter, _RULES, ())
+        slow = getattr(common, "slice_split_rule", None)
+        setattr(rewriter, _RULES, tuple(rule for rule in rules if rule is not slow))
+        try:
+            optimizer.optimize_ir(model)
+        finally:
+            setattr(rewriter, _RULES, rules)
+
+
+_REWRITING = threading.Lock()
+_RULES = "_DEFAULT_REWRITE_RULES"
+
+
+def _keep_precision(graph: GraphModule) -> None:
+    """Numbers beside float64 as constants of that type: the exporter makes float32 of them."""
+    import torch
+
+    for node in list(graph.graph.nodes):
+        value = node.meta.get("val")
+        if not (fx_nodes.is_overload(node.target) and isinstance(value, torch.Tensor)):
+            continue
+        given = [value, *(each.meta.get("val") for each in node.all_input_nodes)]
+        if all(getattr(each, "dtype", None) is not torch.float64 for each in given):
+            continue
+        for position, number in enumerate(node.args):
+            if isinstance(number, float) and fx_nodes.takes_tensor(node, position):
+                exact = torch.tensor(number, dtype=torch.float64)
+                name = f"number_{node.name}_{position}"
+                graph.register_buffer(name, exact)
+                with graph.graph.inserting_before(node):
+                    made = graph.graph.get_attr(name)
+                made.meta["val"] = value.new_empty((), dtype=torch.float64)
+                node.update_arg(position, made)
+
+
+def _as_placeholders(graph: GraphModule) -> dict[str, Any]:
+    """Make constants into placeholders, by name: the exporter computes on nothing else.
+
+    Its functions write ``weight + eps``, which an ``onnx_ir`` initializer does not understand.
+    """
+    constants = {}
+    for node in list(graph.graph.nodes):
+        if node.op != "get_attr":
+            continue
+        with graph.graph.inserting_before(node):
+            made = graph.graph.placeholder(f"constant_{node.name}")
+        made.meta = dict(node.meta)
+        constants[made.name] = getattr(graph, str(node.target)).contiguous()
+        node.replace_all_uses_with(made)
+        graph.graph.erase_node(node)
+    graph.recompile()
+    return constants
+
+
+def _separate_outputs(model: Any) -> None:
+    """Give each output a value of its own: ATen may return an input, or one value twice."""
+    import onnx_ir
+
+    taken = set(map(id, model.graph.inputs)) | set(map(id, model.graph.initializers.values()))
+    for position, value in enumerate(list(model.graph.outputs)):
+        own = value
+        if id(value) in taken:
+            copy = onnx_ir.node("Identity", [value])
+            model.graph.append(copy)
+            own = copy.outputs[0]
+            own.dtype, own.shape = value.dtype, value.shape
+            model.graph.outputs[position] = own
+        taken.add(id(own))
+        own.name = f"out_{position}"

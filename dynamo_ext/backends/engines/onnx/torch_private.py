@@ -1,0 +1,123 @@
+"""The parts of torch's ONNX exporter that translate one operation."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import logging
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.torch_private.dispatch import fake_mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torch.fx import GraphModule, Node
+
+
+@contextlib.contextmanager
+def quiet_exporter() -> Iterator[None]:
+    """Keep torch.onnx, onnxscript and onnx_ir from printing, logging and warning in a cell."""
+    loggers = [logging.getLogger(n) for n in ("torch.onnx", "onnxscript", "onnx_ir")]
+    loggers += [
+        logging.getLogger(name)
+        for name in list(logging.root.manager.loggerDict)
+        if name.startswith(("torch.onnx.", "onnxscript.", "onnx_ir."))
+    ]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+@functools.cache
+def onnx_registry() -> Any:
+    """The exporter's table from ATen operators to ONNX functions (half a second, once).
+
+    With what it does not know as it comes here, or gets wrong: recurrent layers, sorting.
+    """
+    from dynamo_ext.backends.engines.onnx import recurrent, sorting
+
+    with quiet_exporter():
+        # Imported first, so that their loggers exist by the time that they are silenced.
+        from torch.onnx._internal.exporter import _core, _registration
+
+    del _core
+    with quiet_exporter():
+        registry = _registration.ONNXRegistry.from_torchlib()
+        for operator, function in {**recurrent.functions(), **sorting.functions()}.items():
+            registry.register_op(operator, function)
+    return registry
+
+
+def onnx_function(node: Node) -> Any:
+    """The ONNX function for a node; ``None`` where the exporter has none."""
+    from torch.onnx._internal.exporter import _dispatching
+
+    function, _ = _dispatching.dispatch(node, onnx_registry())
+    return function
+
+
+def onnx_promote_types(graph: GraphModule) -> None:
+    """Insert the casts that ATen does silently and ONNX does not, in place."""
+    import torch
+    from torch._guards import tracing
+    from torch._subclasses.fake_tensor import FakeTensor
+    from torch.onnx._internal.fx import passes
+
+    nodes = list(graph.graph.nodes)
+    if any(isinstance(node.meta.get("val"), FakeTensor) for node in nodes):
+        passes.InsertTypePromotion(graph).run()
+        return
+    mode = fake_mode()
+    for node in nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            node.meta["val"] = mode.from_tensor(value)
+    # The pass would take the mode of a compilation under way before that of the values.
+    with tracing(None):
+        passes.InsertTypePromotion(graph).run()
+
+
+def onnx_constant(tensor: Any, name: str) -> Any:
+    """A torch tensor as an ``onnx_ir`` one, memory shared (``raw`` gives it back)."""
+    from torch.onnx._internal.exporter._core import TorchTensor
+
+    return TorchTensor(tensor, name=name)
+
+
+def onnx_ir_version() -> int:
+    """The version of the ONNX format that the exporter writes."""
+    from torch.onnx._internal.exporter import _constants
+
+    return int(_constants.ONNX_IR_VERSION)
+
+
+def onnx_translate(graph: GraphModule, model: Any) -> None:
+    """Write an ATen graph without ``get_attr`` nodes into an empty ``onnx_ir.Model``.
+
+    The model's inputs and outputs have the order of the graph's.
+    """
+    from torch.onnx._internal.exporter import _core, _ir_passes
+
+    _core._translate_fx_graph(
+        graph.graph,
+        model,
+        graph_like=model.graph,
+        owned_graphs={},
+        lower="at_conversion",
+        registry=onnx_registry(),
+    )
+    _ir_passes.add_opset_imports(model)

@@ -1,0 +1,1 @@
+"""The engine `onnx2tf`."""

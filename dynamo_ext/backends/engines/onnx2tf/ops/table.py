@@ -1,0 +1,273 @@
+"""An ``onnx_ir`` model, operation by operation, as TensorFlow's.
+
+The table has what the models of the benchmarks need; a part with any other operation is refused.
+What moves elements about is in ``tf_shapes``, convolutions and poolings in ``tf_windows``.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.base import LoweringError
+from dynamo_ext.backends.engines.onnx2tf.ops import conv_pool, data_movement
+from dynamo_ext.backends.engines.onnx2tf.ops.onnx_node import (
+    TABLE,
+    Call,
+    converts,
+    wide,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_STANDARD = ("", "ai.onnx")
+_FILLED_BY = (data_movement, conv_pool)
+_BY_ELEMENT = {
+    "Abs": "abs",
+    "Cos": "cos",
+    "Erf": "math.erf",
+    "Exp": "exp",
+    "Floor": "floor",
+    "IsNaN": "math.is_nan",
+    "Log": "math.log",
+    "Neg": "negative",
+    "Not": "logical_not",
+    "Reciprocal": "math.reciprocal",
+    "Relu": "nn.relu",
+    "Sigmoid": "sigmoid",
+    "Sign": "sign",
+    "Sin": "sin",
+    "Softplus": "nn.softplus",
+    "Sqrt": "sqrt",
+    "Tanh": "tanh",
+    "Identity": "identity",
+    "Add": "add",
+    "And": "logical_and",
+    "Equal": "equal",
+    "Greater": "greater",
+    "GreaterOrEqual": "greater_equal",
+    "Less": "less",
+    "LessOrEqual": "less_equal",
+    "Mul": "multiply",
+    "Or": "logical_or",
+    "Pow": "pow",
+    "Sub": "subtract",
+    "Where": "where",
+}
+_VARIADIC = {"Max": "maximum", "Min": "minimum"}
+_REDUCTIONS = {
+    "ReduceMax": "reduce_max",
+    "ReduceMean": "reduce_mean",
+    "ReduceMin": "reduce_min",
+    "ReduceSum": "reduce_sum",
+}
+
+
+def _all(call: Call) -> list[Any]:
+    return [call.tensor(position) for position in range(len(call.inputs))]
+
+
+def _by_element(path: str) -> Callable[[Call], Any]:
+    return lambda call: operator.attrgetter(path)(call.tf)(*_all(call))
+
+
+def _variadic(name: str) -> Callable[[Call], Any]:
+    return lambda call: functools.reduce(getattr(call.tf, name), _all(call))
+
+
+def _reduction(name: str) -> Callable[[Call], Any]:
+    def run(call: Call) -> Any:
+        value, axes = call.tensor(0), call.axes(1)
+        if not axes and call.get("noop_with_empty_axes", 0):
+            return value
+        keepdims = bool(call.get("keepdims", 1))
+        return getattr(call.tf, name)(value, axis=axes or None, keepdims=keepdims)
+
+    return run
+
+
+TABLE.update({kind: _by_element(path) for kind, path in _BY_ELEMENT.items()})
+TABLE.update({kind: _variadic(name) for kind, name in _VARIADIC.items()})
+TABLE.update({kind: _reduction(name) for kind, name in _REDUCTIONS.items()})
+TABLE.update(
+    {
+        "CastLike": lambda call: call.tf.cast(call.tensor(0), call.tensor(1).dtype),
+        "Concat": lambda call: call.tf.concat(_all(call), call.get("axis")),
+        "LogSoftmax": lambda call: call.tf.nn.log_softmax(call.tensor(0), call.get("axis", -1)),
+        "Softmax": lambda call: call.tf.nn.softmax(call.tensor(0), call.get("axis", -1)),
+        "Squeeze": lambda call: call.tf.squeeze(call.tensor(0), call.axes(1)),
+        "Transpose": lambda call: call.tf.transpose(call.tensor(0), call.get("perm")),
+    }
+)
+
+
+def _integral(value: Any) -> bool:
+    return bool(value.dtype.is_integer)
+
+
+def _watch_divisor(call: Call, divisor: Any) -> None:
+    if _integral(divisor):
+        call.alarms.append(call.tf.reduce_any(call.tf.equal(divisor, 0)))
+
+
+@converts("Div")
+def _divide(call: Call) -> Any:
+    left, right = call.tensor(0), call.tensor(1)
+    _watch_divisor(call, right)
+    if _integral(left):
+        return call.tf.truncatediv(left, right)
+    return call.tf.divide(left, right)
+
+
+@converts("Mod")
+def _modulo(call: Call) -> Any:
+    left, right = call.tensor(0), call.tensor(1)
+    _watch_divisor(call, right)
+    if call.get("fmod", 0):
+        return call.tf.truncatemod(left, right)
+    return call.tf.math.floormod(left, right)
+
+
+@converts("Clip")
+def _clip(call: Call) -> Any:
+    value = call.tensor(0)
+    if call.has(1):
+        value = call.tf.maximum(value, call.tensor(1))
+    return call.tf.minimum(value, call.tensor(2)) if call.has(2) else value
+
+
+@converts("HardSwish")
+def _hard_swish(call: Call) -> Any:
+    tf, value = call.tf, call.tensor(0)
+    gate = value * tf.cast(1 / 6, value.dtype) + tf.cast(0.5, value.dtype)
+    gate = tf.minimum(tf.maximum(gate, tf.cast(0, value.dtype)), tf.cast(1, value.dtype))
+    return value * gate
+
+
+@converts("ArgMax", "ArgMin")
+def _extreme_place(call: Call) -> Any:
+    if call.get("select_last_index", 0):
+        call.refuse("the last index")
+    tf, value, axis = call.tf, call.tensor(0), call.get("axis", 0)
+    find = tf.argmax if call.kind == "ArgMax" else tf.argmin
+    found = find(value, axis=axis, output_type=tf.int64)
+    return tf.expand_dims(found, axis) if call.get("keepdims", 1) else found
+
+
+@converts("CumSum")
+def _cumulative(call: Call) -> Any:
+    (axis,) = call.known(1)
+    exclusive, reverse = bool(call.get("exclusive", 0)), bool(call.get("reverse", 0))
+    return call.tf.cumsum(call.tensor(0), axis, exclusive=exclusive, reverse=reverse)
+
+
+@converts("MatMul")
+def _product(call: Call) -> Any:
+    tf, left, right = call.tf, call.tensor(0), call.tensor(1)
+    row, column = left.shape.rank == 1, right.shape.rank == 1
+    left = tf.expand_dims(left, 0) if row else left
+    right = tf.expand_dims(right, 1) if column else right
+    found = tf.matmul(left, right)
+    found = tf.squeeze(found, -1) if column else found
+    return tf.squeeze(found, -1 if column else -2) if row else found
+
+
+@converts("Gemm")
+def _affine(call: Call) -> Any:
+    tf, left = call.tf, call.tensor(0)
+    found = tf.matmul(
+        left,
+        call.tensor(1),
+        transpose_a=bool(call.get("transA", 0)),
+        transpose_b=bool(call.get("transB", 0)),
+    )
+    alpha, beta = call.get("alpha", 1.0), call.get("beta", 1.0)
+    found = found if alpha == 1 else found * tf.cast(alpha, left.dtype)
+    if not call.has(2) or beta == 0:
+        return found
+    bias = call.tensor(2)
+    return found + (bias if beta == 1 else bias * tf.cast(beta, left.dtype))
+
+
+@converts("LayerNormalization")
+def _layer_norm(call: Call) -> Any:
+    if call.reads(1) or call.reads(2):
+        call.refuse("its statistics")
+    tf, value = call.tf, call.tensor(0)
+    rank = value.shape.rank
+    axes = list(range(call.get("axis", -1) % rank, rank))
+    full = wide(tf, value)
+    mean = tf.reduce_mean(full, axis=axes, keepdims=True)
+    variance = tf.reduce_mean(tf.square(full - mean), axis=axes, keepdims=True)
+    epsilon = tf.cast(call.get("epsilon", 1e-5), full.dtype)
+    found = (full - mean) * tf.math.rsqrt(variance + epsilon)
+    found = found * tf.cast(call.tensor(1), found.dtype)
+    found = found + tf.cast(call.tensor(2), found.dtype) if call.has(2) else found
+    return tf.cast(found, value.dtype)
+
+
+def _along_channels(call: Call, position: int, value: Any) -> Any:
+    """A vector, one number a channel, so that it broadcasts against a value."""
+    vector = call.tensor(position)
+    vector = call.tf.reshape(vector, [1, -1] + [1] * (value.shape.rank - 2))
+    return call.tf.cast(vector, value.dtype)
+
+
+@converts("BatchNormalization")
+def _batch_norm(call: Call) -> Any:
+    if call.get("training_mode", 0):
+        call.refuse("training_mode")
+    tf, value = call.tf, call.tensor(0)
+    full = wide(tf, value)
+    scale, bias, mean, variance = (_along_channels(call, i, full) for i in (1, 2, 3, 4))
+    epsilon = tf.cast(call.get("epsilon", 1e-5), full.dtype)
+    factor = scale * tf.math.rsqrt(variance + epsilon)
+    return tf.cast((full - mean) * factor + bias, value.dtype)
+
+
+def evaluate(
+    tf: Any, model: Any, constants: Mapping[str, Any], inputs: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """A model's outputs for its inputs, while TensorFlow traces, and the alarms (see ``Call``).
+
+    ``model`` is an ``onnx_ir.Model`` of fixed shapes. ``constants`` has its initializers by name:
+    numpy arrays and TensorFlow tensors.
+
+    Raises
+    ------
+    LoweringError
+        For an operation that the table does not have, or not in this form.
+    """
+    kinds = {_kind(node) for node in model.graph}
+    unknown = sorted(kinds - TABLE.keys())
+    if unknown:
+        message = f"No TensorFlow operation is known for ONNX's {', '.join(unknown)}."
+        raise LoweringError(message)
+    values: dict[Any, Any] = {None: None}
+    for value in model.graph.initializers.values():
+        values[value] = constants[value.name]
+    values.update(zip(model.graph.inputs, inputs, strict=True))
+    alarms: list[Any] = []
+    for node in model.graph:
+        call = Call(
+            tf,
+            node.op_type,
+            [values[value] for value in node.inputs],
+            {name: _plain(attribute.value) for name, attribute in node.attributes.items()},
+            [bool(value.uses()) or value.is_graph_output() for value in node.outputs],
+            alarms,
+        )
+        found = TABLE[_kind(node)](call)
+        several = found if isinstance(found, (list, tuple)) else [found]
+        values.update(zip(node.outputs, several, strict=False))
+    return [tf.convert_to_tensor(values[value]) for value in model.graph.outputs], alarms
+
+
+def _plain(value: Any) -> Any:
+    return value.numpy() if hasattr(value, "numpy") and hasattr(value, "dtype") else value
+
+
+def _kind(node: Any) -> str:
+    return str(node.op_type if node.domain in _STANDARD else f"{node.domain}::{node.op_type}")

@@ -1,0 +1,292 @@
+"""TensorFlow's compiled functions on torch's memory."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import fork_safety
+from dynamo_ext.backends.base import RunEagerlyError
+from dynamo_ext.backends.engines.onnx2tf.ops import table
+from dynamo_ext.backends.fx_graph import duplicate
+from dynamo_ext.backends.support.lending import aligned
+from dynamo_ext.numerics import rng_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+_LARGE = 1024
+"""Bytes from which a constant is lent to the function instead of written into it."""
+
+_LOG = re.compile(
+    rb"(WARNING: All log messages before absl|[IWEF]\d{4} |\d{4}-\d\d-\d\d .*: [IWE] )"
+)
+
+
+_NOTED = 30
+"""Frames whose code TensorFlow notes at each operation; that of the tenth and on is never let go.
+
+The code that Dynamo made may be among them, and holds the graph and its weights.
+"""
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep TensorFlow's C++ side from logging; what others write to stderr comes after."""
+    with tempfile.TemporaryFile() as kept:
+        sys.stderr.flush()
+        before = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            kept.seek(0)
+            for line in kept:
+                if not _LOG.match(line):
+                    os.write(before, line)
+            os.close(before)
+
+
+@functools.cache
+def tensorflow() -> Any:
+    """The ``tensorflow`` package, on the CPU and on torch's thread count.
+
+    Where TensorFlow has begun to run before us, its devices and threads stay as they are.
+    """
+    import warnings
+
+    import torch
+
+    fork_safety.begin("TensorFlow")
+    # Read once at import; the variable is the user's, so it goes again.
+    name = "TF_CPP_MIN_LOG_LEVEL"
+    mine = name not in os.environ and "tensorflow" not in sys.modules
+    if mine:
+        os.environ[name] = "3"
+    try:
+        with rng_state.host_kept(), _quiet(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import tensorflow as tf
+
+            threads = tf.config.threading
+            settings: tuple[Callable[[], Any], ...] = (
+                lambda: tf.config.set_visible_devices([], "GPU"),
+                lambda: threads.set_intra_op_parallelism_threads(torch.get_num_threads()),
+                lambda: threads.set_inter_op_parallelism_threads(1),
+            )
+            for settle in settings:
+                with contextlib.suppress(RuntimeError):
+                    settle()
+            # The runtime starts here, and logs as it does.
+            tf.zeros([])
+    finally:
+        if mine:
+            os.environ.pop(name, None)
+    return tf
+
+
+def lend(tensor: torch.Tensor) -> Any:
+    """A TensorFlow tensor on the memory of a row-major tensor without gradient."""
+    export, adopt, _, _ = _dlpack()
+    return adopt(export(tensor))
+
+
+@functools.cache
+def _dlpack() -> tuple[Callable[[Any], Any], ...]:
+    from torch.utils.dlpack import from_dlpack, to_dlpack
+
+    theirs = tensorflow().experimental.dlpack
+    return to_dlpack, theirs.from_dlpack, theirs.to_dlpack, from_dlpack
+
+
+def prepare(graph: GraphModule) -> GraphModule:
+    """A copy of a partition in which no operation reads negative indices from a tensor.
+
+    ATen's advanced indexing counts them from the end, its gathering operations raise, and ONNX
+    knows no difference.
+    """
+    import torch
+
+    aten = torch.ops.aten
+    graph = duplicate(graph)
+    for node in list(graph.graph.nodes):
+        if node.target not in (aten.index.Tensor, aten.index_put.default):
+            continue
+        source, indices = node.args[:2]
+        counted = list(indices)
+        for dim, index in enumerate(indices):
+            if index is None or index.meta["val"].dtype in (torch.bool, torch.uint8):
+                continue
+            value, size = index.meta["val"], int(source.meta["val"].shape[dim])
+            with graph.graph.inserting_before(node):
+                below = graph.graph.call_function(aten.lt.Scalar, (index, 0))
+                moved = graph.graph.call_function(aten.add.Scalar, (index, size))
+                counted[dim] = graph.graph.call_function(aten.where.self, (below, moved, index))
+            below.meta["val"] = value.new_empty(value.shape, dtype=torch.bool)
+            moved.meta["val"] = counted[dim].meta["val"] = value
+        node.args = (source, counted, *node.args[2:])
+    graph.recompile()
+    return graph
+
+
+class Session:
+    """A partition as one XLA program: ``run(*inputs)`` gives a list of tensors.
+
+    Inputs and large constants are lent by DLPack: nothing is copied, unless an input is not
+    row-major. Outputs are allocated by TensorFlow and handed over by DLPack.
+
+    Parameters
+    ----------
+    model
+        From ``onnx_convert.translate``, of fixed shapes.
+    examples
+        Fake or real inputs: dtypes and shapes are those of every call.
+    expected
+        Values that stand for the outputs: the same of them.
+
+    Raises
+    ------
+    LoweringError
+        For ONNX operations that have no TensorFlow form.
+    RuntimeError
+        When an output is not what torch has.
+    """
+
+    def __init__(self, model: Any, examples: Sequence[Any], expected: Sequence[Any]) -> None:
+        tf = tensorflow()
+        self._model = model
+        self._constants, self._lent = _constants(model)
+        kinds = [_dtype(tf, value) for value in examples]
+        signature = [
+            tf.TensorSpec(tuple(map(int, value.shape)), kind)
+            for value, kind in zip(examples, kinds, strict=True)
+        ]
+        function = tf.function(
+            self._body, input_signature=signature, jit_compile=True, autograph=False
+        )
+        with tf.device("/CPU:0"):
+            self._concrete = function.get_concrete_function()
+        self._function = function
+        results = self._concrete.outputs
+        self._guarded = len(results) > len(expected)
+        for got, value in zip(results, expected, strict=False):
+            shape = tuple(map(int, value.shape))
+            if tuple(got.shape) != shape or got.dtype != _dtype(tf, value):
+                message = (
+                    f"A result is {got.dtype.name} of shape {tuple(got.shape)} where torch has "
+                    f"{str(value.dtype).removeprefix('torch.')} of shape {shape}"
+                )
+                raise RuntimeError(message)
+        self._copied = _borrowed(model)
+        self._call = self._caller()
+        # XLA compiles at a first call, which is not to be the user's.
+        with _quiet():
+            self._call([tf.zeros(spec.shape, spec.dtype) for spec in signature])
+
+    def _body(self, *inputs: Any) -> list[Any]:
+        tf = tensorflow()
+        outputs, alarms = table.evaluate(tf, self._model, self._constants, inputs)
+        if alarms:
+            outputs.append(tf.reduce_any(tf.stack(alarms)))
+        return outputs
+
+    def _caller(self) -> Callable[[list[Any]], Sequence[Any]]:
+        """The shortest way to the program: the public one binds names and checks types again."""
+        direct = self._direct()
+        return lambda values: _from_below(direct, values, _NOTED)
+
+    def _direct(self) -> Callable[[list[Any]], Sequence[Any]]:
+        concrete = self._concrete
+        inference: Any = getattr(concrete, "inference_fn", None)
+        if hasattr(inference, "call_flat"):
+            captured = list(concrete.captured_inputs)
+            return lambda values: inference.call_flat(*values, *captured)
+        return lambda values: concrete(*values)
+
+    def run(self, *inputs: Any) -> list[Any]:
+        """Run the program on torch's memory.
+
+        Raises
+        ------
+        RunEagerlyError
+            For an index or a divisor that torch would refuse.
+        """
+        export, adopt, give, take = _dlpack()
+        # Names keep copies alive until the program has run.
+        held = [aligned(value) for value in inputs]
+        outputs = self._call([adopt(export(value)) for value in held])
+        results = [take(give(value)) for value in outputs]
+        if self._guarded and results.pop().item():
+            message = "An index is out of range, or an integer is divided by zero."
+            raise RunEagerlyError(message)
+        for position in self._copied:
+            results[position] = results[position].clone()
+        return results
+
+
+def _from_below(call: Callable[[Any], Any], values: Any, frames: int) -> Any:
+    """Call from under so many frames of this function's, so that the caller's are not noted."""
+    return _from_below(call, values, frames - 1) if frames else call(values)
+
+
+def session(model: Any, examples: Sequence[Any], expected: Sequence[Any]) -> Session:
+    """A ``Session``, made on a thread of its own: a graph notes the code of the whole stack."""
+    tensorflow()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(Session, model, examples, expected).result()
+
+
+def _dtype(tf: Any, value: torch.Tensor) -> Any:
+    return tf.as_dtype(str(value.dtype).removeprefix("torch."))
+
+
+def _constants(model: Any) -> tuple[dict[str, Any], list[Any]]:
+    """A model's initializers for TensorFlow, and the torch tensors that some of them lie in."""
+    import torch
+
+    found, held = {}, []
+    for name, value in model.graph.initializers.items():
+        constant = value.const_value
+        raw = getattr(constant, "raw", None)
+        if constant.nbytes < _LARGE:
+            # Shapes and axes are read while TensorFlow traces.
+            found[name] = constant.numpy()
+        elif isinstance(raw, torch.Tensor):
+            held.append(aligned(raw))
+            found[name] = lend(held[-1])
+        else:
+            found[name] = tensorflow().convert_to_tensor(constant.numpy())
+    return found, held
+
+
+def _borrowed(model: Any) -> list[int]:
+    """Positions of outputs that are inputs, constants or each other: TensorFlow hands these on.
+
+    What does not depend on an input at all is computed once, while compiling, and handed out at
+    every call.
+    """
+    depends = set(model.graph.inputs)
+    same: dict[Any, Any] = {}
+    for node in model.graph:
+        if depends.intersection(node.inputs):
+            depends.update(node.outputs)
+        if node.op_type in ("Identity", "Reshape", "Cast", "Squeeze", "Unsqueeze", "Expand"):
+            same[node.outputs[0]] = same.get(node.inputs[0], node.inputs[0])
+    taken = set(model.graph.inputs)
+    positions = []
+    for position, value in enumerate(model.graph.outputs):
+        source = same.get(value, value)
+        if source in taken or value not in depends:
+            positions.append(position)
+        taken.add(source)
+    return positions

@@ -1,0 +1,240 @@
+"""What ONNX Runtime must not be given although it converts, and what it cannot be given."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.engines.onnx import torch_private
+from dynamo_ext.backends.engines.onnx.limits import input_dtype, integral_input, truncated
+from dynamo_ext.backends.engines.onnxrt import session
+from dynamo_ext.backends.support.single_op import operator_name, tensor_inputs, used
+from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, is_empty, tensors
+from dynamo_ext.torch_private import fx_nodes
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+_DIVISIONS = ("aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod")
+_SCATTERS = ("aten::scatter_add", "aten::scatter_reduce")
+_EXTREMES = (
+    "aten::amax",
+    "aten::amin",
+    "aten::aminmax",
+    "aten::argmax",
+    "aten::argmin",
+    "aten::max",
+    "aten::min",
+)
+"""Reductions; ``maximum`` and ``minimum`` of two tensors and the poolings go by other names."""
+
+_MAYBE_EXTREME = ("aten::linalg_vector_norm", "aten::scatter_reduce")
+_EXTREME_MODES = ("amax", "amin", math.inf, -math.inf)
+_SUMS = ("aten::sum", "aten::prod")
+_ANTIALIASED = ("aten::_upsample_bilinear2d_aa", "aten::_upsample_bicubic2d_aa")
+_ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
+
+_NEVER = {
+    "aten::_embedding_bag": "ONNX's loop over uneven bags takes offsets that torch refuses.",
+    "aten::as_strided": "It reads memory as it lies, and ONNX Runtime sees only the elements.",
+    "aten::atan2": "torch.onnx's atan2 has the wrong sign where the quotient is zero.",
+    "aten::erfc": "torch.onnx takes erf from 1, which leaves nothing of small results.",
+    "aten::logcumsumexp": "torch.onnx's logcumsumexp loses what comes before a larger number.",
+    "aten::logsumexp": "ONNX Runtime's log-sum-exp stays at -inf where it begins with it.",
+    "aten::special_erfcx": "torch.onnx takes erf from 1, which leaves nothing of small results.",
+}
+"""Operators, by how their names begin, that are refused whatever their arguments."""
+
+_LIMITS = TensorLimits(
+    "ONNX Runtime",
+    "This ONNX Runtime does not run on {} devices.",
+    DTYPES,
+    "ONNX Runtime takes no {} tensors.",
+)
+
+
+def unsupported_reason(node: Node) -> str:
+    """Why a node cannot be given to ONNX Runtime, as far as shows without trying; or nothing."""
+    name = operator_name(node.target)
+    refused = next(filter(None, (rule(node, name) for rule in _RULES)), "")
+    if not refused and torch_private.onnx_function(node) is None:
+        return "torch.onnx has no conversion for it."
+    return refused
+
+
+def _tensors(node: Node, _: str) -> str:
+    cuda = any(tensor.is_cuda for tensor in tensors(node)) and session.has_cuda()
+    found = _LIMITS.unsupported_reason(node, ("cpu", "cuda") if cuda else ("cpu",))
+    if not found and any(is_empty(source.meta["val"]) for source in tensor_inputs(node)):
+        # A product over nothing forgets its bias, a mean of nothing is 0, and so on.
+        return "ONNX Runtime does not compute on tensors without elements as torch does."
+    return found
+
+
+def _numbers(node: Node, _: str) -> str:
+    """Numbers beside float64 that reach the engine as float32."""
+    import torch
+
+    given = [each.meta.get("val") for each in node.all_input_nodes]
+    wide = any(getattr(v, "dtype", None) is torch.float64 for v in (node.meta.get("val"), *given))
+    if wide and any(isinstance(value, torch.SymFloat) for value in given):
+        return "torch.onnx makes float32 of a number that is computed from sizes."
+    numbers = [
+        value
+        for position, (name, value) in enumerate(fx_nodes.arguments(node).items())
+        # The exporter is given a tensor for what may be one; of an eps the magnitude counts.
+        if not fx_nodes.takes_tensor(node, position) and name != "eps"
+    ]
+    if wide and any(map(_inexact, numbers)):
+        return "torch.onnx makes float32 of a number that float32 does not have."
+    return ""
+
+
+def _inexact(number: object) -> bool:
+    """Whether float32 does not have a number."""
+    import torch
+
+    return isinstance(number, float) and torch.tensor(number).item() not in (number, math.nan)
+
+
+def _reductions(node: Node, name: str) -> str:
+    packet, dtype = name.partition(".")[0], input_dtype(node)
+    extreme = packet in _MAYBE_EXTREME and any(a in _EXTREME_MODES for a in node.args)
+    if (extreme or packet in _EXTREMES) and dtype.startswith(("float", "bfloat")):
+        return "ONNX Runtime passes over NaN where torch keeps it."
+    if packet in _SUMS and dtype == "int64":
+        return "ONNX Runtime sums 64-bit integers as floating-point numbers."
+    if packet == "aten::scatter_reduce" and "mean" in node.args:
+        return "torch.onnx converts scatter_reduce with mean to something else."
+    return ""
+
+
+def _arithmetic(node: Node, name: str) -> str:
+    """Conversions that load and run, and on some data give something else than torch."""
+    if name.startswith(_DIVISIONS) and _integral(node):
+        divisor = node.args[1] if len(node.args) > 1 else None
+        if not isinstance(divisor, int) or divisor in (0, -1):
+            # The least integer divided by -1 ends the process; zero gives a number.
+            return "ONNX Runtime's integer division does not raise as torch's does."
+        if node.kwargs.get("rounding_mode") is not None or name.startswith("aten::fmod"):
+            return "torch.onnx divides integers as float32, which has not all of them."
+    if name.startswith("aten::remainder") and not _integral(node):
+        return "torch.onnx's remainder is not exact where the quotient is large."
+    return ""
+
+
+def _special_values(node: Node, name: str) -> str:
+    """NaN, infinity and the negative zero."""
+    if name == "aten::sign":
+        return "ONNX Runtime's sign of NaN is NaN, and torch's is 0."
+    if integral_input(node):
+        return ""
+    if name == "aten::signbit":
+        return "torch.onnx compares with zero, so that -0.0 has no sign."
+    if name == "aten::heaviside":
+        return "torch.onnx's heaviside of NaN is 1, and torch's is 0."
+    if name.startswith("aten::floor_divide") or node.kwargs.get("rounding_mode") == "floor":
+        return "torch.onnx divides infinity and rounds it down to infinity, and torch's is NaN."
+    return ""
+
+
+def _integers(node: Node, name: str) -> str:
+    if name.startswith("aten::pow") and _integral(node):
+        return "ONNX Runtime raises integers to powers as floating-point numbers."
+    return truncated(node)
+
+
+def _layouts(node: Node, name: str) -> str:
+    if name.startswith(_SCATTERS) and _narrow(node):
+        return "ONNX Runtime has no kernel that scatters and adds up this dtype."
+    if name.startswith("aten::scatter") and _scatters_in_part(node):
+        return "ONNX Runtime scatters all of a tensor, and torch as much as there are indices."
+    if name.startswith(_ANTIALIASED) and True in node.args[2:3]:
+        return "ONNX Runtime's antialiased resizing aligns no corners."
+    override = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")  # noqa: PLR2004 - its position
+    if name.startswith("aten::avg_pool") and override is not None:
+        return "ONNX Runtime's average pooling has no divisor of its own."
+    return ""
+
+
+def _conversions(node: Node, name: str) -> str:
+    if name.startswith(_ATTENTION):
+        if any(used(node)):
+            return "torch.onnx makes up the results of it that the backward graph needs."
+        if node.kwargs.get("attn_mask") is not None:
+            return "torch.onnx gives NaN for a row that is masked throughout, and torch gives 0."
+        heads = [source.meta["val"].shape[1] for source in node.all_input_nodes[:2]]
+        if heads[0] != heads[-1]:
+            return "torch.onnx's attention has as many heads of keys as of queries."
+    return ""
+
+
+def _merged(node: Node, _: str) -> str:
+    """Two clampings in a row, of which the first's bounds lie below the second's."""
+    before: Any = node.args[0] if node.args else None
+    most, least = _bounds(before)[1], _bounds(node)[0]
+    if most is not None and least is not None and most < least:
+        return "onnxscript makes one clamping of two, to the wrong bound where they do not meet."
+    return ""
+
+
+def _bounds(node: Any) -> tuple[float | None, float | None]:
+    """The least and the most of a clamping's results; ``None`` where that is unknown here."""
+    name = operator_name(getattr(node, "target", None))
+    if name == "aten::relu":
+        return 0, None
+    if name not in ("aten::clamp", "aten::hardtanh"):
+        return None, None
+    given = [*node.args[1:], None, None][:2]
+    least, most = (bound if isinstance(bound, (int, float)) else None for bound in given)
+    return least, most
+
+
+def _scatters_in_part(node: Node) -> bool:
+    """Whether a scatter has more values than indices."""
+    import torch
+
+    index, source = (getattr(a, "meta", {}).get("val") for a in node.args[2:4])
+    if not (isinstance(index, torch.Tensor) and isinstance(source, torch.Tensor)):
+        return False
+    return any(
+        isinstance(size, int) and isinstance(of, int) and size != of
+        for size, of in zip(index.shape, source.shape, strict=False)
+    )
+
+
+def _narrow(node: Node) -> bool:
+    import torch
+
+    value = node.meta.get("val")
+    narrow = (torch.float16, torch.bfloat16, torch.bool)
+    return isinstance(value, torch.Tensor) and value.dtype in narrow
+
+
+def _integral(node: Node) -> bool:
+    import torch
+
+    value = node.meta.get("val")
+    return (
+        isinstance(value, torch.Tensor)
+        and not value.is_floating_point()
+        and value.dtype is not torch.bool
+    )
+
+
+def _never(_: Node, name: str) -> str:
+    return next((why for prefix, why in _NEVER.items() if name.startswith(prefix)), "")
+
+
+_RULES = (
+    _tensors,
+    _never,
+    _numbers,
+    _reductions,
+    _arithmetic,
+    _special_values,
+    _integers,
+    _layouts,
+    _conversions,
+    _merged,
+)

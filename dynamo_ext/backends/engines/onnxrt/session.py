@@ -1,0 +1,232 @@
+"""ONNX Runtime sessions that work on torch's memory."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.base import RunEagerlyError
+from dynamo_ext.backends.engines.onnx import recurrent
+from dynamo_ext.backends.support.lending import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_LARGE = 1024
+"""Bytes from which a constant is lent to the session instead of copied into the model."""
+
+
+@functools.cache
+def has_cuda() -> bool:
+    """Whether both torch and this build of ONNX Runtime know CUDA."""
+    import onnxruntime
+    import torch
+
+    built = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+    return built and torch.cuda.is_available()
+
+
+def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: bool = False) -> Any:
+    """An ``InferenceSession`` of an ``onnx_ir`` model; large constants are lent, not copied.
+
+    Parameters
+    ----------
+    model
+        It is changed: its large constants become external.
+    options
+        ``threads``.
+    trial
+        Only to see whether every operator has a kernel: one thread, no rewriting.
+    cuda
+        Ask for the CUDA provider first.
+
+    Raises
+    ------
+    RuntimeError
+        When the CUDA provider was asked for and did not load.
+    onnxruntime.capi.onnxruntime_pybind11_state.Fail
+        And its siblings, when the model does not load.
+    """
+    import onnxruntime
+    import torch
+
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 4
+    levels = onnxruntime.GraphOptimizationLevel
+    settings.graph_optimization_level = levels.ORT_DISABLE_ALL if trial else levels.ORT_ENABLE_ALL
+    threads = int(options.get("threads", 0)) or torch.get_num_threads()
+    settings.intra_op_num_threads = 1 if trial else threads
+    settings.inter_op_num_threads = 1
+    # Between calls torch needs the cores: its own threads would wait for ours to stop spinning.
+    settings.add_session_config_entry("session.force_spinning_stop", "1")
+    if {"Pad", "MaxPool"} <= {node.op_type for node in model.graph}:
+        # It makes zeros around a pooling part of it, which pads with minus infinity.
+        settings.add_session_config_entry("optimization.disable_specified_optimizers", "Pad_Fusion")
+    _lend(model, settings)
+    import onnx_ir
+
+    providers: list[Any] = ["CPUExecutionProvider"]
+    if cuda:
+        stream = str(torch.cuda.current_stream().cuda_stream)
+        providers.insert(0, ("CUDAExecutionProvider", {"user_compute_stream": stream}))
+    proto = onnx_ir.to_proto(model).SerializeToString()
+    session = onnxruntime.InferenceSession(proto, settings, providers=providers)
+    if cuda and "CUDAExecutionProvider" not in session.get_providers():
+        message = "ONNX Runtime's CUDA provider did not load"
+        raise RuntimeError(message)
+    return session
+
+
+def _lend(model: Any, settings: Any) -> None:
+    import onnx_ir
+    import onnxruntime
+
+    names, values = [], []
+    for name, value in model.graph.initializers.items():
+        constant = value.const_value
+        if constant is None or constant.nbytes < _LARGE:
+            continue
+        raw = getattr(constant, "raw", None)
+        lent = _ort_value(raw) if hasattr(raw, "data_ptr") else _from_array(constant)
+        if lent is None:
+            continue
+        names.append(name)
+        values.append(onnxruntime.OrtValue(lent))
+        value.const_value = onnx_ir.ExternalTensor(
+            "torch", 0, constant.nbytes, constant.dtype, shape=constant.shape, name=name
+        )
+    if names:
+        settings.add_external_initializers(names, values)
+
+
+def _from_array(constant: Any) -> Any:
+    """A constant that folding made, by way of torch where numpy has its dtype."""
+    import torch
+
+    array = constant.numpy()
+    if array.dtype.kind not in "fiub" or array.dtype.name in ("bfloat16", "uint16", "uint32"):
+        return None
+    return _ort_value(torch.from_numpy(array.copy()))
+
+
+def to_ort(tensor: Any, boolean: bool) -> Any:  # noqa: FBT001 - as in ONNX Runtime's own
+    """An OrtValue on a row-major tensor's memory, which it keeps alive.
+
+    Booleans go as ``uint8`` with ``boolean`` set, for DLPack to ONNX Runtime has none.
+    """
+    export, adopt = _dlpack()
+    return adopt(export(tensor), boolean)
+
+
+@functools.cache
+def _dlpack() -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
+    from onnxruntime.capi import onnxruntime_pybind11_state as ort
+    from torch.utils.dlpack import to_dlpack
+
+    return to_dlpack, ort.OrtValue.from_dlpack
+
+
+def _ort_value(tensor: Any) -> Any:
+    host = tensor.cpu()
+    return _taker(host)(host)
+
+
+class Session:
+    """A partition in ONNX Runtime: ``run(*inputs)`` gives a list of tensors.
+
+    Inputs are lent by DLPack: nothing is copied, unless an input is not row-major. Outputs are
+    allocated by ONNX Runtime and handed over by DLPack: they belong to the caller.
+
+    Parameters
+    ----------
+    model
+        From ``onnx_convert.translate``; with the output ``onnx_recurrent.FLAG`` last, if at all.
+    examples
+        Fake or real inputs: their kinds (tensor or size) are those of every call.
+    options
+        ``threads``.
+    """
+
+    def __init__(self, model: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
+        import onnx_ir
+        import torch
+        from torch.utils.dlpack import from_dlpack
+
+        tensors = [value for value in examples if isinstance(value, torch.Tensor)]
+        cuda = any(tensor.is_cuda for tensor in tensors)
+        self._inputs = [value.name for value in model.graph.inputs]
+        self._outputs = [value.name for value in model.graph.outputs]
+        self._booleans = [
+            position
+            for position, value in enumerate(model.graph.outputs)
+            if value.dtype == onnx_ir.DataType.BOOL and value.name != recurrent.FLAG
+        ]
+        told = self._outputs[-1:] == [recurrent.FLAG]
+        self._flag = len(self._outputs) - 1 if told else None
+        self._positions = range(len(self._outputs) - told)
+        self._takes = list(map(_taker, examples))
+        self._session = load(model, options, cuda=cuda)
+        self._plain = self._session._sess  # noqa: SLF001 - the public methods wrap each value
+        self._run = self._run_on_cuda if cuda else self._plain.run_with_ort_values
+        self._receive: Callable[[Any], Any] = from_dlpack
+
+    def run(self, *inputs: Any) -> list[Any]:
+        """Run the session on torch's memory.
+
+        Raises
+        ------
+        RunEagerlyError
+            Where the model says so, by its output ``onnx_recurrent.FLAG``.
+        onnxruntime.capi.onnxruntime_pybind11_state.Fail
+            And its siblings, where a kernel refuses its inputs.
+        """
+        feeds = {
+            name: take(value)
+            for name, take, value in zip(self._inputs, self._takes, inputs, strict=True)
+        }
+        receive = self._receive
+        values = self._run(feeds, self._outputs, None)
+        if self._flag is not None and receive(values[self._flag].to_dlpack()):
+            message = (
+                "A recurrent layer reads NaN or infinity, of which ONNX Runtime makes numbers."
+            )
+            raise RunEagerlyError(message)
+        # By index: iterating over ONNX Runtime's vector takes ten times as long as the run.
+        results = [receive(values[position].to_dlpack()) for position in self._positions]
+        for position in self._booleans:
+            results[position] = results[position].bool()
+        return results
+
+    def _run_on_cuda(self, feeds: Mapping[str, Any], outputs: Sequence[str], _: None) -> Any:
+        """As ``run_with_ort_values``, which would fetch the outputs to the host."""
+        return self._run_bound(feeds, outputs, "cuda")
+
+    def _run_bound(self, feeds: Mapping[str, Any], outputs: Sequence[str], device: str) -> Any:
+        from onnxruntime.capi import onnxruntime_pybind11_state as ort
+
+        kind = getattr(ort.OrtDevice, device)()
+        place = ort.OrtDevice(kind, ort.OrtDevice.default_memory(), 0)
+        binding = ort.SessionIOBinding(self._plain)
+        for name, value in feeds.items():
+            binding.bind_ortvalue_input(name, value)
+        for name in outputs:
+            binding.bind_output(name, place)
+        self._plain.run_with_iobinding(binding, None)
+        return binding.get_outputs()
+
+
+def _taker(example: Any) -> Callable[[Any], Any]:
+    """How an input of this kind becomes an OrtValue."""
+    import torch
+
+    lend = to_ort
+    if isinstance(example, (bool, torch.SymBool)):
+        return lambda truth: lend(torch.tensor(truth, dtype=torch.uint8), True)  # noqa: FBT003
+    if not isinstance(example, torch.Tensor):
+        whole = isinstance(example, (int, torch.SymInt))
+        # As the exporter declares them, whatever torch's default is.
+        dtype = torch.int64 if whole else torch.float32
+        return lambda number: lend(torch.tensor(number, dtype=dtype), False)  # noqa: FBT003
+    if example.dtype is torch.bool:
+        return lambda t: lend(plain(t).view(torch.uint8), True)  # noqa: FBT003
+    return lambda t: lend(plain(t), False)  # noqa: FBT003

@@ -1,0 +1,196 @@
+"""OpenVINO's infer requests on torch's memory."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.engines.openvino import convert, torch_private
+from dynamo_ext.backends.support.lending import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+MOST_ADDRESSES = 64
+"""Places in memory that a session remembers for each input and output."""
+
+SMALL = 4096
+"""Bytes up to which a result is copied: the allocator puts such ones anywhere, and to bind a new
+place takes ten times as long as the copy."""
+
+
+@functools.cache
+def core() -> Any:
+    """The one ``openvino.Core`` of the process: it holds plugins and their threads."""
+    return convert.package().Core()
+
+
+def version() -> str:
+    """OpenVINO's version, without its build."""
+    return str(convert.package().__version__).partition("-")[0]
+
+
+def devices() -> Sequence[str]:
+    """The devices that OpenVINO can run on here."""
+    found: Sequence[str] = core().available_devices
+    return found
+
+
+def compiled(model: Any, options: Mapping[str, Any]) -> Any:
+    """An ``openvino.CompiledModel`` on the CPU, in full precision, on torch's thread count."""
+    import torch
+
+    return core().compile_model(
+        model,
+        "CPU",
+        {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+            "NUM_STREAMS": 1,
+            "INFERENCE_NUM_THREADS": int(options.get("threads", 0)) or torch.get_num_threads(),
+            # Pinned threads would share their cores with torch's, which are not.
+            "ENABLE_CPU_PINNING": False,
+        },
+    )
+
+
+def lend(tensor: torch.Tensor) -> Any:
+    """An ``openvino.Tensor`` on the memory of a row-major tensor, which it does not keep alive."""
+    return convert.package().Tensor(_borrowed(tensor), shared_memory=True)
+
+
+def lend_bfloat16(tensor: torch.Tensor) -> Any:
+    """As ``lend``: numpy has no bfloat16, so its bits go as another type's."""
+    import torch
+
+    openvino = convert.package()
+    bits = _borrowed(tensor.view(torch.int16))
+    return openvino.Tensor(bits, openvino.Shape(list(bits.shape)), openvino.Type.bf16)
+
+
+def _borrowed(tensor: torch.Tensor) -> Any:
+    """A numpy array on a tensor's memory without a reference to it."""
+    array = tensor.numpy()
+    if not array.nbytes:
+        return array
+    memory: Any = (ctypes.c_byte * array.nbytes).from_address(tensor.data_ptr())
+    return type(array)(array.shape, array.dtype, memory)
+
+
+class Session:
+    """A partition in OpenVINO: ``run(*inputs)`` gives a list of tensors.
+
+    Inputs are lent: nothing is copied, unless an input is not row-major. Outputs are torch's
+    own, fresh at each call, and OpenVINO writes into them; those of a few KiB at most are copied
+    from a place that is bound once. Shapes are fixed, so what is lent is known by its address
+    alone, and an address that stays is bound once.
+    """
+
+    def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
+        # The engine reads constants where they are, so the graph stays with it.
+        self._graph = convert.prepare(graph)
+        places = convert.distinct(self._graph)
+        compiled_model = compiled(convert.convert(self._graph), options)
+        outputs: Any = self._graph.graph.output_node().args[0]
+        facts = [node.meta["val"] for node in outputs]
+        self._places = places if places != list(range(len(facts))) else None
+        self._bound = not _hands_through(compiled_model)
+        for value, port in zip(facts, compiled_model.outputs, strict=True):
+            shape = port.get_partial_shape()
+            if shape.is_dynamic or tuple(port.get_shape()) != tuple(value.shape):
+                message = f"A result has shape {shape} where torch has {tuple(value.shape)}"
+                raise RuntimeError(message)
+        examples = [n.meta["val"] for n in self._graph.graph.nodes if n.op == "placeholder"]
+        self._takes = [_lender(value) for value in examples]
+        self._addresses: list[int | None] = [None] * len(examples)
+        self._request = compiled_model.create_infer_request()
+        self._makes: list[Callable[[], torch.Tensor] | None] = []
+        self._written: list[tuple[int, Callable[[torch.Tensor], Any]]] = []
+        self._copied: list[tuple[int, torch.Tensor]] = []
+        for position, value in enumerate(facts):
+            make, give = _maker(value), _lender(value)
+            if self._bound and 0 < value.numel() * value.element_size() <= SMALL:
+                place = make()
+                self._request.set_output_tensor(position, give(place))
+                self._copied.append((position, place))
+                self._makes.append(None)
+            else:
+                self._written.append((position, give))
+                self._makes.append(make)
+        # Past the Python wrapper, which looks for inputs that are bound already.
+        inner: Any = super(type(self._request), self._request)
+        self._infer = functools.partial(inner.infer, {}, share_outputs=True, decode_strings=False)
+        self._lock = threading.Lock()
+
+    def run(self, *inputs: Any) -> list[Any]:
+        """Run the request on torch's memory."""
+        results: list[Any] = [make and make() for make in self._makes]
+        request = self._request
+        with self._lock:
+            # A request holds on to addresses alone, so copies must live until it has run.
+            held = [plain(value) for value in inputs]
+            bound = self._addresses
+            for position, (give, value) in enumerate(zip(self._takes, held, strict=True)):
+                address = value.data_ptr()
+                if address != bound[position]:
+                    bound[position] = None
+                    request.set_input_tensor(position, give(value))
+                    bound[position] = address
+            if self._bound:
+                for position, give in self._written:
+                    request.set_output_tensor(position, give(results[position]))
+            self._infer()
+            if not self._bound:
+                for position, give in self._written:
+                    request.get_output_tensor(position).copy_to(give(results[position]))
+            for position, place in self._copied:
+                results[position] = place.clone()
+        return results if self._places is None else self._spread(results)
+
+    def _spread(self, results: list[Any]) -> list[Any]:
+        """One tensor for each output of the graph, with memory of its own."""
+        seen: set[int] = set()
+        spread = []
+        for place in self._places or ():
+            spread.append(results[place].clone() if place in seen else results[place])
+            seen.add(place)
+        return spread
+
+
+def _hands_through(compiled_model: Any) -> bool:
+    """Whether a result is an input or a constant: OpenVINO does not write such a one."""
+    for result in compiled_model.get_runtime_model().get_results():
+        source = result.input_value(0).get_node()
+        facts = source.get_rt_info()
+        kind = str(facts["layerType"].value) if "layerType" in facts else source.get_type_name()
+        if kind in ("Input", "Parameter", "Const", "Constant"):
+            return True
+    return False
+
+
+def _maker(value: torch.Tensor) -> Callable[[], torch.Tensor]:
+    return torch_private.maker(tuple(value.shape), value.dtype)
+
+
+def _lender(example: torch.Tensor) -> Callable[[torch.Tensor], Any]:
+    """How a tensor of this dtype and shape is lent; what lay at the same address is lent again."""
+    import torch
+
+    known: dict[int, Any] = {}
+    bits = example.dtype is torch.bfloat16
+
+    def give(tensor: torch.Tensor) -> Any:
+        address = tensor.data_ptr()
+        found = known.get(address)
+        if found is None:
+            if len(known) >= MOST_ADDRESSES:
+                known.clear()
+            found = known[address] = lend_bfloat16(tensor) if bits else lend(tensor)
+        return found
+
+    return give

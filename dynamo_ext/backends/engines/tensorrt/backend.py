@@ -1,0 +1,126 @@
+"""``tensorrt``: torch_tensorrt's Dynamo backend, its settings as options. Not verified on a GPU.
+
+torch_tensorrt drops settings that it does not know without a word, and turns a failed build into
+eager execution; here the first are errors and the second is a recorded fallback.
+
+Names of modules, settings and the backend were read in the wheel of torch_tensorrt 2.13.0.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import importlib.util
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, WholeGraphBackend
+from dynamo_ext.backends.torch_private import aot
+from dynamo_ext.errors import OptionError
+from dynamo_ext.records.common import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+
+class TensorRtBackend(WholeGraphBackend):
+    """Takes the captured graph whole; torch_tensorrt converts what it can of it."""
+
+    name = "tensorrt"
+    summary = "NVIDIA TensorRT through torch_tensorrt"
+    races = True
+    extra = "tensorrt"
+    options: Sequence[OptionSpec] = (
+        OptionSpec("*", "", "any field of torch_tensorrt.dynamo.CompilationSettings"),
+        VERIFY_GRAPH,
+    )
+
+    def probe(self) -> Availability:
+        """The package, made for this very torch, and a CUDA device."""
+        import torch
+
+        minor = _minor(torch.__version__)
+        if importlib.util.find_spec("torch_tensorrt") is None:
+            reason = "torch_tensorrt is not installed."
+            if not torch.cuda.is_available():
+                reason += " Nor does torch see a CUDA device."
+            return _no(reason, f'pip install "torch-tensorrt=={minor}.*", on an NVIDIA GPU.')
+        version = metadata.version("torch-tensorrt")
+        if _minor(version) != minor:
+            reason = f"torch_tensorrt {version} is made for torch {_minor(version)}, not {minor}."
+            return _no(reason, f'pip install "torch-tensorrt=={minor}.*"')
+        if not torch.cuda.is_available():
+            reason = "TensorRT needs a CUDA device, and torch sees none."
+            return _no(reason, "Run on a machine with an NVIDIA GPU and a CUDA build of torch.")
+        return Availability(available=True, version=version, device="cuda:0")
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Import torch_tensorrt, which registers its backend, and compile with that."""
+        import dataclasses
+
+        # The import registers its backend with torch.
+        theirs = importlib.import_module("torch_tensorrt.dynamo")
+        known = {field.name for field in dataclasses.fields(theirs.CompilationSettings)}
+        settings = translated(options, known)
+        compiled: CompiledFn = aot.compile_by_aot(
+            "torch_tensorrt", graph, example_inputs, options=settings
+        )
+        return compiled
+
+
+def translated(options: Options, known: Collection[str]) -> dict[str, Any]:
+    """Our options as torch_tensorrt's: all but ours, text as the value that it writes.
+
+    Parameters
+    ----------
+    options
+        Resolved options of this backend.
+    known
+        The settings that the installed torch_tensorrt has.
+
+    Raises
+    ------
+    OptionError
+        Where it lacks one that is asked for: it would drop it without a word.
+    """
+    given = {name: _value(value) for name, value in options.items() if name != "verify"}
+    settings = {"pass_through_build_failures": True, **given}
+    missing = sorted(set(settings) - set(known))
+    if missing:
+        near = difflib.get_close_matches(missing[0], known, n=1)
+        message = f"This torch_tensorrt has no setting {', '.join(missing)}."
+        raise OptionError(message, f"Did you mean {near[0]}?" if near else "Leave the option out.")
+    return settings
+
+
+def _value(given: Any) -> Any:
+    """What a text from a command line writes: a dtype's name, a literal of Python, or itself."""
+    import torch
+
+    if not isinstance(given, str):
+        return given
+    if isinstance(getattr(torch, given, None), torch.dtype):
+        return getattr(torch, given)
+    try:
+        return ast.literal_eval(given.title() if given in ("true", "false") else given)
+    except (SyntaxError, ValueError):
+        return given
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.partition("+")[0].split(".")[:2])
+
+
+def _no(reason: str, remedy: str) -> Availability:
+    return Availability(available=False, reason=reason, remedy=remedy)
+
+
+BACKEND = TensorRtBackend()

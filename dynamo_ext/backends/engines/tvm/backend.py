@@ -1,0 +1,193 @@
+"""``tvm`` and ``tvm_meta_schedule``: Relax programs for this CPU, scheduled by rule or by search.
+
+A partition of the functional ATen graph becomes a Relax module (arXiv:2311.02103), whose
+functions are fused and then scheduled: ``tvm`` by rules of our own, without measuring anything,
+and ``tvm_meta_schedule`` by searching the space that MetaSchedule (arXiv:2205.13603) spans over
+TensorIR's primitives (arXiv:2207.04296), for those functions that no earlier search knows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import fork_safety
+from dynamo_ext.backends.base import PARTITION_OPTIONS, Backend, OptionSpec, Support
+from dynamo_ext.backends.engines.tvm import session, target
+from dynamo_ext.backends.engines.tvm.ops import table
+from dynamo_ext.backends.engines.tvm.tuning import search
+from dynamo_ext.backends.support import trial
+from dynamo_ext.backends.support.support_cache import Answers
+from dynamo_ext.backends.support.tensor_limits import INTEGERS, TensorLimits
+from dynamo_ext.backends.torch_private import decompositions as decompositions_private
+from dynamo_ext.errors import lines
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.records.common import Availability
+from dynamo_ext.torch_private import dispatch, fx_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+_NOISE = re.compile(r"^(File |Traceback|at ).*")
+_INSTALL = 'pip install "dynamo-ext[tvm]"'
+
+_LIMITS = TensorLimits(
+    "TVM",
+    "This TVM backend does not run on {} devices.",
+    # Those that our converters compute in. Not half precision: TVM's code for it on a CPU converts
+    # each element, and is slower than eager, which has instructions for it.
+    ("float32", "float64", *INTEGERS),
+    "TVM is not given {}.",
+    empty="TVM is not given tensors without elements.",
+)
+
+_WHOLE = (
+    # Decomposed, it copies its operands and its weights several times.
+    "_scaled_dot_product_flash_attention_for_cpu.default",
+    "silu.default",
+    "leaky_relu.default",
+)
+
+_DECOMPOSED = (
+    *decompositions_private.BACKWARD,
+    # Operators, most of them of backward graphs, that have no converters.
+    "native_group_norm.default",
+    "tanh_backward.default",
+    "sigmoid_backward.default",
+    "silu_backward.default",
+    "hardswish_backward.default",
+)
+
+_BROKEN_INTERFACE = "0.1.15"
+"""A release that ends the process when it serialises a function; others are found by trying."""
+
+
+class TvmBackend(Backend):
+    """Partitions in TVM on the CPU, one engine for each shape.
+
+    Notes
+    -----
+    Options: ``freeze``, ``verify`` and ``min_partition``, as for all engines.
+    """
+
+    name = "tvm"
+    summary = "TVM on the CPU: Relax, scheduled by rule"
+    extra = "tvm"
+    packages = ("tvm",)
+    races = True
+    fork_unsafe_runtime = "TVM"
+
+    def probe(self) -> Availability:
+        """Its version, or what it lacks."""
+        version = ""
+        try:
+            version = target.version()
+            reason = "" if target.has_llvm() else f"This build of TVM {version} has no LLVM."
+        except Exception as error:  # noqa: BLE001 - a broken installation raises many kinds
+            pass_on(error)
+            reason = f"tvm cannot be imported: {error}"
+        if reason:
+            return Availability(available=False, version=version, reason=reason, remedy=_INSTALL)
+        return Availability(available=True, version=version, device="cpu")
+
+    def decompositions(
+        self, table: dict[Any, Callable[..., Any]], *, training: bool
+    ) -> dict[Any, Callable[..., Any]]:
+        """Keep whole what has a converter; decompose more of what has none."""
+        fork_safety.begin(self.fork_unsafe_runtime)
+        whole = set() if training else set(map(fx_nodes.overload, _WHOLE))
+        kept = {op: cut for op, cut in table.items() if op not in whole}
+        return kept | decompositions_private.decompositions_of(_DECOMPOSED)
+
+    def supports(self, node: Node) -> Support:
+        """Convert the one operation, run it, compare it with eager; kept for its likes."""
+        return _answers(node)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Convert, fuse, schedule by rule and compile."""
+        del example_inputs, options
+        return session.Session(graph).run
+
+
+class TvmMetaScheduleBackend(TvmBackend):
+    """As ``tvm``, with schedules searched for and kept on disk.
+
+    Notes
+    -----
+    Options, beside those of ``tvm``:
+
+    ``tune``
+        Whether to search at all; without it only records of earlier searches are used.
+    ``trials``
+        Schedules that are built and measured for each function that has no record yet.
+    ``budget``
+        Seconds of searching for one graph; what is found until then is kept and used.
+    ``database``
+        Folder of the records; by default ``dynamo_ext/tvm/database`` in the user's cache.
+    """
+
+    name = "tvm_meta_schedule"
+    summary = "TVM on the CPU, tuned by MetaSchedule, with a database of what was found"
+    races = False
+    options: Sequence[OptionSpec] = (
+        *PARTITION_OPTIONS,
+        OptionSpec("tune", default=True, help="search schedules for functions without a record"),
+        OptionSpec("trials", 64, "schedules measured for each function without a record", least=0),
+        OptionSpec("budget", search.BUDGET, "most seconds of searching for one graph", least=0),
+        OptionSpec("database", "", "folder of records; empty means one in the user's cache"),
+    )
+
+    def probe(self) -> Availability:
+        """As for ``tvm``, and whether this installation can search."""
+        found = super().probe()
+        if found.available and target.interface_version().startswith(_BROKEN_INTERFACE):
+            reason = f"apache-tvm-ffi {target.interface_version()} ends a process that tunes."
+            return Availability(
+                available=False,
+                version=found.version,
+                reason=reason,
+                remedy='pip install "apache-tvm-ffi<0.1.15"',
+            )
+        return found
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Convert, fuse, search for what has no record, and compile with the best known."""
+        del example_inputs
+        return search.session(graph, options).run
+
+
+def _unsupported_reason(node: Node) -> str:
+    """Why a node cannot be given to TVM, as far as shows without trying; or nothing."""
+    name = str(node.target)
+    if name.startswith(("aten.empty", "aten.new_empty")):
+        return "Its result is uninitialised memory."
+    # What depends on no tensor is computed beforehand, by torch.
+    if node.all_input_nodes and name not in table.CONVERTERS:
+        return f"There is no converter to TVM for {node.target}."
+    return _LIMITS.unsupported_reason(node)
+
+
+def _error_summary(error: BaseException) -> str:
+    """The last line of TVM's message."""
+    return f"{type(error).__name__}: {lines(error, _NOISE)[-1]}"
+
+
+def _attempt(node: Node) -> str:
+    with dispatch.outside_modes():
+        return trial.disagreement(node, lambda graph: session.Session(graph).run, "TVM")
+
+
+_answers = Answers(
+    _unsupported_reason, _attempt, _error_summary, engine="tvm", packages=("tvm", "tvm_ffi")
+)
+TVM = TvmBackend()
+TVM_META_SCHEDULE = TvmMetaScheduleBackend()

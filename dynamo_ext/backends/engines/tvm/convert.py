@@ -1,0 +1,343 @@
+"""From a partition of the functional ATen graph to a Relax module.
+
+Nodes are converted inside a ``relax.BlockBuilder``. What depends on constants alone is computed by
+torch beforehand. Operators have converters of their own, written as tensor expressions: TVM's
+importers from PyTorch are wrong on ordinary code (negative indices, ``alpha``, NaN, the dtype of
+mixed operands), and what they make of ``exp`` and ``softmax`` does not vectorise.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dynamo_ext.backends.base import LoweringError
+from dynamo_ext.backends.engines.tvm import scalar_math
+from dynamo_ext.torch_private import fx_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    Converter = Callable[["Operation"], Any]
+
+CONVERTERS: dict[str, Converter] = {}
+"""Operators (``aten.add.Tensor``) to what converts them."""
+
+_OUT_ELEMENTWISE_FUSABLE = 4
+"""Relax's pattern kind of an operator whose result elementwise operators may follow in place."""
+
+_OPAQUE = 8
+"""Relax's pattern kind of an operator that nothing is fused with."""
+
+
+def converts(*names: str) -> Callable[[Converter], Converter]:
+    """Register the converter of some operators (``add.Tensor``)."""
+
+    def register(function: Converter) -> Converter:
+        CONVERTERS.update({f"aten.{name}": function for name in names})
+        return function
+
+    return register
+
+
+def refuse(what: str) -> NoReturn:
+    """Raise the error that says why an operation is not converted."""
+    message = f"The converter to TVM does not take it: {what}."
+    raise LoweringError(message)
+
+
+def facts(node: Any) -> torch.Tensor:
+    """A node's value as AOTAutograd traced it; of several results, the first."""
+    value = node.meta["val"]
+    return value[0] if isinstance(value, (tuple, list)) else value  # type: ignore[no-any-return]
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The sizes of a node's (first) result, or of a Relax value."""
+    shape = facts(value).shape if hasattr(value, "meta") else value.ty.shape
+    return tuple(int(size) for size in shape)
+
+
+def dtype_of(node: Any) -> str:
+    """The dtype of a node's (first) result, as TVM calls it."""
+    return str(facts(node).dtype).removeprefix("torch.")
+
+
+def positive(dim: int, rank: int) -> int:
+    """A dimension counted from the front."""
+    return dim + rank if dim < 0 else dim
+
+
+def load(tensor: Any, index: Sequence[Any]) -> Any:
+    """An element of a tensor that is broadcast to the rank and sizes of an index."""
+    shape = tensor.shape
+    own = list(index)[len(index) - len(shape) :]
+    return tensor(*[0 if int(size) == 1 else i for size, i in zip(shape, own, strict=True)])
+
+
+class GraphConverter:
+    """A graph on its way to Relax.
+
+    Parameters
+    ----------
+    graph
+        Placeholders in, a tuple of tensors out; constants are ``get_attr`` nodes. Every node has
+        its value in ``meta["val"]``, of fixed sizes.
+    converters
+        Operators (``aten.add.Tensor``) to what converts them.
+
+    Attributes
+    ----------
+    module
+        The ``tvm.IRModule``; its ``main`` takes the placeholders and gives a tuple: the graph's
+        outputs, then the range checks.
+    check_messages
+        Messages, one for each zero-dimensional boolean among the last outputs. Where one is true,
+        an index was out of range, and the results mean nothing.
+    """
+
+    def __init__(self, graph: GraphModule, converters: Mapping[str, Converter]) -> None:
+        from tvm import relax
+
+        self._relax = relax
+        self._converters = converters
+        self._values: dict[Node, Any] = {}
+        self._constants: dict[Node, Any] = {}
+        self._emitted: dict[int, tuple[torch.Tensor, Any]] = {}
+        # By hash, which is the object's address: ``==`` of expressions is an expression.
+        self._bases: dict[int, tuple[Any, Any]] = {}
+        self._packed: dict[tuple[int, int], tuple[torch.Tensor, Any]] = {}
+        self._range_checks: list[Any] = []
+        self.check_messages: list[str] = []
+        self.builder = relax.BlockBuilder()
+        self._convert(graph)
+        self.module = self.builder.get()
+
+    def _convert(self, graph: GraphModule) -> None:
+        outputs: Any = graph.graph.output_node().args[0]
+        inputs = graph.graph.find_nodes(op="placeholder")
+        for node in inputs:
+            kind = self._relax.TensorType(shape_of(node), dtype_of(node))
+            self._values[node] = self._relax.Var(node.name, kind)
+        for node in graph.graph.find_nodes(op="get_attr"):
+            self._constants[node] = getattr(graph, str(node.target))
+        with self.builder.function("main", [self._values[node] for node in inputs]):
+            with self.builder.dataflow():
+                failure: Exception | None = None
+                results: list[Any] = []
+                try:
+                    for node in graph.graph.nodes:
+                        if node.op == "call_function":
+                            self._call(node)
+                    results = [*self._unaliased_outputs(outputs), *self._range_checks]
+                except Exception as error:  # noqa: BLE001 - raised once the builder is at rest
+                    failure = error
+                made = self.builder.emit_output(self._relax.Tuple(results))
+            self.builder.emit_func_output(made)
+        if failure is not None:
+            # A builder that is left in the middle of a function says so on the screen.
+            raise failure
+
+    def _call(self, node: Node) -> None:
+        if node.target is operator.getitem:
+            source: Any = node.args[0]
+            found = self._constants if source in self._constants else self._values
+            found[node] = found[source][node.args[1]]
+        elif all(source in self._constants for source in node.all_input_nodes):
+            self._constants[node] = self._computed(node)
+        elif converter := self._converters.get(str(node.target)):
+            self._values[node] = converter(Operation(self, node))
+        else:
+            message = f"There is no converter for {node.target}."
+            raise LoweringError(message)
+
+    def _computed(self, node: Node) -> Any:
+        import torch
+        from torch.fx import map_arg
+
+        target: Any = node.target
+        with torch.no_grad():
+            args = map_arg(node.args, self._constants.__getitem__)
+            kwargs = map_arg(node.kwargs, self._constants.__getitem__)
+            return target(*args, **kwargs)
+
+    def _unaliased_outputs(self, nodes: Sequence[Node]) -> list[Any]:
+        """The results: copies where two would share memory, or one that of an input."""
+        taken = {hash(value) for node, value in self._values.items() if node.op == "placeholder"}
+        taken |= {hash(made) for _, made in self._emitted.values()}
+        outputs = []
+        for node in nodes:
+            value = self.value(node)
+            base = hash(self.base(value))
+            if base in taken or node in self._constants:
+                value = self.compute(
+                    shape_of(value), dtype_of(node), lambda x, i: x(*i), [value], "copy"
+                )
+            taken.add(base)
+            outputs.append(value)
+        return outputs
+
+    # What converters use.
+
+    def constant(self, argument: Any) -> torch.Tensor | None:
+        """The tensor behind an argument where it is known beforehand; else ``None``."""
+        return self._constants.get(argument) if hasattr(argument, "meta") else None
+
+    def tensor(self, constant: torch.Tensor) -> Any:
+        """A torch tensor as a Relax constant."""
+        known = self._emitted.get(id(constant))
+        if known is not None:
+            return known[1]
+        import tvm
+
+        # TVM's own memory: what a user does to theirs does not show in an engine.
+        array = tvm.runtime.tensor(constant.detach().cpu().contiguous().numpy())
+        made = self._relax.const(array)
+        self._emitted[id(constant)] = (constant, made)
+        return made
+
+    def value(self, argument: Any) -> Any:
+        """A node's tensor in Relax; what is in Relax already is itself."""
+        if isinstance(argument, self._relax.Expr):
+            return argument
+        if argument in self._constants:
+            return self.tensor(self._constants[argument])
+        return self._values[argument]
+
+    def reshape(self, argument: Any, shape: Sequence[int]) -> Any:
+        """A tensor in another shape; its memory is shared, and one in its first shape is itself."""
+        value = self.value(argument)
+        base = self.base(value)
+        if shape_of(base) == tuple(shape):
+            return base
+        if shape_of(value) == tuple(shape):
+            return value
+        made = self.builder.emit(self._relax.op.reshape(base, [int(size) for size in shape]))
+        self._bases[hash(made)] = (made, base)
+        return made
+
+    def base(self, value: Any) -> Any:
+        """The tensor that another is a reshaped view of, or itself."""
+        return self._bases.get(hash(value), (value, value))[1]
+
+    def packed(
+        self, constant: torch.Tensor, width: int, pack: Callable[[Any, int], torch.Tensor]
+    ) -> Any:
+        """A constant in another layout; the same one is laid out once."""
+        key = (id(constant), width)
+        if key not in self._packed:
+            self._packed[key] = (constant, self.tensor(pack(constant, width)))
+        return self._packed[key][1]
+
+    def emit(
+        self,
+        function: Callable[..., Any],
+        sources: Sequence[Any],
+        name: str,
+        *,
+        anchor: bool = False,
+        alone: bool = False,
+    ) -> Any:
+        """A tensor expression of some nodes or Relax values as a function of its own.
+
+        ``anchor`` says that it is a product, with which later elementwise ones may be fused, and
+        ``alone`` that it is fused with nothing.
+        """
+        pattern = _OUT_ELEMENTWISE_FUSABLE if anchor else _OPAQUE if alone else None
+        attributes = None if pattern is None else {"op_pattern": pattern}
+        return self.builder.emit_te(
+            function, *map(self.value, sources), primfunc_name_hint=name, primfunc_attrs=attributes
+        )
+
+    def compute(
+        self,
+        shape: Sequence[int],
+        dtype: str,
+        formula: Callable[..., Any],
+        sources: Sequence[Any],
+        name: str,
+    ) -> Any:
+        """A tensor of which each element is ``formula(*tensors, index)``.
+
+        Parameters
+        ----------
+        shape, dtype
+            The tensor's.
+        formula
+            Gives a TIR expression from tensors of ``te`` and a tuple of index expressions.
+        sources
+            Nodes or Relax values: the tensors.
+        name
+            The function's, for those who read the module.
+        """
+        from tvm import te
+
+        def function(*tensors: Any) -> Any:
+            return te.compute(
+                tuple(shape),
+                lambda *index: scalar_math.cast(formula(*tensors, index), dtype),
+                name=name,
+            )
+
+        # Whole numbers wrap around in torch, and never do in TVM's algebra: it would know that
+        # ``x > x - 1`` of what it is shown together.
+        return self.emit(function, sources, name, alone=dtype.startswith(("int", "uint")))
+
+    def add_range_check(self, fault: Any, message: str) -> None:
+        """Note a zero-dimensional boolean that is true where the results mean nothing."""
+        self._range_checks.append(fault)
+        self.check_messages.append(message)
+
+
+class Operation:
+    """A node that is being converted; ``operation["dim"]`` is its argument of that name.
+
+    Attributes
+    ----------
+    graph
+        The graph it belongs to.
+    node
+        Itself.
+    name
+        Of its operator, without the overload.
+    shape, dtype
+        Of its (first) result.
+    """
+
+    def __init__(self, graph: GraphConverter, node: Node) -> None:
+        self.graph = graph
+        self.node = node
+        self.name = str(node.target).split(".")[1].strip("_")
+        self.shape = shape_of(node)
+        self.dtype = dtype_of(node)
+        self._arguments = fx_nodes.arguments(node)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._arguments[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An argument, or the default where the operator has none of that name."""
+        return self._arguments.get(name, default)
+
+    def given(self, *names: str) -> list[Any]:
+        """Those of some arguments that the operator has and that are not ``None``."""
+        return [self.get(name) for name in names if self.get(name) is not None]
+
+    def dim(self, rank: int | None = None) -> int:
+        """The argument ``dim``, counted from the front, of as many as the result has."""
+        return positive(self["dim"], len(self.shape) if rank is None else rank)
+
+    def results_read(self) -> set[Any]:
+        """Positions of the results that are read, of an operator with several."""
+        return {user.args[1] for user in self.node.users}
+
+    def compute(self, formula: Callable[..., Any], *sources: Any) -> Any:
+        """The result, of which each element is ``formula(*tensors, index)``."""
+        return self.graph.compute(self.shape, self.dtype, formula, sources, self.name)
+
+    def reshaped(self, argument: Any) -> Any:
+        """A tensor in the shape of the result."""
+        return self.graph.reshape(argument, self.shape)

@@ -1,0 +1,279 @@
+"""Convolutions and poolings; a signal is a plane of one row."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dynamo_ext.backends.engines.tvm import scalar_math
+from dynamo_ext.backends.engines.tvm.convert import Operation, converts, refuse, shape_of
+from dynamo_ext.backends.engines.tvm.ops.data_movement import padded
+from dynamo_ext.backends.engines.tvm.ops.reductions import reducer
+from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
+    channel_width,
+    plane_tile,
+    whole_tiles,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+
+
+class _Window(NamedTuple):
+    """A window that slides over planes: of each setting, the numbers for rows and columns."""
+
+    kernel: Sequence[int]
+    stride: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
+
+    @classmethod
+    def of(cls, op: Operation, kernel: Sequence[int], spatial: int) -> _Window:
+        def plane(value: Any, default: int) -> Sequence[int]:
+            given = [value] if isinstance(value, int) else list(value)
+            numbers = given * (spatial // len(given))
+            return [default] * (2 - spatial) + [int(number) for number in numbers]
+
+        kernel = plane(kernel, 1)
+        stride = plane(op["stride"], 1) if op["stride"] else kernel
+        return cls(kernel, stride, plane(op["padding"], 0), plane(op.get("dilation", 1), 1))
+
+    def under(self, place: Sequence[Any], taps: Sequence[Any]) -> list[Any]:
+        """The row and column of the input that an element of the kernel lies on."""
+        settings = zip(place, self.stride, taps, self.dilation, strict=True)
+        return [index * stride + tap * dilation for index, stride, tap, dilation in settings]
+
+
+def _axes(extents: Sequence[int], names: str = "yx") -> list[Any]:
+    from tvm import te
+
+    return [te.reduce_axis((0, size), name=name) for size, name in zip(extents, names, strict=True)]
+
+
+def _as_planes(shape: Sequence[int]) -> tuple[int, ...]:
+    return (*shape[:2], *([1] if len(shape) == 3 else []), *shape[2:])  # noqa: PLR2004 - a signal
+
+
+@converts("convolution.default")
+def _convolution(op: Operation) -> Any:
+    spatial = len(op.shape) - 2
+    if op["transposed"]:
+        refuse("A transposed convolution")
+    if spatial > 2 or not op.dtype.startswith("float"):  # noqa: PLR2004 - planes
+        refuse("A convolution of volumes, or of whole numbers")
+    shape, filters = (_as_planes(shape_of(op[name])) for name in ("input", "weight"))
+    result = _as_planes(op.shape)
+    window = _Window.of(op, filters[-spatial:], spatial)
+    source = op.graph.reshape(op["input"], shape)
+    if any(window.padding):
+        before = [0, 0, *window.padding]
+        full = [size + 2 * margin for size, margin in zip(shape, before, strict=True)]
+        nothing = scalar_math.const(0, op.dtype)
+        source = op.graph.compute(
+            full, op.dtype, lambda x, i: padded(x, i, before, shape, nothing), [source], "margins"
+        )
+    convolve = _depthwise if op["groups"] == shape[1] == filters[0] > 1 else _dense
+    made = convolve(op, source, filters, window, result)
+    if op["bias"] is not None:
+        made = op.graph.compute(
+            result, op.dtype, lambda x, b, i: x(*i) + b(i[1]), [made, op["bias"]], "bias"
+        )
+    return op.reshaped(made)
+
+
+def _dense(
+    op: Operation,
+    source: Any,
+    filters: Sequence[int],
+    window: _Window,
+    result: Sequence[int],
+) -> Any:
+    from tvm import te, tirx
+
+    channels, inputs = filters[:2]
+    groups = int(op["groups"])
+    within = channels // groups
+    lanes = channel_width(within)
+    blocks = -(-within // lanes)
+    tile = plane_tile(*result[2:])
+    plane = [whole_tiles(size, part) for size, part in zip(result[2:], tile, strict=True)]
+
+    def held(place: Any, d: int) -> Any:
+        # Places beyond the image are its last again, and are not read.
+        if plane[d] == result[2 + d]:
+            return place
+        return tirx.Min(place, scalar_math.const(result[2 + d] - 1, scalar_math.kind(place)))
+
+    def function(x: Any, w: Any) -> Any:
+        axes = _axes([inputs, *window.kernel], "iyx")
+        i, *taps = (axis.var for axis in axes)
+
+        def element(n: Any, block: Any, row: Any, column: Any, lane: Any) -> Any:
+            first = 0 if groups == 1 else (block // blocks) * inputs
+            place = window.under([held(row, 0), held(column, 1)], taps)
+            return te.sum(x(n, first + i, *place) * w(block, i, *taps, lane), axis=axes)
+
+        tiles = te.compute((result[0], groups * blocks, *plane, lanes), element, name="product")
+
+        def unpack(n: Any, c: Any, row: Any, column: Any) -> Any:
+            if within == blocks * lanes:
+                return tiles(n, c // lanes, row, column, c % lanes)
+            own = c % within
+            return tiles(n, (c // within) * blocks + own // lanes, row, column, own % lanes)
+
+        return te.compute(tuple(result), unpack, name="unpack")
+
+    constant = op.graph.constant(op["weight"])
+    if constant is not None:
+        packed = op.graph.packed(
+            constant.reshape(filters), lanes, lambda w, n: _packed_constant(w, groups, n)
+        )
+    else:
+        packed = _packed(op, filters, within, lanes)
+    return op.graph.emit(function, [source, packed], "convolution", anchor=True)
+
+
+def _packed_constant(filters: torch.Tensor, groups: int, width: int) -> torch.Tensor:
+    """``(O, I, H, W)`` to ``(groups * blocks, I, H, W, width)``, each group's rest zeros."""
+    import torch
+
+    channels = filters.shape[0] // groups
+    parts = filters.detach().reshape(groups, channels, *filters.shape[1:])
+    parts = torch.nn.functional.pad(parts, [0, 0] * (filters.dim() - 1) + [0, -channels % width])
+    parts = parts.reshape(-1, width, *filters.shape[1:])
+    return parts.movedim(1, -1).contiguous()
+
+
+def _packed(op: Operation, filters: Sequence[int], within: int, lanes: int) -> Any:
+    """The same of filters that are known at each call only."""
+    from tvm import tirx
+
+    channels, *others = filters
+    blocks = -(-within // lanes)
+    nothing = scalar_math.const(0, op.dtype)
+
+    def element(w: Any, index: Any) -> Any:
+        block, *place, lane = index
+        own = (block % blocks) * lanes + lane
+        value = w((block // blocks) * within + own, *place)
+        return (
+            value if within == blocks * lanes else tirx.if_then_else(own < within, value, nothing)
+        )
+
+    value = op.graph.reshape(op["weight"], filters)
+    shape = (channels // within * blocks, *others, lanes)
+    return op.graph.compute(shape, op.dtype, element, [value], "pack")
+
+
+def _depthwise(
+    op: Operation,
+    source: Any,
+    filters: Sequence[int],
+    window: _Window,
+    result: Sequence[int],
+) -> Any:
+    from tvm import te
+
+    def function(x: Any, w: Any) -> Any:
+        axes = _axes(window.kernel)
+        taps = [axis.var for axis in axes]
+
+        def element(n: Any, c: Any, row: Any, column: Any) -> Any:
+            return te.sum(x(n, c, *window.under([row, column], taps)) * w(c, 0, *taps), axis=axes)
+
+        return te.compute(tuple(result), element, name="depthwise")
+
+    weight = op.graph.reshape(op["weight"], filters)
+    return op.graph.emit(function, [source, weight], "depthwise", anchor=True)
+
+
+def _pooled(
+    op: Operation,
+    window: _Window,
+    spatial: int,
+    kind: str,
+    finish: Callable[[Any, Sequence[Any]], Any] = lambda value, _: value,
+) -> Any:
+    """The largest, or the sum, of each window, and what ``finish`` makes of it at its place."""
+    from tvm import te
+
+    shape = shape_of(op["self"])
+    lead = math.prod(shape[:-spatial])
+    one = [1] * (2 - spatial)
+    sizes, result = [*one, *shape[-spatial:]], [*one, *op.shape[-spatial:]]
+    # A last window may reach beyond the far margin.
+    last = window.under([size - 1 for size in result], [size - 1 for size in window.kernel])
+    before = [0, *window.padding]
+    full = [
+        lead,
+        *[max(s + p, end + 1) for s, p, end in zip(sizes, window.padding, last, strict=True)],
+    ]
+    filler = scalar_math.const(-math.inf if kind == "max" else 0, op.dtype)
+
+    def function(x: Any) -> Any:
+        wide = x
+        if full != [lead, *sizes]:
+            wide = te.compute(
+                tuple(full), lambda *i: padded(x, i, before, [lead, *sizes], filler), name="margins"
+            )
+        axes = _axes(window.kernel)
+
+        def element(n: Any, *place: Any) -> Any:
+            own = wide(n, *window.under(place, [axis.var for axis in axes]))
+            return reducer(kind)(scalar_math.cast(own, op.dtype), axis=axes)
+
+        pooled = te.compute((lead, *result), element, name="window")
+        if kind == "max":
+            return pooled
+        return te.compute(pooled.shape, lambda *i: finish(pooled(*i), i[1:]), name="average")
+
+    source = op.graph.reshape(op["self"], [lead, *sizes])
+    return op.reshaped(op.graph.emit(function, [source], op.name))
+
+
+@converts("max_pool2d_with_indices.default")
+def _max_pool(op: Operation) -> Any:
+    if op.results_read() - {0}:
+        refuse("The places of the largest")
+    if not op.dtype.startswith("float"):
+        refuse("The largest of whole numbers")
+    return [_pooled(op, _Window.of(op, op["kernel_size"], 2), 2, "max")]
+
+
+@converts("avg_pool2d.default", "avg_pool1d.default")
+def _avg_pool(op: Operation) -> Any:
+    if op["ceil_mode"]:
+        refuse("An average over windows that reach beyond the margin")
+    spatial = 1 if "1d" in op.name else 2
+    window = _Window.of(op, op["kernel_size"], spatial)
+    whole = op["count_include_pad"] or not any(window.padding)
+    divisor = op.get("divisor_override") or (math.prod(window.kernel) if whole else 0)
+    sizes = [1, 1, *shape_of(op["self"])[-spatial:]][-2:]
+
+    def covered(place: Any, d: int) -> Any:
+        from tvm import tirx
+
+        first = place * window.stride[d] - window.padding[d]
+        kind = scalar_math.kind(place)
+        last = tirx.Min(first + window.kernel[d], scalar_math.const(sizes[d], kind))
+        return last - tirx.Max(first, scalar_math.const(0, kind))
+
+    def mean(total: Any, place: Sequence[Any]) -> Any:
+        if divisor:
+            return total / scalar_math.const(divisor, op.dtype)
+        return total / (covered(place[0], 0) * covered(place[1], 1)).astype(op.dtype)
+
+    return _pooled(op, window, spatial, "sum", mean)
+
+
+@converts("_adaptive_avg_pool2d.default")
+def _adaptive(op: Operation) -> Any:
+    sizes, result = shape_of(op["self"])[-2:], op.shape[-2:]
+    if any(size % out for size, out in zip(sizes, result, strict=True)):
+        refuse("Windows of several sizes")
+    kernel = [size // out for size, out in zip(sizes, result, strict=True)]
+    count = scalar_math.const(math.prod(kernel), op.dtype)
+    window = _Window(kernel, kernel, [0, 0], [1, 1])
+    return _pooled(op, window, 2, "sum", lambda total, _: total / count)

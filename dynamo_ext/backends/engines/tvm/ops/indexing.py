@@ -1,0 +1,115 @@
+"""Operators that read where other tensors say: each index is looked at before it is used.
+
+An index out of range would read another's memory or end the process. The functions read with
+indices that are in range whatever they were, and give beside their results whether one was not;
+the call then fails, and eager raises torch's own error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.engines.tvm.convert import (
+    Operation,
+    converts,
+    dtype_of,
+    facts,
+    load,
+    refuse,
+    shape_of,
+)
+from dynamo_ext.backends.engines.tvm.ops.reductions import merged, reduced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def _checked(
+    op: Operation, argument: Any, size: int, *, negative: bool = False
+) -> Callable[[Any], Any]:
+    """Check that all indices of a tensor lie within ``size``, counted from either end or not.
+
+    Returns
+    -------
+    callable
+        Makes an index of them one that is non-negative and within range, whatever it was.
+    """
+    from tvm import te, tirx
+
+    if dtype_of(argument) in ("bool", "uint8") or facts(argument).is_floating_point():
+        refuse("A mask in the place of indices")
+    low = -size if negative else 0
+
+    def within(index: Any) -> Any:
+        wide = index.astype("int64")
+        end, zero = tirx.const(size, "int64"), tirx.const(0, "int64")
+        wrapped = tirx.Select(wide < zero, wide + end, wide)
+        return tirx.Max(tirx.Min(wrapped, end - tirx.const(1, "int64")), zero)
+
+    constant = op.graph.constant(argument)
+    if constant is not None:
+        if constant.numel() and (constant.min() < low or constant.max() >= size):
+            refuse("A constant index out of range")
+        return within
+    shape = shape_of(argument)
+    sizes, gone = merged(shape, range(len(shape)))
+
+    def function(x: Any) -> Any:
+        def wrong(index: Sequence[Any]) -> Any:
+            return tirx.Or(x(*index) < low, x(*index) >= size)
+
+        if not gone:
+            return te.compute((), lambda: wrong(()), name="range")
+        return reduced(x, gone, "any", "bool", wrong, "range")
+
+    flag = op.graph.emit(function, [op.graph.reshape(argument, sizes)], "range")
+    op.graph.add_range_check(flag, f"An index is out of range for {size} elements.")
+    return within
+
+
+@converts("embedding.default")
+def _embedding(op: Operation) -> Any:
+    within = _checked(op, op["indices"], shape_of(op["weight"])[0])
+    return op.compute(
+        lambda w, i, index: w(within(i(*index[:-1])), index[-1]), op["weight"], op["indices"]
+    )
+
+
+@converts("index_select.default", "gather.default")
+def _along_dim(op: Operation) -> Any:
+    shape = shape_of(op["self"])
+    one = op.name == "index_select"
+    if not shape or facts(op["index"]).dim() != (1 if one else len(shape)):
+        refuse("An index of no dimensions")
+    dim = op.dim(len(shape))
+    within = _checked(op, op["index"], shape[dim])
+
+    def element(x: Any, i: Any, index: Any) -> Any:
+        place = within(i(index[dim]) if one else i(*index))
+        return x(*index[:dim], place, *index[dim + 1 :])
+
+    return op.compute(element, op["self"], op["index"])
+
+
+@converts("index.Tensor", "_unsafe_index.Tensor")
+def _index(op: Operation) -> Any:
+    shape = shape_of(op["self"])
+    given = {d: index for d, index in enumerate(op["indices"]) if index is not None}
+    within = {d: _checked(op, i, shape[d], negative=True) for d, i in given.items()}
+    rank = max(facts(index).dim() for index in given.values())
+    places = list(given)
+    together = places == list(range(places[0], places[-1] + 1))
+    begin = places[0] if together else 0
+
+    def element(x: Any, *rest: Any) -> Any:
+        *tensors, index = rest
+        chosen = dict(zip(places, tensors, strict=True))
+        looked = index[begin : begin + rank]
+        others = iter([*index[:begin], *index[begin + rank :]])
+        own = [
+            within[d](load(chosen[d], looked)) if d in chosen else next(others)
+            for d in range(len(shape))
+        ]
+        return x(*own)
+
+    return op.compute(element, op["self"], *given.values())

@@ -1,0 +1,184 @@
+"""Matrix products on packed panels, and attention made of them.
+
+The right-hand matrix is cut into panels of a few vectors' width that lie in memory one after the
+other, so that the inner loop reads it from front to back; those of constants are cut when the
+graph is compiled. See K. Goto and R. van de Geijn, "Anatomy of High-Performance Matrix
+Multiplication", ACM TOMS 34(3), 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dynamo_ext.backends.engines.tvm import scalar_math
+from dynamo_ext.backends.engines.tvm.convert import (
+    GraphConverter,
+    Operation,
+    converts,
+    facts,
+    load,
+    refuse,
+    shape_of,
+)
+from dynamo_ext.backends.engines.tvm.ops.reductions import reduced
+from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
+    panel_width,
+    tile_rows,
+    whole_tiles,
+)
+
+
+def _packed_constant(matrix: Any, width: int) -> Any:
+    """Panels of a torch matrix: ``(K, N)`` to ``(ceil(N / width), K, width)``, zeros at the end."""
+    import torch
+
+    depth, columns = matrix.shape
+    wide = torch.nn.functional.pad(matrix.detach(), (0, -columns % width))
+    return wide.reshape(depth, -1, width).permute(1, 0, 2).contiguous()
+
+
+def _panels(graph: GraphConverter, argument: Any, rows: int) -> Any:
+    """The panels of a right-hand matrix ``(K, N)`` or batch of them ``(B, K, N)``."""
+    *batch, depth, columns = shape_of(argument)
+    width = panel_width(columns, rows)
+    constant = graph.constant(argument)
+    if constant is not None and not batch:
+        return graph.packed(constant, width, _packed_constant)
+    value = graph.value(argument)
+    kind = str(value.ty.dtype)
+
+    def element(x: Any, index: Any) -> Any:
+        from tvm import tirx
+
+        *own, panel, k, lane = index
+        column = panel * width + lane
+        if columns % width == 0:
+            return x(*own, k, column)
+        return tirx.if_then_else(column < columns, x(*own, k, column), scalar_math.const(0, kind))
+
+    return graph.compute(
+        (*batch, -(-columns // width), depth, width), kind, element, [value], "pack"
+    )
+
+
+def _product(graph: GraphConverter, left: Any, right: Any) -> Any:
+    """``(M, K)`` or ``(B, M, K)`` times ``(K, N)`` or ``(B, K, N)``: nodes or Relax values."""
+    from tvm import te, tirx
+
+    *batch, rows, depth = shape_of(left)
+    columns = shape_of(right)[-1]
+    panels = _panels(graph, right, rows)
+    *_, count, _, width = shape_of(panels)
+    padded = whole_tiles(rows, tile_rows(rows))
+
+    def function(a: Any, b: Any) -> Any:
+        k = te.reduce_axis((0, depth), name="k")
+
+        def element(*index: Any) -> Any:
+            *own, m, panel, lane = index
+            # Rows beyond the last are the last again, and are not read.
+            last = scalar_math.const(rows - 1, scalar_math.kind(m))
+            row = m if padded == rows else tirx.Min(m, last)
+            return te.sum(a(*own, row, k.var) * b(*own, panel, k.var, lane), axis=k)
+
+        tiles = te.compute((*batch, padded, count, width), element, name="product")
+        return te.compute(
+            (*batch, rows, columns),
+            lambda *i: tiles(*i[:-1], i[-1] // width, i[-1] % width),
+            name="unpack",
+        )
+
+    return graph.emit(function, [left, panels], "matmul", anchor=True)
+
+
+def _multiply(op: Operation, left: str, right: str) -> Any:
+    kinds = facts(op[left]).dtype, facts(op[right]).dtype
+    if kinds[0] != kinds[1] or not kinds[0].is_floating_point:
+        refuse("A product of whole numbers")
+    return _product(op.graph, op[left], op[right])
+
+
+@converts("mm.default", "bmm.default")
+def _mm(op: Operation) -> Any:
+    return _multiply(op, "self", "mat2")
+
+
+@converts("addmm.default", "baddbmm.default")
+def _addmm(op: Operation) -> Any:
+    if op["beta"] == 0:
+        refuse("A summand that does not count")
+    made = _multiply(op, *(("mat1", "mat2") if op.name == "addmm" else ("batch1", "batch2")))
+
+    def scaled(name: str, value: Any) -> Any:
+        return value if op[name] == 1 else value * scalar_math.const(op[name], op.dtype)
+
+    return op.compute(
+        lambda x, y, i: scaled("alpha", x(*i)) + scaled("beta", load(y, i)), made, op["self"]
+    )
+
+
+@converts("dot.default", "mv.default")
+def _vector(op: Operation) -> Any:
+    def function(x: Any, y: Any) -> Any:
+        last = len(x.shape) - 1
+        return reduced(x, [last], "sum", op.dtype, lambda i: x(*i) * y(i[last]), "dot")
+
+    return op.graph.emit(function, op.given("self", "tensor", "vec"), "dot")
+
+
+@converts("_scaled_dot_product_flash_attention_for_cpu.default")
+def _attention(op: Operation) -> Any:
+    from tvm import te, tirx
+
+    if op.results_read() - {0} or op["dropout_p"]:
+        refuse("More than attention's result")
+    batch, heads, rows, depth = shape_of(op["query"])
+    _, own_heads, keys, width = shape_of(op["value"])
+    if own_heads != heads:
+        refuse("Keys that are shared by heads")
+    graph, dtype, flat = op.graph, op.dtype, batch * heads
+    scale = 1 / math.sqrt(depth) if op["scale"] is None else op["scale"]
+    query = graph.reshape(op["query"], (flat, rows, depth))
+    key = graph.reshape(op["key"], (flat, keys, depth))
+    turned = graph.compute(
+        (flat, depth, keys), dtype, lambda x, i: x(i[0], i[2], i[1]), [key], "turned"
+    )
+    masks = op.given("attn_mask")
+    lowest, nothing = scalar_math.const(-math.inf, dtype), scalar_math.const(0, dtype)
+
+    def element(x: Any, *rest: Any) -> Any:
+        *mask, index = rest
+        score = x(*index) * scalar_math.const(scale, dtype)
+        if mask:
+            given = load(mask[0], [index[0] // heads, index[0] % heads, index[1], index[2]])
+            boolean = scalar_math.kind(given) == "bool"
+            score = scalar_math.select(given, score, lowest) if boolean else score + given
+        if op["is_causal"]:
+            score = scalar_math.select(index[2] <= index[1], score, lowest)
+        return score
+
+    scores = _product(graph, query, turned)
+    scores = graph.compute((flat, rows, keys), dtype, element, [scores, *masks], "scores")
+
+    def weights(x: Any) -> Any:
+        largest = reduced(x, [2], "max", dtype, name="largest")
+
+        def power(b: Any, r: Any, i: Any) -> Any:
+            # A row of which everything is masked has no weight at all, as in torch.
+            masked = tirx.EQ(largest(b, r), lowest)
+            return scalar_math.select(masked, nothing, scalar_math.exp(x(b, r, i) - largest(b, r)))
+
+        powers = te.compute((flat, rows, keys), power, name="powers")
+        total = reduced(powers, [2], "sum", dtype, name="total")
+
+        def share(b: Any, r: Any, i: Any) -> Any:
+            empty = tirx.EQ(total(b, r), nothing)
+            one = scalar_math.const(1, dtype)
+            return powers(b, r, i) / scalar_math.select(empty, one, total(b, r))
+
+        return te.compute((flat, rows, keys), share, name="softmax")
+
+    shares = graph.emit(weights, [scores], "softmax")
+    made = _product(graph, shares, graph.reshape(op["value"], (flat, keys, width)))
+    return [op.reshaped(made)]

@@ -1,0 +1,179 @@
+"""A partition as a program of TVM's virtual machine, on torch's memory."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.base import RunEagerlyError
+from dynamo_ext.backends.engines.tvm import convert
+from dynamo_ext.backends.engines.tvm import target as tvm_target
+from dynamo_ext.backends.engines.tvm.ops.table import CONVERTERS
+from dynamo_ext.backends.engines.tvm.schedule import rules
+from dynamo_ext.backends.support.lending import aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import torch
+    from torch.fx import GraphModule
+
+_LOCK = threading.RLock()
+"""One call of TVM at a time: its threads serve one parallel loop."""
+
+
+class Program:
+    """A partition as a fused module: it can be built again and again, scheduled in other ways.
+
+    Parameters
+    ----------
+    graph
+        A partition of fixed shapes; constants are ``get_attr`` nodes.
+
+    Attributes
+    ----------
+    functions
+        All PrimFuncs that want a schedule, by their names.
+    check_messages
+        The message of each flag that follows the results.
+    """
+
+    def __init__(self, graph: GraphModule) -> None:
+        tvm = tvm_target.package()
+        from tvm import relax
+
+        converted = convert.GraphConverter(graph, CONVERTERS)
+        passes = [
+            # A view without readers would count as a reader, and keep apart what could be fused.
+            relax.transform.DeadCodeElimination(),
+            relax.transform.LegalizeOps(),
+            relax.transform.AnnotateTIROpPattern(),
+            relax.transform.FuseOps(),
+            relax.transform.FuseTIR(),
+            relax.transform.DeadCodeElimination(),
+        ]
+        with tvm_target.target():
+            self._module = tvm.transform.Sequential(passes)(converted.module)
+        self._graph = graph
+        self.check_messages = converted.check_messages
+        # A reshape alone becomes a view when it is lowered, and is known by its plain loops.
+        self.functions = {
+            name: function
+            for name, function in self._module.functions.items()
+            if isinstance(function, tvm.tirx.PrimFunc) and not name.name_hint.startswith("reshape")
+        }
+
+    def built(self, schedule: Callable[[Any], Any]) -> Any:
+        """A virtual machine on the CPU; ``schedule`` makes a PrimFunc's schedule."""
+        tvm = tvm_target.package()
+        from tvm import relax
+        from tvm.relax.backend.cpu_generic import pipeline
+
+        module = self._module.clone()
+        for name, function in self.functions.items():
+            made = schedule(function).mod["main"].without_attr("global_symbol")
+            module.update_func(name, made.with_attr("tirx.is_scheduled", True))  # noqa: FBT003
+        target = tvm_target.target()
+        passes = [*pipeline.dataflow_lower_passes(target), *pipeline.finalize_passes(target)]
+        with target:
+            lowered = tvm.transform.Sequential(passes)(module)
+            executable = relax.build(lowered, target, relax_pipeline=None)
+        return relax.VirtualMachine(executable, tvm.cpu())
+
+    def inputs(self) -> list[torch.Tensor]:
+        """Tensors to time it with: normally distributed, or zero where they may be indices."""
+        import torch
+
+        generator = torch.Generator().manual_seed(0)
+        made = []
+        for node in self._graph.graph.find_nodes(op="placeholder"):
+            dtype = convert.facts(node).dtype
+            value = torch.zeros(convert.shape_of(node), dtype=dtype, device="cpu")
+            made.append(value.normal_(generator=generator) if dtype.is_floating_point else value)
+        return made
+
+
+def _by_rule(program: Program) -> Any:
+    return program.built(rules.schedule)
+
+
+class Session:
+    """A partition in TVM: ``run(*inputs)`` gives a list of tensors.
+
+    Inputs are lent by DLPack: nothing is copied, unless an input is not row-major or does not
+    start at a multiple of 64 bytes. Outputs are TVM's memory, which torch owns from then on.
+
+    Parameters
+    ----------
+    graph
+        A partition of fixed shapes; constants are ``get_attr`` nodes.
+    build
+        Gives a ``Program``'s virtual machine; by default schedules are made by rule.
+    """
+
+    def __init__(self, graph: GraphModule, build: Callable[[Program], Any] = _by_rule) -> None:
+        with _LOCK:
+            program = Program(graph)
+            self._vm = build(program)
+        self._call = self._vm["main"]
+        self._check_messages = program.check_messages
+        nodes: Any = graph.graph.output_node().args[0]
+        self._expected = [(convert.shape_of(node), convert.facts(node).dtype) for node in nodes]
+        self._shared: list[int] | None = None
+
+    def run(self, *inputs: Any) -> list[Any]:
+        """Run the program on torch's memory.
+
+        Raises
+        ------
+        RunEagerlyError
+            Where an index was out of range.
+        """
+        held = [aligned(value) for value in inputs]
+        results = self._results(held)
+        if self._check_messages:
+            count = len(self._expected)
+            for flag, message in zip(results[count:], self._check_messages, strict=True):
+                if flag.item():
+                    raise RunEagerlyError(message)
+            results = results[:count]
+        if self._shared is None:
+            self._shared = self._examined(results, held)
+        for position in self._shared:
+            results[position] = results[position].clone()
+        return results
+
+    def _results(self, held: list[torch.Tensor]) -> list[torch.Tensor]:
+        with _LOCK:
+            returned = self._call(*held)
+        take = _from_dlpack()
+        return [take(each) for each in returned]
+
+    def _examined(self, results: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[int]:
+        """Positions of results whose memory is an input's, another result's or a constant's.
+
+        A constant's is in a second call's results, too, while the first result is held.
+        """
+        for result, (shape, dtype) in zip(results, self._expected, strict=True):
+            if (tuple(result.shape), result.dtype) != (shape, dtype):
+                message = (
+                    f"A result is {result.dtype} {tuple(result.shape)} where torch has "
+                    f"{dtype} {shape}"
+                )
+                raise RuntimeError(message)
+        again = self._results(inputs)
+        seen = {value.data_ptr() for value in [*inputs, *again]}
+        shared = []
+        for position, result in enumerate(results):
+            if result.numel() and result.data_ptr() in seen:
+                shared.append(position)
+            seen.add(result.data_ptr())
+        return shared
+
+
+@functools.cache
+def _from_dlpack() -> Callable[[Any], torch.Tensor]:
+    import torch
+
+    return torch.from_dlpack

@@ -1,0 +1,182 @@
+"""``xla`` and ``xla_trivial``: XLA, by way of JAX, on partitions of the functional ATen graph.
+
+Operators become JAX's by torchax's table and by ours; ``jax.jit`` compiles ahead of the first
+call. torch_xla is not used: its last release does not load beside this torch, and it brings a
+device of its own, to which all data would have to be moved.
+
+An index out of range, or an integer divided by zero, fails the call, which then runs eagerly, so
+that torch raises its own error: XLA itself would clamp, drop or make a number up. What differs
+from eager without a word: XLA's CPU runtime takes subnormal numbers (below 1.2e-38 in float32)
+for zero, and no option of it changes that. CUDA tensors go by DLPack where JAX has a CUDA
+device; that road is written and has not been run.
+
+``xla_trivial`` traces at every call and looks the executable up by what came out, as the
+"trivial" backends of https://github.com/pytorch/pytorch/pull/87741 do: it shows what tracing
+costs, and is there to compare with.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import fork_safety
+from dynamo_ext.backends.base import (
+    MIN_PARTITION,
+    VERIFY,
+    Backend,
+    LoweringError,
+    OptionSpec,
+    Support,
+)
+from dynamo_ext.backends.engines.xla import session
+from dynamo_ext.backends.engines.xla.ops import indexing, table, views
+from dynamo_ext.backends.support import ties, trial
+from dynamo_ext.backends.support.single_op import operator_name
+from dynamo_ext.backends.support.support_cache import Answers
+from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, tensors
+from dynamo_ext.backends.torch_private.decompositions import decompositions_of
+from dynamo_ext.errors import one_line
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.records.common import Availability
+from dynamo_ext.torch_private import dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+_INSTALL = 'pip install "dynamo-ext[xla]"'
+
+
+class XlaBackend(Backend):
+    """Partitions in XLA, one engine for each shape.
+
+    Parameters
+    ----------
+    name, summary
+        How it is listed.
+    compiled
+        What a partition becomes.
+    """
+
+    extra = "xla"
+    packages = ("jax", "jaxlib", "torchax")
+    fork_unsafe_runtime = "XLA"
+    options: Sequence[OptionSpec] = (
+        OptionSpec("freeze", default=True, help="hand weights over once, under no_grad"),
+        VERIFY,
+        MIN_PARTITION,
+    )
+
+    def __init__(self, name: str, summary: str, compiled: Callable[[GraphModule], Any]) -> None:
+        self.name = name
+        self.summary = summary
+        self.races = compiled is session.TracedOnce
+        self._compiled = compiled
+
+    def probe(self) -> Availability:
+        """Whether a package does not fit, or the versions and the device."""
+        version = session.version()
+        try:
+            device = session.client("cpu")
+        except Exception as error:  # noqa: BLE001 - JAX raises many kinds, all with their reason
+            pass_on(error)
+            reason = f"JAX finds no CPU platform: {one_line(error, with_type=True)}"
+            remedy = "Let JAX have it: JAX_PLATFORMS must be unset, or name cpu too."
+            return Availability(available=False, version=version, reason=reason, remedy=remedy)
+        try:
+            table.lowering(None)
+        except Exception as error:  # noqa: BLE001 - another version's insides may fail anyhow
+            pass_on(error)
+            reason = f"{version} do not fit together: {one_line(error, with_type=True)}"
+            return Availability(available=False, version=version, reason=reason, remedy=_INSTALL)
+        return Availability(available=True, version=version, device=str(device.platform))
+
+    def decompositions(
+        self, core: dict[Any, Callable[..., Any]], *, training: bool
+    ) -> dict[Any, Callable[..., Any]]:
+        """Decompose more, for XLA fuses the parts again.
+
+        Attention stays whole in training: its decomposition gives wrong gradients, and this
+        engine has a lowering for both directions.
+        """
+        del training
+        fork_safety.begin(self.fork_unsafe_runtime)
+        return core | decompositions_of(table.DECOMPOSED) | ties.decompositions()
+
+    def supports(self, node: Node) -> Support:
+        """Lower the one operation, run it, compare it with eager; kept for its likes."""
+        return _answers(node)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Trace and compile; see ``session`` for the call."""
+        del example_inputs, options
+        try:
+            with dispatch.outside_modes():
+                run: CompiledFn = self._compiled(graph).run
+        except Exception as error:
+            raise LoweringError(one_line(error, with_type=True)) from error
+        return run
+
+
+_LIMITS = TensorLimits("XLA", "", DTYPES, "This XLA backend does not take {}.")
+
+_UNTRIED = {*views.OWN, "aten::max_pool2d_with_indices_backward"}
+"""Operators of our own that are taken as they are: torch's kernel trusts the indices it gets."""
+
+
+def _unsupported_reason(node: Node) -> str:
+    """Why a node cannot be given to XLA, as far as shows without trying; or nothing."""
+    denied = table.denied_reason(node.target)
+    if denied:
+        return denied
+    if indexing.unchecked(operator_name(node.target)):
+        return "XLA would not raise where an index is out of range."
+    devices = {tensor.device.type for tensor in tensors(node)}
+    if unfit := _LIMITS.unsupported_reason(node, devices):
+        return unfit
+    if len(devices) > 1:
+        return "Its tensors lie on several devices."
+    return _device_reason(*devices)
+
+
+def _device_reason(kind: str = "cpu") -> str:
+    if kind not in ("cpu", "cuda"):
+        return f"This XLA backend does not run on {kind} devices."
+    try:
+        session.client(kind)
+    except Exception as error:  # noqa: BLE001 - JAX raises many kinds where one is missing
+        pass_on(error)
+        return f"JAX has no {kind} device here."
+    return ""
+
+
+def _attempt(node: Node) -> str:
+    name = operator_name(node.target)
+    if table.lowering(node.target) is None:
+        return f"torchax has no lowering for {name}, nor have we."
+    if name in _UNTRIED:
+        return ""
+    with dispatch.outside_modes(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return trial.disagreement(node, lambda graph: session.TracedOnce(graph).run, "XLA")
+
+
+_answers = Answers(
+    _unsupported_reason,
+    _attempt,
+    functools.partial(one_line, with_type=True),
+    engine="xla",
+    packages=XlaBackend.packages,
+)
+XLA = XlaBackend("xla", "XLA through JAX, traced once", session.TracedOnce)
+XLA_TRIVIAL = XlaBackend(
+    "xla_trivial", "XLA through JAX, traced at every call", session.TracedEveryCall
+)

@@ -1,0 +1,180 @@
+"""From a partition to an XLA executable, and the call of it on torch's memory."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import fork_safety
+from dynamo_ext.backends.base import RunEagerlyError
+from dynamo_ext.backends.engines.xla.convert import as_function, dtypes, importer
+from dynamo_ext.backends.engines.xla.ops.table import import_jax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+    from torch.fx import GraphModule
+
+_STARTING = threading.Lock()
+
+MAX_EXECUTABLES = 256
+"""Executables that the trace-every-call engine keeps, the latest used."""
+
+
+@functools.cache
+def client(kind: str) -> Any:
+    """The first JAX device of a kind, ``cpu`` or ``cuda``.
+
+    XLA's CPU client sizes its thread pools once, when it starts, from ``NPROC``. Where it has
+    not started yet, it gets torch's thread count, and keeps it. See ``TracedOnce._compiled`` for
+    a torch that uses one thread.
+
+    Raises
+    ------
+    RuntimeError
+        Where JAX has no such platform.
+    """
+    fork_safety.begin("XLA")
+    import_jax()
+    import jax
+    import torch
+
+    with _STARTING:
+        given = os.environ.get("NPROC")
+        if given is None:
+            os.environ["NPROC"] = str(torch.get_num_threads())
+        try:
+            with _no_word_at_forks():
+                return jax.local_devices(backend=kind)[0]
+        finally:
+            if given is None:
+                del os.environ["NPROC"]
+
+
+@contextlib.contextmanager
+def _no_word_at_forks() -> Iterator[None]:
+    """Keep JAX, as it starts, from warning at every later fork: ``!ls`` in a cell is one."""
+    register = os.register_at_fork
+    os.register_at_fork = lambda **_: None
+    try:
+        yield
+    finally:
+        os.register_at_fork = register
+
+
+def version() -> str:
+    """JAX's version and torchax's."""
+    return f"jax {metadata.version('jax')}, torchax {metadata.version('torchax')}"
+
+
+@contextlib.contextmanager
+def settings() -> Iterator[None]:
+    """What a trace needs of JAX, without touching the user's configuration: 64-bit types."""
+    import jax
+
+    with jax.enable_x64(new_val=True), jax.default_matmul_precision("highest"):
+        yield
+
+
+class TracedOnce:
+    """A partition traced and compiled once: ``run(*inputs)`` gives a list of tensors.
+
+    Parameters
+    ----------
+    graph
+        A partition of fixed shapes, on one device.
+    fold
+        As for ``as_function``.
+    """
+
+    def __init__(self, graph: GraphModule, *, fold: bool = True) -> None:
+        import jax
+        import torch
+
+        self._function, constants = as_function(graph, fold=fold)
+        examples = [n.meta["val"] for n in graph.graph.nodes if n.op == "placeholder"]
+        outputs: Any = graph.graph.output_node().args[0]
+        self._count = len(outputs)
+        tensors = [v for v in (*examples, *constants) if isinstance(v, torch.Tensor)]
+        facts = [*tensors, *(node.meta["val"] for node in outputs)]
+        self._kind = facts[0].device.type if facts else "cpu"
+        device = client(self._kind)
+        place = jax.sharding.SingleDeviceSharding(device)
+        self._importers = [importer(value) for value in examples]
+        specification: Any = jax.ShapeDtypeStruct
+        with settings():
+            # Weights stay where torch has them: JAX sees that memory.
+            self._constants = [jax.device_put(importer(c)(c), device) for c in constants]
+            self._specs = [
+                specification(tuple(v.shape), dtypes()[v.dtype], sharding=place)
+                for v in (*constants, *examples)
+            ]
+        # What fails shall fail while the graph is compiled.
+        self._executable = self._compiled(self.lowered())
+
+    def _compiled(self, lowered: Any) -> Any:
+        """The executable, in the calling thread alone where torch uses one thread.
+
+        XLA's pool has a thread of its own even then, and each hand-over costs.
+        """
+        import torch
+
+        single = self._kind == "cpu" and torch.get_num_threads() == 1
+        options = {"xla_cpu_multi_thread_eigen": False} if single else {}
+        return lowered.compile(compiler_options=options)
+
+    def lowered(self) -> Any:
+        """The function, traced again, as StableHLO."""
+        import jax
+
+        def fresh(*values: Any) -> tuple[Any, ...]:
+            return self._function(*values)
+
+        with settings():
+            return jax.jit(fresh, keep_unused=True).lower(*self._specs)
+
+    def run(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        """Run the executable on torch's memory; results belong to the caller."""
+        import jax
+        import torch
+
+        arrays = [take(value) for take, value in zip(self._importers, inputs, strict=True)]
+        with jax.enable_x64(new_val=True):
+            returned = self._executable(*self._constants, *arrays)
+            results = [torch.from_dlpack(each) for each in returned]
+        if len(results) > self._count and not results.pop():
+            message = "An index is out of range, or an integer is divided by zero"
+            raise RunEagerlyError(message)
+        return results
+
+
+_EXECUTABLES: OrderedDict[str, Any] = OrderedDict()
+
+
+class TracedEveryCall(TracedOnce):
+    """A partition traced at every call; equal traces share an executable in the whole process."""
+
+    def __init__(self, graph: GraphModule) -> None:
+        # Weights in the text would make it, and the digest of it, as large as they are.
+        super().__init__(graph, fold=False)
+
+    def _compiled(self, lowered: Any) -> Any:
+        """The executable, by the SHA-256 of its StableHLO."""
+        key = hashlib.sha256(lowered.as_text().encode()).hexdigest()
+        found = _EXECUTABLES.pop(key, None) or super()._compiled(lowered)
+        _EXECUTABLES[key] = found
+        while len(_EXECUTABLES) > MAX_EXECUTABLES:
+            _EXECUTABLES.popitem(last=False)
+        return found
+
+    def run(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        """Trace, look the executable up, run it."""
+        self._executable = self._compiled(self.lowered())
+        return super().run(*inputs)

@@ -1,0 +1,77 @@
+"""FX graphs: copies of them, and what their nodes and attributes are."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import operator
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.torch_private import fx_nodes
+
+if TYPE_CHECKING:
+    import torch
+    from torch.fx import GraphModule, Node
+
+
+def duplicate(graph: GraphModule) -> GraphModule:
+    """A graph module of its own, tensors shared and every ``meta`` copied one level deep."""
+    from torch.fx import Graph, GraphModule
+
+    nodes: dict[Any, Any] = {}
+    new = Graph()
+    output = new.graph_copy(graph.graph, nodes)
+    new.output(output)
+    for old, made in nodes.items():
+        made.meta = copy.copy(old.meta)
+    return GraphModule(graph, new)
+
+
+def own_copy(graph: GraphModule) -> GraphModule:
+    """A captured graph that a backend may rewrite: parameters shared, nodes its own."""
+    from torch.fx import Graph, GraphModule
+
+    nodes = Graph()
+    nodes.output(nodes.graph_copy(graph.graph, {}))
+    for old, new in zip(graph.graph.nodes, nodes.nodes, strict=True):
+        source = getattr(old, "_dynamo_source", None)
+        if source is not None:
+            new._dynamo_source = source  # noqa: SLF001 - Dynamo's own mark on its placeholders
+    made = GraphModule(graph, nodes)
+    made.meta = dict(graph.meta)
+    for name, value in vars(graph).items():
+        # What Dynamo hangs on a graph beside its modules: where its inputs come from, and so on.
+        if name not in vars(made):
+            setattr(made, name, value)
+    return made
+
+
+def attribute(graph: GraphModule, target: str) -> Any:
+    """What a ``get_attr`` node of a graph names by its ``target``."""
+    return functools.reduce(getattr, target.split("."), graph)
+
+
+def held_tensors(graph: GraphModule) -> list[torch.Tensor]:
+    """The tensors that a captured graph reads without being given them: its attributes."""
+    import torch
+
+    found: dict[int, torch.Tensor] = {}
+    for module in graph.modules():
+        own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+        values = [*own, *vars(module).values()]
+        found.update((id(v), v) for v in values if isinstance(v, torch.Tensor))
+    return list(found.values())
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node's result is a view of its first argument, by the operator's schema."""
+    if node.op != "call_function" or not node.args:
+        return False
+    if node.target is operator.getitem:
+        source: Any = node.args[0]
+        return is_view(source)
+    if not fx_nodes.is_overload(node.target):
+        return False
+    schema: Any = node.target._schema  # type: ignore[union-attr]  # noqa: SLF001 - FX itself reads it so
+    first = schema.arguments[0].alias_info if schema.arguments else None
+    return bool(first and not first.is_write and any(r.alias_info for r in schema.returns))

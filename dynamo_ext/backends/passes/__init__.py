@@ -1,0 +1,1 @@
+"""Rewrites of a graph before any engine sees it."""

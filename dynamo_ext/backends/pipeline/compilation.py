@@ -1,0 +1,277 @@
+"""The stages of a graph: normalise ► fold ► freeze ► partition ► lower ► verify ► run, or eager.
+
+Whatever fails on it, the user's result is eager's, and the journal says which stage failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.base import StayEager, Support
+from dynamo_ext.backends.fx_graph import attribute
+from dynamo_ext.backends.passes import fused_transformer
+from dynamo_ext.backends.pipeline import inplace_only, whole_graph
+from dynamo_ext.backends.pipeline.constant_folding import fold
+from dynamo_ext.backends.pipeline.freeze import watchable
+from dynamo_ext.backends.pipeline.input_views import apart
+from dynamo_ext.backends.pipeline.memory_format import relaxed
+from dynamo_ext.backends.pipeline.partition import (
+    Part,
+    PartitionPlan,
+    computes,
+    decide_support,
+    operation_name,
+    split,
+)
+from dynamo_ext.backends.pipeline.returned_views import separate_returned_views
+from dynamo_ext.backends.pipeline.runner import CompileContext, Runner
+from dynamo_ext.backends.torch_private import aot, decompositions
+from dynamo_ext.errors import one_line
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.records.report import Partition
+from dynamo_ext.torch_private import dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.records.report import PartitionRole
+
+SMALLEST_PART = 3
+"""Operations that a partition must have, unless a backend's option says else."""
+
+
+def compile_graph(
+    graph: GraphModule, example_inputs: Sequence[Any], context: CompileContext
+) -> Callable[..., Any]:
+    """Compile a captured graph with a backend; at worst, the result is the graph's ``forward``.
+
+    Parameters
+    ----------
+    graph
+        As Dynamo hands it over.
+    example_inputs
+        Real tensors and symbolic sizes, one for each placeholder.
+    context
+        The backend, its resolved options (``freeze``, ``verify`` and ``min_partition`` are read
+        here), and the journal, which receives partitions and fallbacks, now and in later calls.
+    """
+    whole, journal = context.backend.whole_graph, context.journal
+    try:
+        if whole:
+            return whole_graph.compiled(graph, example_inputs, context)
+        return _GraphCompilation(graph, example_inputs, context).compile()
+    except aot.restarts():
+        raise
+    except StayEager as decision:
+        journal.add_decision(decision)
+    except Exception as error:  # noqa: BLE001 - any error of a compiler's means eager
+        pass_on(error)
+        message = "" if whole else f"The graph could not be normalised: {one_line(error)}"
+        journal.add_fallback("lower", "graph", error=error, message=message)
+    return graph.forward
+
+
+class _GraphCompilation:
+    """One captured graph on its way through the stages."""
+
+    def __init__(
+        self, graph: GraphModule, example_inputs: Sequence[Any], context: CompileContext
+    ) -> None:
+        self._graph = graph
+        self._inputs = list(example_inputs)
+        self._context = context
+
+    def compile(self) -> Callable[..., Any]:
+        import torch
+
+        training = torch.is_grad_enabled() and any(
+            isinstance(value, torch.Tensor) and value.requires_grad for value in self._inputs
+        )
+        # `with torch.no_grad():` inside the captured code is part of the graph.
+        training = training and _gives_gradients(self._graph)
+        table = decompositions.core_decompositions()
+        # Autocast reaches into a fused kernel, and not into its decomposition.
+        if not dispatch.autocasts(self._graph):
+            table |= fused_transformer.decompositions()
+        if not training:
+            table |= decompositions.attention_decomposition()
+        refine = getattr(self._context.backend, "decompositions", None)
+        if refine is not None:
+            table = refine(table, training=training)
+        compiled = apart(
+            self._graph,
+            lambda rest: aot.aot_compile(
+                rest,
+                self._inputs,
+                forward=lambda graph, _: self._stage(graph, "forward"),
+                backward=lambda graph, _: self._stage(graph, "backward"),
+                inference=lambda graph, _: self._stage(graph, "inference"),
+                decompositions=table,
+            ),
+        )
+        # The real weights are with the runners now; activations need not live as long as they.
+        self._inputs.clear()
+        return compiled
+
+    def _stage(self, graph: GraphModule, role: PartitionRole) -> Callable[..., Any]:
+        context = self._context
+        weights = self._weights(graph) if role == "inference" else {}
+        context.journal.folded += fold(graph)
+        if role == "inference" and inplace_only.only_updates(graph, aot.changed_inputs()):
+            raise StayEager(inplace_only.REASON, inplace_only.REMEDY, harmless=True)
+        views = separate_returned_views(graph)
+        answers = decide_support(graph, self._supports)
+        total = sum(map(computes, graph.graph.nodes))
+        context.journal.normalised += total
+        for node, answer in answers.items():
+            if not answer and computes(node):
+                context.journal.add_fallback(
+                    "unsupported",
+                    "graph",
+                    operator=operation_name(node),
+                    message=answer.reason,
+                )
+        if total and all(answers.values()) and _returns_only_results(graph):
+            operations = list(filter(computes, graph.graph.nodes))
+            record = _known(role, role, context.backend.name, Part.of(operations))
+            positions = {i: w for i, w in enumerate(weights.values()) if w is not None}
+            runner = Runner(record, graph, context, weights=positions)
+            return self._finish(role, [runner], runner.call)
+        nodes = {node.name: node for node in answers}
+        smallest = int(context.options.get("min_partition", SMALLEST_PART))
+        parts = split(graph, answers, smallest)
+        self._record_eager(parts, nodes, role)
+        constants = role == "inference" and bool(context.options.get("freeze", True))
+        runners = _install(parts, context, role, weights, constants=constants)
+        forward = relaxed(parts.graph).forward
+        if views:
+            forward = dispatch.without_view_tracking(forward)
+        return self._finish(role, runners, lambda args: forward(*args))
+
+    def _finish(
+        self, role: PartitionRole, runners: list[Runner], call: Callable[[Sequence[Any]], Any]
+    ) -> Callable[..., Any]:
+        alive = [runner.prepare() for runner in runners]
+        if role != "backward" and not any(alive):
+            # No engine took anything: the graph as captured is faster than the normalised one.
+            raise StayEager
+
+        def boxed(args: list[Any]) -> Any:
+            return call(args)
+
+        boxed._boxed_call = True  # type: ignore[attr-defined]  # noqa: SLF001 - AOTAutograd's sign
+        return boxed
+
+    def _supports(self, node: Node) -> Support:
+        try:
+            return self._context.backend.supports(node)
+        except Exception as error:  # noqa: BLE001
+            pass_on(error)
+            reason = f"Asking failed: {type(error).__name__}: {one_line(error)}"
+            return Support(supported=False, reason=reason)
+
+    def _weights(self, graph: GraphModule) -> dict[str, torch.Tensor | None]:
+        """Each placeholder to the real weight behind it, or ``None`` where there is none.
+
+        By name: partitioning a graph creates its nodes again.
+        """
+        placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        none: dict[str, torch.Tensor | None] = dict.fromkeys(node.name for node in placeholders)
+        if not self._context.options.get("freeze", True) or len(none) != len(self._inputs):
+            return none
+        for position in aot.static_inputs():
+            node, weight = placeholders[position], self._inputs[position]
+            if not dispatch.is_plain_tensor(weight) or not watchable(weight):
+                continue
+            facts = node.meta["val"]
+            if (facts.shape, facts.dtype) == (weight.shape, weight.dtype):
+                none[node.name] = weight
+        return none
+
+    def _record_eager(
+        self, parts: PartitionPlan, nodes: Mapping[str, Node], role: PartitionRole
+    ) -> None:
+        reasons: dict[str, list[Node]] = {}
+        short = {each.reason for each in parts.eager.values() if each.too_small}
+        for name, each in parts.eager.items():
+            reasons.setdefault(each.reason, []).append(nodes[name])
+        for number, (reason, left) in enumerate(reasons.items()):
+            record = _known(f"{role}_eager_{number}", role, "eager", Part.of(left))
+            record = replace(record, reason=reason, short=reason in short)
+            self._context.journal.add_partition(record)
+
+
+def _known(name: str, role: PartitionRole, engine: str, part: Part) -> Partition:
+    """The record of a partition before it is lowered."""
+    return Partition(
+        name, engine, len(part.targets), part.targets, captured=part.captured, role=role
+    )
+
+
+def _gives_gradients(graph: GraphModule) -> bool:
+    """Whether anything that a captured graph returns can be differentiated, as Dynamo saw it."""
+    import torch
+
+    for node in graph.graph.output_node().all_input_nodes:
+        value = node.meta.get("example_value")
+        if not isinstance(value, torch.Tensor) or value.requires_grad:
+            return True
+    return False
+
+
+def _returns_only_results(graph: GraphModule) -> bool:
+    """Whether the outputs are distinct tensors that the graph computes, and nothing else."""
+    outputs: Any = graph.graph.output_node().args[0]
+    nodes = [value for value in outputs if getattr(value, "op", "") == "call_function"]
+    return len(nodes) == len(outputs) == len(set(nodes))
+
+
+def _install(
+    parts: PartitionPlan,
+    context: CompileContext,
+    role: PartitionRole,
+    weights: Mapping[str, torch.Tensor | None],
+    *,
+    constants: bool,
+) -> list[Runner]:
+    """Replace each partition by a runner."""
+    runners = []
+    graph = parts.graph
+    for node in list(graph.graph.nodes):
+        if node.op != "call_module" or node.target not in parts.parts:
+            continue
+        name = str(node.target)
+        frozen = {}
+        for position, source in enumerate(node.args):
+            kind = getattr(source, "op", "")
+            weight = weights.get(source.name) if kind == "placeholder" else None
+            if kind == "get_attr" and constants:
+                weight = attribute(graph, str(source.target))
+            if weight is not None:
+                frozen[position] = weight
+        title = f"{role}_{name.removeprefix('part_')}"
+        record = _known(title, role, context.backend.name, parts.parts[name])
+        part: Any = graph.get_submodule(name)
+        runner = Runner(record, part, context, weights=frozen)
+        runners.append(runner)
+        node.op, node.target = "call_function", _as_function(runner, name)
+    for name in parts.parts:
+        graph.delete_submodule(name)
+    graph.recompile()
+    return runners
+
+
+def _as_function(runner: Runner, name: str) -> Callable[..., Any]:
+    call = runner.call
+
+    def part(*args: Any) -> Any:
+        return call(args)
+
+    # FX names a function in the code that it writes by these two.
+    part.__name__ = part.__qualname__ = name
+    part.__module__ = "dynamo_ext.parts"
+    return part

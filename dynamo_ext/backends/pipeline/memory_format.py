@@ -1,0 +1,91 @@
+"""Tensors as an engine reads and writes memory: row-major on the way in, as eager's on the way out.
+
+In as few copies as can be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from torch.fx import GraphModule
+
+
+def order_of(value: Any) -> tuple[int, ...]:
+    """Dimensions from the slowest in memory to the fastest; ``()`` where row-major or unknown.
+
+    Dimensions of size one say nothing, so they stay where they are. A tensor with gaps or
+    overlaps has no order that a fresh tensor could take, and counts as row-major.
+    """
+    import torch
+
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return ()
+    sizes = [_number(size) for size in value.shape]
+    strides = [_number(stride) for stride in value.stride()]
+    if 0 in sizes:
+        return ()
+    moving = [dim for dim, size in enumerate(sizes) if size != 1]
+    ranked = sorted(moving, key=lambda dim: -strides[dim])
+    if ranked == moving:
+        return ()
+    expected = 1
+    for dim in reversed(ranked):
+        if strides[dim] != expected:
+            return ()
+        expected *= sizes[dim]
+    places = iter(ranked)
+    return tuple(next(places) if size != 1 else dim for dim, size in enumerate(sizes))
+
+
+def _number(value: Any) -> int:
+    """A size, or the size that a symbolic one had when it was traced."""
+    import torch
+
+    if isinstance(value, torch.SymInt):
+        hint = value.node.hint
+        return int(hint) if hint is not None else 0
+    return int(value)
+
+
+def expected_orders(graph: GraphModule) -> dict[int, tuple[int, ...]]:
+    """For each output of a graph that is not row-major: the order of its dimensions."""
+    outputs: Any = graph.graph.output_node().args[0]
+    orders = {
+        position: order_of(node.meta.get("val"))
+        for position, node in enumerate(outputs)
+        if hasattr(node, "meta")
+    }
+    return {position: order for position, order in orders.items() if order}
+
+
+def in_layout(outputs: Sequence[Any], orders: Mapping[int, tuple[int, ...]]) -> Sequence[Any]:
+    """The outputs with those in ``orders`` laid out so; one that is so already is not copied."""
+    if not orders:
+        return outputs
+    result = list(outputs)
+    for position, order in orders.items():
+        tensor = result[position]
+        if not order:
+            result[position] = tensor.contiguous()
+            continue
+        back = sorted(range(len(order)), key=order.__getitem__)
+        result[position] = tensor.permute(order).contiguous().permute(back)
+    return result
+
+
+def relaxed(graph: GraphModule) -> GraphModule:
+    """A copy of a functional graph that eager runs whatever strides its operations give.
+
+    Tracing wrote ``view`` where a result was to be row-major; a kernel may give other strides than
+    its description for tracing does.
+    """
+    import torch
+
+    own = torch.fx.Graph()
+    own.output(own.graph_copy(graph.graph, {}))
+    for node in own.find_nodes(op="call_function", target=torch.ops.aten.view.default):
+        node.target = torch.ops.aten.reshape.default
+    return torch.fx.GraphModule(graph, own)

@@ -1,0 +1,247 @@
+"""Which parts of a normalised graph an engine takes, and why the rest stays in eager."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import effects
+from dynamo_ext.backends.base import Support
+from dynamo_ext.backends.pipeline.returned_views import is_returned_view
+from dynamo_ext.torch_private import dispatch, fx_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from torch.fx import GraphModule, Node
+
+
+@dataclass(frozen=True)
+class EagerNode:
+    """Why an operation stays in eager; ``too_small`` where its partition has too few operations."""
+
+    target: str
+    reason: str
+    too_small: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """The operators of an engine's part, and the captured operations that they came of."""
+
+    targets: tuple[str, ...]
+    captured: tuple[str, ...]
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node]) -> Part:
+        """The part that has these operations of a normalised graph."""
+        captured = dict.fromkeys(filter(None, map(fx_nodes.captured_name, nodes)))
+        return cls(tuple(map(operation_name, nodes)), tuple(captured))
+
+
+@dataclass(frozen=True)
+class PartitionPlan:
+    """A partitioned graph: engine parts are ``call_module`` nodes, by the names in ``parts``.
+
+    ``eager`` has each operation that no engine takes, by its node's name.
+    """
+
+    graph: GraphModule
+    parts: dict[str, Part]
+    eager: dict[str, EagerNode]
+
+
+def computes(node: Node) -> bool:
+    """Whether a node is an operation: no indexing, no arithmetic on sizes, no view returned."""
+    return (
+        node.op.startswith("call_")
+        and node.target is not operator.getitem
+        and not _is_number(node.meta.get("val"))
+        and not is_returned_view(node)
+    )
+
+
+def operation_name(node: Node) -> str:
+    """An operator as a person writes it: ``aten.addmm.default``."""
+    return (
+        str(node.target)
+        if not callable(node.target) or fx_nodes.is_overload(node.target)
+        else _python(node)
+    )
+
+
+def _python(node: Node) -> str:
+    return str(getattr(node.target, "__name__", node.target))
+
+
+def _is_number(value: object) -> bool:
+    import torch
+
+    kinds = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+    return isinstance(value, kinds)
+
+
+def unsupported_reason(node: Node) -> str:
+    """Why no engine at all may take a node; empty where one may."""
+    import torch
+
+    if not fx_nodes.is_overload(node.target):
+        return "It is not an ATen operator."
+    target: Any = node.target
+    may = effects.of_node(node)
+    if may.changes:
+        return "It changes its input in place."
+    if may.draws:
+        return "It draws random numbers, which stay with torch's generator."
+    values = [node.meta.get("val"), *(arg.meta.get("val") for arg in node.all_input_nodes)]
+    if torch.Tag.data_dependent_output in target.tags or dispatch.has_unbacked(values):
+        return "The shape of its result depends on the data."
+    if any(user.op == "output" for user in node.users):
+        return _unsupported_return(node.meta.get("val"))
+    return ""
+
+
+def _unsupported_return(value: object) -> str:
+    """Why what a graph returns had better be in memory of torch's own; empty where nothing is."""
+    if _overlaps(value):
+        return "Its result, which the graph returns, shares memory between elements."
+    # As `out=torch.empty(0)` is; torch leaves a tensor unusable whose storage refused to grow.
+    if any(isinstance(size, int) and not size for size in getattr(value, "shape", ())):
+        return "Its result is empty: it may be resized, which an engine's memory cannot be."
+    return ""
+
+
+def _overlaps(value: object) -> bool:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return False
+    return any(
+        isinstance(stride, int) and stride == 0 and not (isinstance(size, int) and size <= 1)
+        for size, stride in zip(value.shape, value.stride(), strict=True)
+    )
+
+
+def decide_support(graph: GraphModule, supports: Callable[[Node], Support]) -> dict[Node, Support]:
+    """An answer for each call node of the graph; indexing goes with what it indexes."""
+    answers: dict[Node, Support] = {}
+    for node in graph.graph.nodes:
+        if not node.op.startswith("call_"):
+            continue
+        if is_returned_view(node):
+            answers[node] = Support(supported=False, reason="It is a view that the graph returns.")
+        elif node.target is operator.getitem:
+            source = node.args[0]
+            answers[node] = answers.get(
+                source, Support(supported=False, reason="It indexes an input.")
+            )
+        elif _is_number(node.meta.get("val")):
+            answers[node] = Support(supported=False, reason="It computes a size.")
+        else:
+            reason = unsupported_reason(node)
+            answers[node] = Support(supported=False, reason=reason) if reason else supports(node)
+    return answers
+
+
+def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) -> PartitionPlan:
+    """Cut a normalised graph, in place, into maximal convex engine parts and eager operations.
+
+    Parts with fewer operations than ``smallest`` stay in eager, unless one part is the whole graph.
+    """
+    eager = {
+        node.name: EagerNode(operation_name(node), answer.reason)
+        for node, answer in answers.items()
+        if not answer and computes(node)
+    }
+    names = {node.name: operation_name(node) for node in answers}
+    groups = _propose(graph, answers, whole=not eager)
+    kept = []
+    for group in groups:
+        operations = [node for node in group if computes(node)]
+        lonely = len(groups) == 1 and not eager
+        if operations and (lonely or len(operations) >= smallest):
+            kept.append(group)
+            continue
+        row = "1 operation" if len(operations) == 1 else f"{len(operations)} operations"
+        reason = f"Only {row} in a row: min_partition is {smallest}."
+        for node in operations:
+            eager[node.name] = EagerNode(names[node.name], reason, too_small=True)
+    parts = {}
+    for number, group in enumerate(kept):
+        nodes = [node for node in graph.graph.nodes if node in group and computes(node)]
+        parts[f"part_{number}"] = Part.of(nodes)
+    if kept:
+        _fuse(graph, kept)
+    return PartitionPlan(graph, parts, eager)
+
+
+def _propose(
+    graph: GraphModule, answers: Mapping[Node, Support], *, whole: bool
+) -> list[dict[Node, int | None]]:
+    taken = [node for node, answer in answers.items() if answer]
+    if not taken:
+        return []
+    numbers = any(not answers[n] and not computes(n) for n in answers)
+    if whole and not numbers:
+        # Nothing can come between: the partitioner's reachability sets would be for nothing.
+        return [dict.fromkeys(taken)]
+    groups = _partition(graph, answers, None)
+    if _keeps_random_order(graph, groups):
+        return groups
+    return _partition(graph, answers, _segments(graph))
+
+
+def _partition(
+    graph: GraphModule, answers: Mapping[Node, Support], segments: Mapping[Node, int] | None
+) -> list[dict[Node, int | None]]:
+    from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+    from torch.fx.passes.operator_support import OperatorSupportBase
+
+    wanted: int | None = None
+
+    class Answers(OperatorSupportBase):
+        def is_node_supported(self, submodules: Mapping[str, Any], node: Node) -> bool:  # noqa: ARG002
+            inside = wanted is None or (segments or {}).get(node) == wanted
+            return inside and bool(answers.get(node))
+
+    groups: list[dict[Node, int | None]] = []
+    for wanted in sorted(set(segments.values())) if segments else [None]:  # noqa: B007
+        partitioner = CapabilityBasedPartitioner(
+            graph, Answers(), allows_single_node_partition=True
+        )
+        groups += [partition.nodes for partition in partitioner.propose_partitions()]
+    return groups
+
+
+def _segments(graph: GraphModule) -> dict[Node, int]:
+    """Stretches between random or mutating operations, which no part may then reach across."""
+    segment, result = 0, {}
+    for node in graph.graph.nodes:
+        if any(effects.of_node(node)):
+            segment += 1
+        result[node] = segment
+    return result
+
+
+def _keeps_random_order(graph: GraphModule, groups: list[dict[Node, int | None]]) -> bool:
+    """Whether cutting leaves random and mutating operations in the order that they were in."""
+    watched = [node.name for node in graph.graph.nodes if any(effects.of_node(node))]
+    if len(watched) < 2:  # noqa: PLR2004 - one has no order
+        return True
+    from torch.fx import Graph, GraphModule
+
+    nodes: dict[Node, Node] = {}
+    trial = Graph()
+    trial.output(trial.graph_copy(graph.graph, nodes))
+    module = GraphModule(graph, trial)
+    renamed = {made.name: old.name for old, made in nodes.items()}
+    _fuse(module, [{nodes[n]: None for n in group} for group in groups])
+    after = [renamed.get(node.name) for node in module.graph.nodes]
+    return [name for name in after if name in set(watched)] == watched
+
+
+def _fuse(graph: GraphModule, groups: list[dict[Node, int | None]]) -> None:
+    from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
+
+    fuse_by_partitions(graph, groups, prefix="part_", always_return_tuple=True)

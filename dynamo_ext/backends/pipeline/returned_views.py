@@ -1,0 +1,73 @@
+"""Views of the caller's other tensors that a graph returns: made by eager, never by an engine.
+
+AOTAutograd gives such a result back as a view of the input, or of the other result, and reads size,
+strides and offset off what the graph returned. An engine's result has memory, and an offset, of
+its own: ``x[i : i + 16]`` would come back as ``x[0:16]`` for every ``i``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.fx_graph import is_view
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule, Node
+
+_MARK = "dynamo_ext_returned_view"
+
+
+def separate_returned_views(graph: GraphModule) -> int:
+    """Give each returned view operations of its own, in place; how many such results there are.
+
+    ``is_returned_view`` is true for these operations. What is computed from a view stays as it is.
+    """
+    output = graph.graph.output_node()
+    returned = dict.fromkeys(output.all_input_nodes)
+    copies: dict[Node, Node] = {}
+    chains = {node: chain for node in returned if (chain := _chain(node))}
+    roots = Counter(chain[-1].args[0] for chain in chains.values())
+    views = {}
+    for node, chain in chains.items():
+        root = chain[-1].args[0]
+        given = getattr(root, "op", "") == "placeholder"
+        if given or root in returned or roots[root] > 1:
+            views[node] = chain
+    for chain in views.values():
+        for node in reversed(chain):
+            if node not in copies:
+                with graph.graph.inserting_before(output):
+                    copies[node] = graph.graph.node_copy(node, lambda n: copies.get(n, n))
+                copies[node].meta[_MARK] = True
+    output.args = _replaced(output.args, {node: copies[node] for node in views})
+    for chain in views.values():
+        for node in chain:
+            if not node.users and not node.meta.get(_MARK) and node in graph.graph.nodes:
+                graph.graph.erase_node(node)
+    if views:
+        graph.recompile()
+    return len(views)
+
+
+def is_returned_view(node: Node) -> bool:
+    """Whether a node makes a view for the caller, and nothing else."""
+    return bool(node.meta.get(_MARK))
+
+
+def _chain(node: Node) -> list[Node]:
+    """A node and what it is a view of, as long as that is a view, too."""
+    chain = []
+    while is_view(node):
+        chain.append(node)
+        source = node.args[0]
+        if not hasattr(source, "op"):
+            break
+        node = source  # type: ignore[assignment]
+    return chain
+
+
+def _replaced(value: Any, by: dict[Node, Node]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_replaced(each, by) for each in value)
+    return by.get(value, value) if hasattr(value, "op") else value

@@ -1,0 +1,50 @@
+"""A graph with symbolic sizes made over for one set of shapes, for engines that need that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.fx_graph import duplicate
+from dynamo_ext.torch_private import dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch.fx import GraphModule
+
+
+def shape_key(args: Sequence[Any]) -> tuple[Any, ...]:
+    """What must be equal for an engine of fixed shapes to serve a call."""
+    return tuple(getattr(arg, "shape", arg) for arg in args)
+
+
+def specialised(graph: GraphModule, args: Sequence[Any]) -> GraphModule:
+    """A copy of a partition for the shapes of real inputs: sizes and numbers are constants.
+
+    It has the same placeholders; those for numbers have no users.
+    """
+    import torch
+    from torch.fx import Interpreter
+
+    result = duplicate(graph)
+    mode = dispatch.fake_mode()
+
+    class Shapes(Interpreter):
+        def run_node(self, n: torch.fx.Node) -> Any:
+            value = super().run_node(n)
+            if n.op != "output":
+                n.meta["val"] = value
+            return value
+
+    with dispatch.outside_modes(), mode, torch.no_grad():
+        fakes = [mode.from_tensor(a) if isinstance(a, torch.Tensor) else a for a in args]
+        Shapes(result).run(*fakes)
+    for node in list(result.graph.nodes):
+        value = node.meta.get("val")
+        if isinstance(value, (int, float)) and node.op in ("placeholder", "call_function"):
+            for user in list(node.users):
+                user.replace_input_with(node, value)
+            if node.op == "call_function":
+                result.graph.erase_node(node)
+    result.recompile()
+    return result

@@ -1,0 +1,104 @@
+"""The weights that a partition's engines hold as constants: a set for each instance of a module.
+
+Dynamo compiles a module's class once and calls the code with the weights of whichever instance
+runs. A model that is made again, as a notebook's cell does each time it runs, gets an engine with
+constants of its own, which go when the instance goes; weights that change in place become inputs.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.pipeline.freeze import Watch, watchable
+from dynamo_ext.torch_private import dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import torch
+
+MOST_SETS = 4
+"""Instances alive at once that one partition keeps engines for; more give weights as inputs."""
+
+MOST_BUILT = 16
+"""Instances in all that it builds engines for.
+
+Weights that are others at each call (``torch.func.functional_call``) are not to have an engine
+built for each call.
+"""
+
+
+@dataclass(eq=False)
+class WeightSet:
+    """The weights of one instance.
+
+    ``weights`` maps positions of a call's arguments to aliases of the tensors that were there, and
+    ``references`` to these tensors, without keeping them; ``fast_path`` is the trusted engine
+    that has them as constants, once there is one.
+    """
+
+    number: int
+    weights: Mapping[int, torch.Tensor]
+    watch: Watch
+    references: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)
+    fast_path: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+
+
+class WeightSets:
+    """Which sets of weights there are engines for.
+
+    The first one is of the instance that the graph was captured with. ``gone`` is called with each
+    set of which a weight was freed.
+    """
+
+    def __init__(
+        self, weights: Mapping[int, torch.Tensor], gone: Callable[[WeightSet], None]
+    ) -> None:
+        self._gone = gone
+        self._built = 0
+        self._positions = tuple(weights)
+        # Replaced, never changed: other threads go through it meanwhile.
+        self.live: tuple[WeightSet, ...] = ()
+        if weights:
+            self._add(weights)
+
+    def holding(self, args: Sequence[Any]) -> WeightSet | None:
+        """The set whose weights a call's arguments hold, unchanged."""
+        return next((each for each in self.live if each.watch.fresh(args)), None)
+
+    def new(self, args: Sequence[Any]) -> WeightSet | None:
+        """A set of another instance's weights; none where a known one's have changed in place."""
+        if not self._positions or len(self.live) >= MOST_SETS or self._built >= MOST_BUILT:
+            return None
+        weights = {position: args[position] for position in self._positions}
+        for known in self.live:
+            if all(weights[position] is held() for position, held in known.references.items()):
+                return None
+        if not all(dispatch.is_plain_tensor(w) and watchable(w) for w in weights.values()):
+            return None
+        return self._add(weights)
+
+    def clear(self) -> None:
+        """Let go of all of them."""
+        self.live = ()
+
+    def _add(self, weights: Mapping[int, torch.Tensor]) -> WeightSet:
+        with dispatch.outside_modes():
+            aliases = {position: weight.detach() for position, weight in weights.items()}
+            made = WeightSet(self._built, aliases, Watch(weights))
+        self._built += 1
+        mine = weakref.ref(made)
+        # By a name of this function's: at the end of the process those of modules are gone.
+        ending = sys.is_finalizing
+
+        def forget(_: weakref.ref[torch.Tensor]) -> None:
+            if not ending() and (found := mine()) is not None and found in self.live:
+                self.live = tuple(each for each in self.live if each is not found)
+                self._gone(found)
+
+        made.references.update((at, weakref.ref(w, forget)) for at, w in weights.items())
+        self.live = (*self.live, made)
+        return made

@@ -1,0 +1,1 @@
+"""What engines ask before they accept an operation."""

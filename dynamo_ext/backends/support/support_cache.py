@@ -1,0 +1,147 @@
+"""What an engine says of single operations, asked once and known for their likes.
+
+Answers are kept on disk for later processes, for as long as the engine's code, its packages and
+the processor stay the same.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import importlib.util
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dynamo_ext.backends.base import LoweringError, Support
+from dynamo_ext.backends.disk_cache import Table, device_model
+from dynamo_ext.backends.support.single_op import signature
+from dynamo_ext.interruptions import pass_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from torch.fx import Node
+
+    from dynamo_ext.backends.disk_cache import Row
+
+_BATCH = 32
+"""New answers that are written together: each writing takes some milliseconds."""
+
+
+class AnswerTable(Table):
+    """Reasons of refusals by operation and engine; an empty one where the engine takes it."""
+
+    name = "answers"
+
+
+class Answers:
+    """``supports`` of an engine that is asked by trying.
+
+    Parameters
+    ----------
+    unsupported_reason
+        Why a node must not even be tried, or nothing; asked each time.
+    attempt
+        Gives an operation to the engine; what was wrong, or nothing. It may raise anything.
+    error_summary
+        An engine's exception as the reason of a refusal, in one line.
+    engine
+        The name of the engine's folder; without one, nothing is kept on disk.
+    packages
+        Modules that the answers depend on, besides torch.
+    """
+
+    def __init__(
+        self,
+        unsupported_reason: Callable[[Node], str],
+        attempt: Callable[[Node], str],
+        error_summary: Callable[[BaseException], str],
+        *,
+        engine: str = "",
+        packages: Sequence[str] = (),
+    ) -> None:
+        self._unsupported_reason = unsupported_reason
+        self._attempt = attempt
+        self._error_summary = error_summary
+        self._place = functools.cache(functools.partial(_place, engine, packages))
+        self._kept = bool(engine)
+        self._known: dict[str, str] | None = None
+        self._new: list[Row] = []
+        _all.append(self)
+
+    def __call__(self, node: Node) -> Support:
+        """Whether the engine takes a node, and why not."""
+        reason = self._unsupported_reason(node) or self._answer(node)
+        return Support(supported=not reason, reason=reason)
+
+    def _answer(self, node: Node) -> str:
+        if self._known is None:
+            rows = AnswerTable().rows("place = ?", self._place()) if self._kept else []
+            self._known = {str(key): str(reason) for key, _, reason, _ in rows}
+        text = repr(signature(node))
+        key = hashlib.sha256(text.encode()).hexdigest()[:32]
+        if key not in self._known:
+            lasts = self._kept and " at 0x" not in text
+            try:
+                reason = self._attempt(node)
+            except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
+                pass_on(error)
+                reason = self._error_summary(error)[:300] or type(error).__name__
+                # Another, as one for want of memory, may not come again.
+                lasts = lasts and isinstance(error, LoweringError)
+            self._known[key] = reason
+            if lasts:
+                self._new.append((key, self._place(), reason, time.time()))
+            if len(self._new) >= _BATCH:
+                self.save()
+        return self._known[key]
+
+    def save(self) -> None:
+        """Write the new answers to disk."""
+        new, self._new = self._new, []
+        if new:
+            AnswerTable().keep(new)
+
+
+_all: list[Answers] = []
+
+
+def clear() -> int:
+    """Forget all answers, here and on disk; how many there were."""
+    _save()
+    for answers in _all:
+        answers._known = {}  # noqa: SLF001 - our own
+    return AnswerTable().clear()
+
+
+@atexit.register
+def _save() -> None:
+    for answers in _all:
+        answers.save()
+
+
+def _place(engine: str, packages: Sequence[str]) -> str:
+    """What an engine's answers hold for: code, packages, devices."""
+    return f"{engine} {hashlib.sha256(repr(list(_facts(engine, packages))).encode()).hexdigest()}"
+
+
+def _facts(engine: str, packages: Sequence[str]) -> Iterator[object]:
+    import torch
+
+    ours = Path(__file__).parents[2]
+    engines, private = ours / "backends" / "engines", "torch_private"
+    used = (engines / engine, engines / "onnx", ours / "backends" / private, ours / private)
+    yield (ours / "backends" / "fx_graph.py").read_bytes()
+    for folder in (*used, Path(__file__).parent, ours / "numerics"):
+        yield from (path.read_bytes() for path in sorted(folder.rglob("*.py")))
+    for package in ("torch", "numpy", *packages):
+        found = importlib.util.find_spec(package)
+        if found is not None and found.origin:
+            # A new version is a new file: some packages do not tell theirs unless imported.
+            facts = Path(found.origin).stat()
+            yield found.origin, facts.st_size, facts.st_mtime_ns
+    yield device_model(torch.device("cpu"))
+    if torch.cuda.is_available():
+        yield device_model(torch.device("cuda"))

@@ -1,0 +1,75 @@
+"""Which tensors an engine takes at all: dense, on its devices, of its dtypes, not empty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dynamo_ext.backends.support.single_op import results
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    import torch
+    from torch.fx import Node
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "bool")
+DTYPES = (*INTEGERS, "float16", "bfloat16", "float32", "float64")
+"""What most engines know."""
+
+
+def tensors(node: Node) -> Iterator[torch.Tensor]:
+    """The results of a node that are read, and its inputs, as far as they are tensors."""
+    import torch
+
+    for value in (*results(node), *(s.meta.get("val") for s in node.all_input_nodes)):
+        if isinstance(value, torch.Tensor):
+            yield value
+
+
+@dataclass(frozen=True)
+class TensorLimits:
+    """What an engine asks of every tensor; the fields that are sentences have ``{}`` in them.
+
+    Parameters
+    ----------
+    engine
+        Its name, for the sentence on sparse and quantised tensors.
+    device
+        The sentence on a device that is not among those given to ``unsupported_reason``.
+    dtypes, dtype
+        Names of the dtypes that it takes (``float32``), and the sentence on others; no names
+        where it takes all.
+    reasons
+        Sentences on dtypes that have one of their own.
+    empty
+        The sentence on tensors without elements; nothing where it takes them.
+    """
+
+    engine: str
+    device: str = ""
+    dtypes: Collection[str] = ()
+    dtype: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    empty: str = ""
+
+    def unsupported_reason(self, node: Node, devices: Collection[str] = ("cpu",)) -> str:
+        """Why a node's tensors cannot be given to the engine, or nothing."""
+        import torch
+
+        for tensor in tensors(node):
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            if tensor.layout is not torch.strided or tensor.is_quantized:
+                return f"{self.engine} takes dense tensors only."
+            if tensor.device.type not in devices:
+                return self.device.format(tensor.device.type)
+            if self.dtypes and dtype not in self.dtypes:
+                return self.reasons.get(dtype) or self.dtype.format(dtype)
+            if self.empty and is_empty(tensor):
+                return self.empty
+        return ""
+
+
+def is_empty(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has no elements, as far as its sizes are known."""
+    return any(isinstance(size, int) and size == 0 for size in tensor.shape)

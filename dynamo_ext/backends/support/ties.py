@@ -1,0 +1,91 @@
+"""Equal elements, whose order torch leaves open where it sorts: engines keep that of their places.
+
+Which one torch's kernels give depends on the processor: with AVX2 or AVX-512 they sort whole
+vectors. An engine would differ, and so would all that follows the indices. So ``sort`` becomes the
+stable one, which is one of the orders that torch may give, before a graph is cut into parts: eager
+and every engine agree about it, in forward and backward graphs alike. Operators that take a few
+elements have no such form; where an engine disagrees with eager on those, it is compared again
+with what takes them in the order of a stable sort.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.fx_graph import duplicate
+from dynamo_ext.numerics import tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Sorting as stable sorting, for engines that sort."""
+    import torch
+
+    def stable(x: Any, dim: int = -1, descending: bool = False) -> Any:  # noqa: FBT001, FBT002
+        return torch.sort(x, stable=True, dim=dim, descending=descending)
+
+    return {torch.ops.aten.sort.default: stable}
+
+
+def references(
+    graph: GraphModule, args: Sequence[Any], expected: Sequence[Any]
+) -> Iterator[tuple[GraphModule, Sequence[Any]]]:
+    """Graphs that compute what a partition may, and their outputs: eager's, and settled ones."""
+    yield graph, expected
+    table = _settled()
+    if any(node.target in table for node in graph.graph.nodes):
+        settled = duplicate(graph)
+        for node in settled.graph.nodes:
+            node.target = table.get(node.target, node.target)
+        settled.recompile()
+        yield settled, settled(*args)
+
+
+def disagreement(
+    graph: GraphModule, args: Sequence[Any], found: Sequence[Any], expected: Sequence[Any]
+) -> str:
+    """What is wrong with an engine's outputs, as ``verify.disagreement`` has it, ties apart."""
+    wrong = [tolerance.disagreement(found, right) for _, right in references(graph, args, expected)]
+    return wrong[0] if all(wrong) else ""
+
+
+def _settled() -> Mapping[Any, Callable[..., Any]]:
+    """Operators that take some of several equal elements, and what takes the first of them."""
+    import torch
+
+    return {torch.ops.aten.topk.default: _topk, torch.ops.aten.kthvalue.default: _kthvalue}
+
+
+def _topk(
+    x: torch.Tensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,  # noqa: FBT001, FBT002 - ATen's own signature
+    sorted: bool = True,  # noqa: A002, FBT001, FBT002, ARG001
+) -> tuple[torch.Tensor, ...]:
+    import torch
+
+    if not x.ndim:
+        return tuple(torch.topk(x, k))
+    return tuple(
+        each.narrow(dim, 0, k) for each in torch.sort(x, stable=True, dim=dim, descending=largest)
+    )
+
+
+def _kthvalue(
+    x: torch.Tensor,
+    k: int,
+    dim: int = -1,
+    keepdim: bool = False,  # noqa: FBT001, FBT002 - ATen's own signature
+) -> tuple[torch.Tensor, ...]:
+    import torch
+
+    if not x.ndim:
+        return tuple(torch.kthvalue(x, k))
+    parts = (each.narrow(dim, k - 1, 1) for each in torch.sort(x, stable=True, dim=dim))
+    return tuple(each if keepdim else each.squeeze(dim) for each in parts)

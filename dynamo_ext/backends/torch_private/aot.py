@@ -1,0 +1,124 @@
+"""AOTAutograd: a captured graph becomes functional graphs of ATen operators."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.torch_private.backend_registry import torch_backend
+from dynamo_ext.backends.torch_private.decompositions import Decompositions, refuse_wrong_cuts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from torch.fx import GraphModule
+
+    from dynamo_ext.backends.base import CompilerFn
+
+
+def restarts() -> tuple[type[BaseException], ...]:
+    """Exceptions by which Dynamo asks to trace a frame again: never ours to catch."""
+    from torch._dynamo.exc import RestartAnalysis
+
+    return (RestartAnalysis,)
+
+
+def aot_compile(  # noqa: PLR0913 - AOTAutograd's own shape
+    graph: GraphModule,
+    inputs: Sequence[Any],
+    *,
+    forward: CompilerFn,
+    backward: CompilerFn,
+    inference: CompilerFn,
+    decompositions: Decompositions,
+) -> Callable[..., Any]:
+    """Run AOTAutograd: functional ATen graphs for forward and backward, or for inference.
+
+    Raises ``StayEager`` where that would give another function.
+    """
+    refuse_wrong_cuts(graph)
+    from torch._dynamo.backends.common import aot_autograd
+
+    compiler = aot_autograd(
+        fw_compiler=forward,
+        bw_compiler=backward,
+        inference_compiler=inference,
+        decompositions=decompositions,
+    )
+    with _numbers_read():
+        return bare(compiler(graph, inputs))
+
+
+@contextlib.contextmanager
+def _numbers_read() -> Iterator[None]:
+    """Let a graph read a number out of a tensor (``pad`` by a tensor): it is then of any value.
+
+    Dynamo ends its graphs at ``item``, and does not see what operators read by themselves.
+    """
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    mode = context.fake_mode if context is not None else None
+    if mode is None:
+        yield
+        return
+    before, mode.allow_scalar_outputs = mode.allow_scalar_outputs, True
+    try:
+        yield
+    finally:
+        mode.allow_scalar_outputs = before
+
+
+def bare(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """What AOTAutograd compiled, without the wrapper that keeps Dynamo from tracing it.
+
+    Dynamo puts the same wrapper around whatever a backend returns, and each takes microseconds.
+    """
+    while getattr(compiled, "_torchdynamo_disable", False):
+        inner = getattr(compiled, "_torchdynamo_orig_callable", None)
+        if inner is None:
+            break
+        compiled = inner
+    return compiled
+
+
+def static_inputs() -> list[int]:
+    """Positions of parameters and buffers in the *inference* graph that AOT is compiling.
+
+    Buffers which the graph itself changes (batch-norm statistics in training mode, caches) are
+    left out: frozen, they would be stale at each call. Meaningless for a backward graph.
+    """
+    facts = _being_compiled()
+    if facts is None:
+        return []
+    changed = {
+        i for i, info in enumerate(facts.input_info) if info.mutates_data or info.mutates_metadata
+    }
+    return [i for i in facts.static_input_indices if i not in changed]
+
+
+def changed_inputs() -> int:
+    """How many inputs the graph that AOT is compiling changes.
+
+    Their new values are its first results, which AOT copies back behind it.
+    """
+    facts = _being_compiled()
+    return len(facts.mutated_inp_runtime_indices) if facts is not None else 0
+
+
+def _being_compiled() -> Any:
+    """What AOT knows of the inputs and results of the graph that it is compiling, or ``None``."""
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    return context.fw_metadata if context is not None else None
+
+
+def compile_by_aot(name: str, graph: GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+    """What torch's backend of a name, which begins with AOTAutograd, makes of a graph.
+
+    Raises ``StayEager`` where that would give another function.
+    """
+    refuse_wrong_cuts(graph)
+    compiler: Any = torch_backend(name)
+    return compiler(graph, inputs, **options)

@@ -1,0 +1,102 @@
+"""Tables of decompositions, less those of torch that are wrong."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.base import StayEager
+from dynamo_ext.torch_private import fx_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch.fx import GraphModule
+
+
+Decompositions = dict[Any, "Callable[..., Any]"]
+
+
+def core_decompositions() -> Decompositions:
+    """ATen to core ATen, less the decomposition whose gradients are wrong.
+
+    ``_scaled_dot_product_flash_attention_for_cpu`` decomposed in a training graph gives wrong
+    gradients without an error, so it stays whole there; inference adds it back. Random operators
+    stay whole too: decomposed, they would draw other numbers from the same seed than eager does.
+    So do those that check their numbers: decomposed, they would not.
+
+    ``prims.fma``, which Dynamo by itself makes of ``addcmul_`` for Inductor, no other backend has.
+    """
+    import torch
+
+    table = dict(_core_decompositions())
+    fma = getattr(torch.ops.prims, "fma", None)
+    return table if fma is None else table | {fma.default: lambda a, b, c: a * b + c}
+
+
+_KEPT_WHOLE = ("binary_cross_entropy", "index_add", "index_copy")
+"""Operators that raise an error on some numbers, which they would take if they were decomposed."""
+
+
+_CUT_WRONGLY = ("multilabel_margin_loss", "multilabel_margin_loss_forward")
+"""Operators that AOTAutograd decomposes wrongly, whatever its table of decompositions says.
+
+Torch 2.13.0 counts class 0 again for each label that a row has too few.
+"""
+
+
+def refuse_wrong_cuts(graph: GraphModule) -> None:
+    """Leave to eager a captured graph that AOTAutograd would make another function of."""
+    from torch.fx import GraphModule as Module
+
+    graphs = [module.graph for module in graph.modules() if isinstance(module, Module)]
+    for node in (node for each in graphs for node in each.nodes):
+        name = str(getattr(node.target, "__name__", "")).partition(".")[0]
+        if name in _CUT_WRONGLY:
+            reason = f"PyTorch's AOTAutograd computes {name} wrongly."
+            raise StayEager(reason, "Compute this loss outside of the compiled code.")
+
+
+@functools.cache
+def _core_decompositions() -> Decompositions:
+    # Torch looks through all its operators for each such table, which takes most of a small
+    # graph's compilation. Composite operators registered later are decomposed without it.
+    import torch
+
+    seeded = torch.Tag.nondeterministic_seeded
+    core: Decompositions = dict(torch._decomp.core_aten_decompositions())
+    table = {op: cut for op, cut in core.items() if seeded not in getattr(op, "tags", ())}
+    table.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
+    return {op: cut for op, cut in table.items() if op.overloadpacket.__name__ not in _KEPT_WHOLE}
+
+
+BACKWARD = (
+    "_native_batch_norm_legit_functional.default",
+    "_native_batch_norm_legit.no_stats",
+    "native_batch_norm_backward.default",
+    "native_layer_norm_backward.default",
+    "native_group_norm_backward.default",
+    "_softmax_backward_data.default",
+    "_log_softmax_backward_data.default",
+    "gelu_backward.default",
+    "nll_loss_forward.default",
+    "nll_loss_backward.default",
+)
+"""Operators of training, most of them of backward graphs, that no engine has or has right."""
+
+
+def decompositions_of(names: Sequence[str]) -> Decompositions:
+    """Torch's decompositions of ATen operators by name (``native_layer_norm_backward.default``)."""
+    import torch
+
+    table: Decompositions = torch._decomp.get_decompositions([*map(fx_nodes.overload, names)])
+    return table
+
+
+def attention_decomposition() -> Decompositions:
+    """The one that ``core_decompositions`` leaves out: right where nothing is differentiated."""
+    import torch
+
+    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+    table: Decompositions = torch._decomp.get_decompositions([attention])
+    return table

@@ -1,0 +1,71 @@
+"""What is known of the backends that torch and others register under names that are not ours."""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from dynamo_ext.records.common import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GROUP = "torch_dynamo_backends"
+
+_SUMMARIES: Mapping[str, str] = {
+    "openxla": "torch_xla's backend",
+    "openxla_eval": "torch_xla's backend for inference",
+    "torch_tensorrt": "TensorRT as torch_tensorrt registers it",
+}
+
+
+def entry_points() -> dict[str, metadata.EntryPoint]:
+    """Backends of other packages, by name; ours are left out."""
+    found = metadata.entry_points(group=GROUP)
+    return {e.name: e for e in found if not e.value.startswith("dynamo_ext.")}
+
+
+def summary(name: str) -> str:
+    """One line on a backend that is not ours."""
+    entry = entry_points().get(name)
+    if entry is not None:
+        return f"Registered by {entry.dist.name if entry.dist else entry.value}"
+    return _SUMMARIES.get(name, "Registered with torch")
+
+
+def availability(name: str) -> Availability:
+    """Whether a backend of torch's works here: what torch lists is not always so."""
+    import torch
+
+    entry = entry_points().get(name)
+    if entry is not None:
+        return _entry(name, entry)
+    if name.startswith("openxla"):
+        return _openxla()
+    if name == "aot_ts":
+        return _torchscript()
+    return Availability(available=True, version=torch.__version__)
+
+
+def _torchscript() -> Availability:
+    reason = "torch's ts backends fail on every graph in this version."
+    return _no(reason, "Use inductor or onnxrt.")
+
+
+def _openxla() -> Availability:
+    if importlib.util.find_spec("torch_xla") is None:
+        reason = "torch's openxla backend needs torch_xla, which is not installed."
+        return _no(reason, "Install a torch_xla made for this torch, if there is one.")
+    return Availability(available=True, version=metadata.version("torch_xla"), device="xla")
+
+
+def _entry(name: str, entry: metadata.EntryPoint) -> Availability:
+    package = entry.value.partition(":")[0].partition(".")[0]
+    if importlib.util.find_spec(package) is None:
+        return _no(f"{name} is registered by {package}, which cannot be found.", "Reinstall it.")
+    return Availability(available=True, version=entry.dist.version if entry.dist else "")
+
+
+def _no(reason: str, remedy: str) -> Availability:
+    return Availability(available=False, reason=reason, remedy=remedy)

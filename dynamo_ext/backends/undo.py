@@ -1,0 +1,83 @@
+"""What a call may change, kept until it has gone well, so that a failed one can be repeated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.numerics.rng_state import TorchState
+from dynamo_ext.torch_private import dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+_SHARE = 0.25
+"""How much of the memory that is free may go into it."""
+
+
+class Undo:
+    """The memory of a call's arguments and other tensors, as it is now.
+
+    Where the call ``draws``, torch's random generators are kept, too.
+    """
+
+    def __init__(self, values: Sequence[Any], *, draws: bool) -> None:
+        import torch
+
+        self._tensors = [value for value in values if isinstance(value, torch.Tensor)]
+        self._others = [value for value in values if not isinstance(value, torch.Tensor)]
+        self._random = TorchState() if draws else None
+        self._memory: list[tuple[torch.UntypedStorage, torch.UntypedStorage]] = []
+        self.possible = self._keep()
+
+    def _keep(self) -> bool:
+        """Whether all was kept; not where a value has no memory to copy, or memory is scarce."""
+        import psutil
+        import torch
+
+        numbers = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+        if not all(isinstance(value, numbers) for value in self._others):
+            return False
+        if not all(map(dispatch.is_plain_tensor, self._tensors)):
+            return False
+        try:
+            self._facts = list(map(_facts, self._tensors))
+            found = map(torch.Tensor.untyped_storage, self._tensors)
+            # By way of NumPy, one storage may begin where another does, and end before it.
+            storages = {(each.data_ptr(), each.nbytes()): each for each in found}
+            needed = sum(storage.nbytes() for storage in storages.values())
+            if needed > psutil.virtual_memory().available * _SHARE:
+                return False
+            with dispatch.outside_modes():
+                # Not the tensors: elements may share memory, and a write would be of record.
+                for each in storages.values():
+                    if each.nbytes():
+                        self._memory.append((each, each.clone()))  # type: ignore[no-untyped-call]
+        except RuntimeError as error:
+            pass_on(error)
+            return False
+        return True
+
+    def restore(self) -> bool:
+        """Put all back as it was; false where that cannot be done, and nothing was."""
+        if not self.possible or not all(map(_same, map(_facts, self._tensors), self._facts)):
+            return False
+        with dispatch.outside_modes():
+            for storage, kept in self._memory:
+                storage.copy_(kept)
+        if self._random is not None:
+            self._random.restore()
+        return True
+
+
+def _facts(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What a write of numbers leaves as it is."""
+    where = tensor.untyped_storage()
+    layout = tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
+    return *layout, where.data_ptr(), where.nbytes(), tensor.requires_grad, tensor.grad_fn
+
+
+def _same(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
+    return now[:-1] == before[:-1] and now[-1] is before[-1]

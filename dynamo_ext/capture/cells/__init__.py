@@ -1,0 +1,1 @@
+"""A cell's text as functions, and running them."""

@@ -1,0 +1,372 @@
+"""Statements of a cell that Dynamo gets as one function, and how they are divided.
+
+Dynamo gives a frame up as a whole where a graph break is in a loop of it (its compiled code
+cannot resume in the middle of one). A cell need not lose its loop to that: the loop itself is run
+as plain Python, and each run of its body is a function of its own, which can break and resume.
+So a block that cannot be captured whole is divided, at its loops and what is around them, into
+blocks that may be; where there is no loop, the statement that Dynamo gives it up for is set apart.
+Nothing is divided before Dynamo has said that it must be.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dynamo_ext.capture.cells.function_code import function_code
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from dynamo_ext.capture.cells.function_code import Origin
+    from dynamo_ext.records.report import GraphBreak
+
+CONTINUE, BREAK = 1, 2
+"""What a loop's body gives back where it ended with that statement (``None``: at its end)."""
+
+STEP = "__dynamo_ext_step__"
+_SIGNAL = "__dynamo_ext_signal__"
+_LOOPS = (ast.For, ast.While)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_Loop = TypeVar("_Loop", ast.For, ast.While)
+
+
+class SplitBlockError(BaseException):
+    """Dynamo is not to capture a block whole, and nothing of it has run yet.
+
+    Raised out of Dynamo's frame callback; no ``Exception``, which Dynamo would take for its own.
+
+    Parameters
+    ----------
+    block
+        The block.
+    line
+        Where, if that is in the block itself and not in a function it calls.
+    divide
+        Makes the parts that take its place; none where it is to run as plain Python.
+    limit
+        Whether it was compiled as often as torch allows.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        line: int | None,
+        divide: Callable[[], Iterable[Part]],
+        *,
+        limit: bool = False,
+    ) -> None:
+        super().__init__()
+        self.block = block
+        self.line = line
+        self.limit = limit
+        self._divide = divide
+
+    def divide(self) -> None:
+        """Have the block run by its parts from now on."""
+        self.block.parts = tuple(self._divide())
+        self.block.plain = not self.block.parts
+
+
+class FinishedError(BaseException):
+    """A block has run to its end as plain Python after a graph of it failed: it handles the error.
+
+    Raised from the graph's call, since the rest of the compiled frame has nothing left to do; no
+    ``Exception``, which the user's code might catch.
+    """
+
+    def __init__(self, block: Block, value: Any) -> None:
+        super().__init__()
+        self.block = block
+        self.value = value
+
+
+class Block:
+    """Consecutive statements as the code of one function.
+
+    Parameters
+    ----------
+    nodes
+        The statements.
+    origin
+        Where they are from.
+    shown
+        An expression after them whose value is the function's.
+    is_loop_body
+        Whether they are (part of) the body of a loop that is run as plain Python.
+
+    ``parts`` is empty until it is divided; from then on they are run in the block's place, or its
+    code as ``plain`` Python where nothing in it can be captured for good.
+    ``condition_breaks`` are graph breaks at the condition of a ``while`` or ``if`` that is plain
+    Python since then, which no captured frame records.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[ast.stmt],
+        origin: Origin,
+        shown: ast.Expr | None = None,
+        *,
+        is_loop_body: bool = False,
+    ) -> None:
+        self._nodes = tuple(nodes)
+        self._shown = shown
+        self._origin = origin
+        self.is_loop_body = is_loop_body
+        self.code = function_code(self._nodes, origin, shown)
+        self.parts: tuple[Part, ...] = ()
+        self.plain = False
+        self.has_graphs = False
+        self.condition_breaks: tuple[GraphBreak, ...] = ()
+        _blocks[id(self.code)] = self
+
+    def split_at(self, line: int | None, near: int | None = None) -> None:
+        """Raise ``SplitBlockError`` if it can be divided: Dynamo gives it up because of ``line``.
+
+        Parameters
+        ----------
+        line
+            Where, if that is in the block itself.
+        near
+            The line of the block that led there, where that is known; by itself it is given up
+            without what is around it.
+        """
+        if any(map(_divides, self._nodes)):
+            raise SplitBlockError(self, line, lambda: self._at_loops(line))
+        cuts = self._around(line or near)
+        if len(cuts) > 1:
+            raise SplitBlockError(self, line, lambda: self._cut(cuts))
+
+    def split_at_break(self, stack: Sequence[Any], captured: int = 0) -> None:
+        """Raise ``SplitBlockError`` if there is a graph break at ``stack``, and a loop to come.
+
+        What follows a break becomes a function that resumes in its middle; a break in the loop
+        gives that function up as a whole, and by then it is too late to divide it. A turn of a
+        loop is divided at each break: what changes from turn to turn (a list of losses) is then
+        guarded in a part of its own.
+
+        Parameters
+        ----------
+        stack
+            ``traceback.FrameSummary`` objects, outermost first; nothing where there is no break.
+        captured
+            The last line with an operation in the graph that ends at the break.
+        """
+        if not stack:
+            return
+        line = next((s.lineno for s in stack if s.filename == self.code.co_filename), None) or 0
+        ahead = self.has_loop_from(line)
+        cuts = self._cuts(line, captured)
+        if ahead and (len(cuts) == 1 or not line):
+            self.split_at(line or None)
+        if ahead or (self.is_loop_body and line and len(cuts) > 1):
+            raise SplitBlockError(self, line, lambda: self._cut(cuts))
+
+    def split_at_lists(self, names: Collection[str]) -> None:
+        """Raise ``SplitBlockError``: lists called so grow, and compiled code is guarded on that."""
+        cuts: list[int] = []
+        for index, node in enumerate(self._nodes):
+            if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
+                cuts += [index, index + 1]
+        if self.is_loop_body and cuts:
+            inner = sorted({cut for cut in cuts if 0 < cut < len(self._nodes)})
+            ends = [*inner, len(self._nodes)] if inner else []
+            raise SplitBlockError(self, None, lambda: self._cut(ends))
+
+    def split_if_empty(self) -> None:
+        """Raise ``SplitBlockError`` if a turn that holds no graph would be recompiled."""
+        if self.is_loop_body and not self.has_graphs and not any(map(_divides, self._nodes)):
+            raise SplitBlockError(self, None, tuple)
+
+    def split_at_limit(self) -> None:
+        """Raise ``SplitBlockError`` if it is a turn: it was compiled as often as torch allows."""
+        if self.is_loop_body:
+            raise SplitBlockError(self, None, tuple, limit=True)
+
+    def has_loop_from(self, line: int) -> bool:
+        """Whether a loop is at ``line`` or after it."""
+        return any(_has_loop(n) and (n.end_lineno or 0) >= line for n in self._nodes)
+
+    def is_condition(self, line: int | None) -> bool:
+        """Whether it is one ``while`` or ``if`` statement, and ``line`` its condition's."""
+        first = self._nodes[0]
+        one = len(self._nodes) == 1 and isinstance(first, (ast.While, ast.If))
+        return one and line is not None and line < _first_line(first.body[0])  # type: ignore[attr-defined]
+
+    @property
+    def first_line(self) -> int:
+        """Where it begins."""
+        return _first_line([*self._nodes, self._shown][0])  # type: ignore[arg-type]
+
+    def codes(self) -> Iterator[types.CodeType]:
+        """Its own code, and that of all parts."""
+        yield self.code
+        for part in self.parts:
+            yield from part.codes()
+
+    def _at_loops(self, line: int | None) -> Iterable[Part]:
+        nodes = self._nodes
+        first = next(i for i, node in enumerate(nodes) if _divides(node))
+        alone = sum(map(_divides, nodes)) == 1
+        if not alone:
+            return self._cut([first or 1, len(nodes)])
+        if first:
+            before, rest = self._cut([first, len(nodes)])
+            if line is None or line >= _first_line(nodes[first]):
+                rest.parts = tuple(rest._at_loops(line))  # noqa: SLF001 - a block of its own
+            return before, rest
+        after = self._cut([1, len(nodes)])[1:]
+        return (split_statement(nodes[0], self._origin, is_loop_body=self.is_loop_body), *after)
+
+    def _around(self, line: int | None) -> list[int]:
+        """Where parts end if the statement at ``line`` is to be one; a single end if it is all."""
+        nodes = self._nodes
+        if not line:
+            return [len(nodes)]
+        there = next((i for i, n in enumerate(nodes) if (n.end_lineno or 0) >= line), len(nodes))
+        statements = len(nodes) + (self._shown is not None)
+        return [*(cut for cut in (there, there + 1) if 0 < cut < statements), len(nodes)]
+
+    def _cuts(self, line: int, captured: int) -> list[int]:
+        """Where parts end if there is a break at ``line``."""
+        nodes = self._nodes
+        there = next((i for i, n in enumerate(nodes) if (n.end_lineno or 0) >= line), len(nodes))
+        ends = {there + 1, len(nodes)}
+        if there < len(nodes):
+            loop = _has_loop(nodes[there])
+            if loop or (self.is_loop_body and captured < _first_line(nodes[there])):
+                ends.add(there)
+        return sorted(end for end in ends if 0 < end <= len(nodes))
+
+    def _cut(self, ends: Sequence[int]) -> list[Block]:
+        """The statements up to each of ``ends``; the last ends where all do."""
+        starts = [0, *ends[:-1]] if ends else []
+        pieces = [self._nodes[a:b] for a, b in zip(starts, ends, strict=True)]
+        blocks = [
+            Block(piece, self._origin, is_loop_body=self.is_loop_body) for piece in pieces[:-1]
+        ]
+        if pieces and (pieces[-1] or self._shown is not None):
+            blocks.append(
+                Block(pieces[-1], self._origin, self._shown, is_loop_body=self.is_loop_body)
+            )
+        return blocks
+
+
+@dataclass(frozen=True)
+class ControlFlow:
+    """A loop, ``with``, ``if`` or ``try``: its header as plain Python, its suites as blocks.
+
+    ``header_code`` is the code of a function of one argument, a function that runs the suite of a
+    number and gives back ``CONTINUE``, ``BREAK`` or ``None``.
+    """
+
+    header_code: types.CodeType
+    suites: tuple[Block, ...]
+
+    def codes(self) -> Iterator[types.CodeType]:
+        """The code of all suites, and of the header."""
+        yield self.header_code
+        for suite in self.suites:
+            yield from suite.codes()
+
+
+Part = Block | ControlFlow
+
+
+def block_of(code: types.CodeType | None) -> Block | None:
+    """The block whose code this is."""
+    found = _blocks.get(id(code))
+    return found if found is not None and found.code is code else None
+
+
+def is_header(code: types.CodeType) -> bool:
+    """Whether this is code that ``split_statement`` made."""
+    return code.co_varnames[:1] == (STEP,)
+
+
+def is_plain(code: types.CodeType) -> bool:
+    """Whether this is code of a cell that is not to be captured itself; what it calls may be."""
+    block = block_of(code)
+    return block.plain if block is not None else is_header(code)
+
+
+# By identity: code objects compare by content, and two bodies may be equal.
+_blocks: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
+
+
+def split_statement(node: ast.stmt, origin: Origin, *, is_loop_body: bool = False) -> ControlFlow:
+    """Divide one statement into its header and its suites."""
+    suites: list[Block] = []
+
+    def step(nodes: Sequence[ast.stmt], *, is_loop_body: bool = is_loop_body) -> ast.expr:
+        suites.append(Block(nodes, origin, is_loop_body=is_loop_body))
+        number = ast.Constant(len(suites) - 1)
+        return ast.Call(ast.Name(STEP, ast.Load()), [number], [])
+
+    def suite(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
+        if not nodes:
+            return []
+        signal = ast.NamedExpr(ast.Name(_SIGNAL, ast.Store()), step(nodes))
+        return [ast.If(signal, [ast.Return(ast.Name(_SIGNAL, ast.Load()))], [])]
+
+    def body(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
+        signals = [_Signals().visit(copy.deepcopy(n)) for n in nodes]
+        ended = ast.Compare(step(signals, is_loop_body=True), [ast.Eq()], [ast.Constant(BREAK)])
+        return [ast.If(ended, [ast.Break()], [])]
+
+    driven = copy.copy(node)
+    if isinstance(driven, _LOOPS):
+        driven.body, driven.orelse = body(driven.body), suite(driven.orelse)
+    elif isinstance(driven, (ast.If, ast.Try)):
+        # What handles an error stays as it is: it may ask Python which one it is.
+        driven.body, driven.orelse = suite(driven.body), suite(driven.orelse)
+    elif isinstance(driven, ast.With):
+        driven.body = suite(driven.body)
+    else:
+        raise TypeError(type(node))
+    return ControlFlow(function_code([driven], origin, arguments=(STEP,)), tuple(suites))
+
+
+class _Signals(ast.NodeTransformer):
+    """``continue`` and ``break`` of the loop whose body this is, as values to return."""
+
+    def visit_Continue(self, node: ast.Continue) -> ast.stmt:
+        return ast.copy_location(ast.Return(ast.Constant(CONTINUE)), node)
+
+    def visit_Break(self, node: ast.Break) -> ast.stmt:
+        return ast.copy_location(ast.Return(ast.Constant(BREAK)), node)
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        return self._inner(node)
+
+    def visit_While(self, node: ast.While) -> ast.stmt:
+        return self._inner(node)
+
+    def _inner(self, node: _Loop) -> _Loop:
+        node.orelse = [self.visit(n) for n in node.orelse]
+        return node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        return node if isinstance(node, _SCOPES) else super().generic_visit(node)
+
+
+def _divides(node: ast.stmt) -> bool:
+    return isinstance(node, (*_LOOPS, ast.With)) or (
+        isinstance(node, (ast.If, ast.Try)) and any(map(_divides, [*node.body, *node.orelse]))
+    )
+
+
+def _has_loop(node: ast.stmt) -> bool:
+    if isinstance(node, ast.With):
+        return any(map(_has_loop, node.body))
+    if isinstance(node, (ast.If, ast.Try)):
+        return any(map(_has_loop, [*node.body, *node.orelse]))
+    return isinstance(node, _LOOPS)
+
+
+def _first_line(node: ast.stmt) -> int:
+    return getattr(node, "lineno", 1)

@@ -1,0 +1,89 @@
+"""Runs blocks of a cell under Dynamo: whole where they can be captured so, else part by part."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture.cells.block import Block, FinishedError, SplitBlockError
+from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
+from dynamo_ext.capture.listen import run_log
+from dynamo_ext.capture.torch_private import frame_eval, regions
+
+if TYPE_CHECKING:
+    from dynamo_ext.capture.cells.block import ControlFlow
+    from dynamo_ext.capture.tracer import Tracer
+
+
+_LOOKS = 3
+"""A turn may read a tensor that an earlier one has bound; after so many none will come."""
+
+
+@dataclass
+class Stepper:
+    """One run of a cell's blocks in a namespace.
+
+    ``region`` keeps the compiled code apart (``regions.new_region``).
+    """
+
+    tracer: Tracer
+    namespace: dict[str, Any]
+    region: int | None = None
+    _functions: dict[Block, types.FunctionType] = field(default_factory=dict)
+    _looks: dict[Block, int] = field(default_factory=dict)
+
+    def run(self, block: Block) -> Any:
+        """Run a block's function; its value."""
+        if block.parts and not self.tracer.fullgraph:
+            return self._parts(block)
+        function = self._functions.get(block)
+        if function is None:
+            frame_eval.always_trace(block.code)
+            function = types.FunctionType(block.code, self.namespace)
+            self._functions[block] = function
+        try:
+            return self._under(function)
+        except SplitBlockError as why:
+            # Another block's would come after this one had begun, which then ran twice.
+            if why.block is not block:
+                raise
+        except FinishedError as done:
+            if done.block is not block:
+                raise
+            return done.value
+        # Outside of the handler: an error from here on has no other as its context.
+        return self.run(block)
+
+    def _parts(self, block: Block) -> Any:
+        if block.condition_breaks and (run := run_log.active_run()) is not None:
+            run.condition_breaks.update(dict.fromkeys(block.condition_breaks))
+        value = None
+        for part in block.parts:
+            value = self._step(part) if isinstance(part, Block) else self._drive(part)
+            if value is not None:
+                break
+        return value
+
+    def _step(self, block: Block) -> Any:
+        """Run a part, as plain Python where it has nothing to do with tensors."""
+        if block.parts or block in self._functions:
+            return self.run(block)
+        looks = self._looks[block] = self._looks.get(block, 0) + 1
+        if looks <= _LOOKS and reaches_tensors(block.code, self.namespace):
+            return self.run(block)
+        return types.FunctionType(block.code, self.namespace)()
+
+    def _drive(self, compound: ControlFlow) -> Any:
+        function = types.FunctionType(compound.header_code, self.namespace)
+        call, suites, step = frame_eval.call_under, compound.suites, self._step
+        # Dynamo has no business with our own frames.
+        return self._under(function, lambda number: call(None, step, suites[number]))
+
+    def _under(self, function: types.FunctionType, *args: Any) -> Any:
+        callback = self.tracer.callback
+        # The cell itself may have set it since it began.
+        run_log.note_stance()
+        if self.region is None:
+            return frame_eval.call_under(callback, function, *args)
+        return regions.call_in_region(self.region, callback, function, *args)

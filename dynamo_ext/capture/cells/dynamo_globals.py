@@ -1,0 +1,84 @@
+"""Dynamo's own names, kept out of the user's namespace while no cell's compiled code runs.
+
+Compiled code finds its graphs, resume functions and guard helpers by name in the globals of the
+function it came from; for a cell, and for functions defined in the notebook, that is the user's
+namespace. They are put there while compiled segments run. Afterwards they wait among Python's
+builtins, where a global name is looked up next, so that code which is reached another way (the
+Python API, the user's own ``torch.compile``) still finds them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import contextlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture.torch_private import code_cache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_BUILTINS = MappingProxyType(builtins.__dict__)
+
+
+class HiddenNames:
+    """The names that Dynamo installed in one namespace on our behalf."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
+        self._ours: set[str] = set()
+        # Python empties the builtins before the last compiled code dies, which then misses them.
+        atexit.register(self.forget)
+
+    @contextlib.contextmanager
+    def watching(self, namespace: dict[str, Any]) -> Iterator[None]:
+        """Take the names that appear during the block (one frame's compile) for Dynamo's."""
+        if namespace is not self._namespace:
+            yield
+            return
+        before = set(namespace)
+        try:
+            yield
+        finally:
+            self._ours |= namespace.keys() - before
+
+    @contextlib.contextmanager
+    def present(self) -> Iterator[None]:
+        """Have the names in the namespace for the block, and nowhere in it afterwards."""
+        waiting = builtins.__dict__
+        # A name whose compiled code has died is gone from where it waited.
+        self._ours &= waiting.keys()
+        self._move(waiting, self._namespace)
+        try:
+            yield
+        finally:
+            self._ours &= self._namespace.keys()
+            self._move(self._namespace, waiting)
+
+    def forget(self) -> None:
+        """Take the names out of Python's builtins, once no compiled code is left to need them."""
+        self._ours &= builtins.__dict__.keys()
+        self._move(builtins.__dict__, {})
+        self._ours.clear()
+
+    def close(self) -> None:
+        """``forget``, for good."""
+        self.forget()
+        atexit.unregister(self.forget)
+
+    def _move(self, source: dict[str, Any], target: dict[str, Any]) -> None:
+        for name in self._ours:
+            value = source[name]
+            # Dynamo names the builtins too. A dict that held itself would have no end for code that
+            # walks through it, as torch's tracing does at some graph breaks.
+            if value is builtins.__dict__ and target is builtins.__dict__:
+                value = _BUILTINS
+            elif value is _BUILTINS:
+                value = builtins.__dict__
+            # In this order: another thread may be about to look the name up.
+            target[name] = value
+            del source[name]
+        code_cache.move_cleanup(self._ours, source, target)

@@ -1,0 +1,304 @@
+"""A cell's text as segments that run one after the other in the user's namespace.
+
+TorchDynamo does not trace module code, so runs of ordinary statements become functions. Each
+such function declares every name it stores ``global``: reads, writes, deletions, exceptions
+half-way and functions that look at the namespace then behave exactly as in a plain cell,
+because it *is* the namespace they use. What Python treats differently inside a function
+(definitions, imports, annotations, ``locals()``, ``exec``) stays module code, statement by
+statement, as IPython itself runs a cell.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture.cells.block import Block
+from dynamo_ext.capture.cells.function_code import Origin, function_code, stored_names
+from dynamo_ext.errors import CellError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from dynamo_ext.capture.cells.function_code import Compiler
+
+_CLASS_ARGUMENTS = 3
+_FRAME_READERS = frozenset(
+    {"locals", "vars", "dir", "exec", "eval", "globals", "get_ipython", "breakpoint", "super"}
+)
+_STANCE = "set_stance"
+_ABOUT_COMPILING = frozenset({"compile", _STANCE})
+"""Traced, ``torch.compile(f)`` is ``f`` itself, and ``torch.compiler.set_stance`` raises."""
+
+_DEFINITIONS = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Global,
+    ast.AnnAssign,
+    ast.Delete,
+    ast.Raise,
+)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a cell with one way to run it.
+
+    ``plain`` is the stretch as IPython runs it, statement by statement. ``block`` is the same as
+    the code of one function, for Dynamo; ``None`` where only module code will do. ``displays``
+    says that the function's value goes to the display hook.
+    """
+
+    plain: tuple[PlainStatement, ...]
+    block: Block | None
+    displays: bool
+    first_line: int
+    last_line: int
+
+
+@dataclass(frozen=True)
+class PlainStatement:
+    """One statement of module code.
+
+    ``code`` is ``None`` where Python itself refuses it: compiling it again at its turn raises what
+    a plain cell raises, after the code above it has run.
+    """
+
+    tree: ast.AST = field(repr=False)
+    mode: str
+    code: types.CodeType | None
+
+
+@dataclass(frozen=True)
+class CellProgram:
+    """What a cell's text becomes. ``source`` keeps the editor's line numbers."""
+
+    source: str
+    filename: str
+    segments: tuple[Segment, ...]
+
+    @property
+    def stored_names(self) -> frozenset[str]:
+        """The names that the cell binds or deletes at top level."""
+        return frozenset().union(*map(stored_names, self.statement_codes))
+
+    @property
+    def statement_codes(self) -> tuple[types.CodeType, ...]:
+        """The code of each statement as module code."""
+        plain = (statement.code for s in self.segments for statement in s.plain)
+        return tuple(code for code in plain if code is not None)
+
+    @property
+    def codes(self) -> tuple[types.CodeType, ...]:
+        """The code objects that Dynamo may hold compiled versions of."""
+        return tuple(c for s in self.segments if s.block is not None for c in s.block.codes())
+
+
+def build_program(
+    source: str,
+    filename: str,
+    compiler: Compiler,
+    *,
+    interactivity: str = "last_expr",
+    transform: Callable[[ast.Module], ast.Module] = lambda tree: tree,
+) -> CellProgram:
+    """Divide a cell into segments.
+
+    Parameters
+    ----------
+    source
+        Python source (IPython syntax already translated) whose line numbers are the editor's.
+    filename
+        The name for code objects; tracebacks and ``inspect.getsource`` look it up.
+    compiler
+        ``compile``-like; the shell's own, so that ``from __future__`` carries over.
+    interactivity
+        IPython's ``ast_node_interactivity``.
+    transform
+        The shell's AST transformers.
+
+    Raises
+    ------
+    SyntaxError
+        As a plain cell raises it.
+    CellError
+        For top-level ``await``.
+    """
+    tree = compile(source, filename, "exec", ast.PyCF_ONLY_AST | _future_flags(compiler))
+    tree = transform(tree)
+    _refuse_await(tree)
+    parts = list(_divide(_displayed(tree.body, interactivity), filename, compiler))
+    return CellProgram(source, filename, tuple(parts))
+
+
+def _future_flags(compiler: Any) -> int:
+    return int(getattr(compiler, "flags", 0)) & ~ast.PyCF_ONLY_AST
+
+
+def _refuse_await(tree: ast.Module) -> None:
+    for node in _own_scope(tree):
+        waits = isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)) or (
+            isinstance(node, ast.comprehension) and node.is_async
+        )
+        if waits:
+            line = getattr(node, "lineno", 0)
+            where = f" (line {line})" if line else ""
+            msg = f"A %%dynamo cell cannot await at top level{where}."
+            raise CellError(msg, "Await it in a plain cell, and use the result here.")
+
+
+def _own_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node that runs in this scope: nested functions, lambdas and class bodies excepted."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, _SCOPES):
+            yield from _own_scope(child)
+
+
+def _displayed(body: Sequence[ast.stmt], interactivity: str) -> list[tuple[ast.stmt, bool]]:
+    """Each statement, and whether its value is shown (IPython's ``run_ast_nodes``)."""
+    nodes = list(body)
+    if not nodes:
+        return []
+    last = nodes[-1]
+    if interactivity == "last_expr_or_assign":
+        name = _assigned_name(last)
+        if name is not None:
+            shown = ast.Expr(ast.Name(name, ast.Load()))
+            ast.copy_location(shown, last)
+            nodes.append(ast.fix_missing_locations(shown))
+        interactivity = "last_expr"
+    if interactivity == "all":
+        return [(node, True) for node in nodes]
+    if interactivity == "last" or (
+        interactivity == "last_expr" and isinstance(nodes[-1], ast.Expr)
+    ):
+        return [(node, False) for node in nodes[:-1]] + [(nodes[-1], True)]
+    return [(node, False) for node in nodes]
+
+
+def _assigned_name(node: ast.stmt) -> str | None:
+    target: ast.expr | None = None
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target = node.targets[0]
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        target = node.target
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def _divide(
+    nodes: Sequence[tuple[ast.stmt, bool]], filename: str, compiler: Compiler
+) -> Iterator[Segment]:
+    pending: list[PlainStatement] = []
+
+    def flush(shown: PlainStatement | None = None) -> Iterator[Segment]:
+        if pending or shown is not None:
+            yield _traced_segment(tuple(pending), shown, filename, compiler)
+            pending.clear()
+
+    annotated = False
+    for whole, shown in nodes:
+        parts = _split_annotation(whole)
+        if isinstance(whole, ast.AnnAssign) and not annotated:
+            annotated = True
+            parts.insert(0, _annotations_setup(whole))
+        for node in parts:
+            statement = _plain_statement(node, filename, compiler, shown=shown)
+            if not _traceable(node, statement, filename, compiler):
+                yield from flush()
+                yield Segment((statement,), None, displays=False, **_lines([node]))
+            elif shown:
+                yield from flush(statement)
+            else:
+                pending.append(statement)
+    yield from flush()
+
+
+def _split_annotation(node: ast.stmt) -> list[ast.stmt]:
+    """``x: T = value`` as ``x = value`` (which can be traced) and ``x: T`` (which cannot)."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None and node.simple:
+        value = ast.copy_location(ast.Assign([node.target], node.value), node)
+        note = ast.AnnAssign(node.target, node.annotation, None, node.simple)
+        return [value, ast.copy_location(note, node)]
+    return [node]
+
+
+def _annotations_setup(node: ast.AnnAssign) -> ast.stmt:
+    """Code that does only what Python does before the first annotation: make the dictionary."""
+    note = ast.AnnAssign(ast.Name("_", ast.Store()), ast.Constant(0), None, 1)
+    never = ast.If(ast.Constant(value=False), [note], [])
+    return ast.fix_missing_locations(ast.copy_location(never, node))
+
+
+def _plain_statement(
+    node: ast.stmt, filename: str, compiler: Compiler, *, shown: bool
+) -> PlainStatement:
+    tree: ast.AST = ast.Interactive([node]) if shown else ast.Module([node], [])
+    mode = "single" if shown else "exec"
+    try:
+        return PlainStatement(tree, mode, compiler(tree, filename, mode))
+    except SyntaxError:
+        return PlainStatement(tree, mode, None)
+
+
+def _traceable(
+    node: ast.stmt, statement: PlainStatement, filename: str, compiler: Compiler
+) -> bool:
+    # `return` and `yield` are legal in a function and not in a cell.
+    if statement.code is None or (statement.mode == "single" and not isinstance(node, ast.Expr)):
+        return False
+    constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    if constant or isinstance(node, _DEFINITIONS) or type(node).__name__ == "TypeAlias":
+        return False
+    if any(_needs_module_code(child) for child in _own_scope(node)):
+        return False
+    try:
+        function_code([node], Origin(stored_names(statement.code), filename, compiler))
+    except SyntaxError:
+        return False
+    return True
+
+
+def _needs_module_code(node: ast.AST) -> bool:
+    """Whether an expression or inner statement means something else inside a function."""
+    if isinstance(node, ast.Name):
+        return node.id in _FRAME_READERS or node.id == _STANCE
+    if isinstance(node, ast.Attribute):
+        return node.attr in _ABOUT_COMPILING
+    return isinstance(node, (ast.ClassDef, ast.Import, ast.ImportFrom)) or _makes_class(node)
+
+
+def _makes_class(node: ast.AST) -> bool:
+    """``type(name, bases, namespace)``, which would give the class the tracer's module."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and (node.func.id == "type" and len(node.args) == _CLASS_ARGUMENTS)
+    )
+
+
+def _traced_segment(
+    plain: tuple[PlainStatement, ...],
+    shown: PlainStatement | None,
+    filename: str,
+    compiler: Compiler,
+) -> Segment:
+    both = (*plain, *((shown,) if shown is not None else ()))
+    nodes = [s.tree.body[0] for s in plain]  # type: ignore[attr-defined]
+    last = shown.tree.body[0] if shown is not None else None  # type: ignore[attr-defined]
+    stored = frozenset().union(*(stored_names(s.code) for s in both if s.code is not None))
+    block = Block(nodes, Origin(stored, filename, compiler), last)
+    lines = _lines([*nodes, *([last] if last is not None else [])])
+    return Segment(both, block, displays=shown is not None, **lines)
+
+
+def _lines(nodes: Sequence[ast.stmt]) -> dict[str, int]:
+    first = min(getattr(node, "lineno", 1) for node in nodes)
+    last = max(getattr(node, "end_lineno", None) or first for node in nodes)
+    return {"first_line": first, "last_line": last}

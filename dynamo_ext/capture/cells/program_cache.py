@@ -1,0 +1,69 @@
+"""Cell programs kept by their text: the same text finds its compiled code again.
+
+Compiled code hangs off code objects, so the text must give the same objects each time it runs.
+A notebook cell that is edited lets go of its former text, unless another cell has it too.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from dynamo_ext.capture.cells.runner import CellState
+from dynamo_ext.capture.listen import eager_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from dynamo_ext.capture.cells.program import CellProgram
+
+MOST_PROGRAMS = 128
+
+
+class ProgramCache:
+    """Programs by text, and which cell last ran which text."""
+
+    def __init__(self, most: int = MOST_PROGRAMS) -> None:
+        self._most = most
+        self._states: OrderedDict[Hashable, CellState] = OrderedDict()
+        self._text_of_cell: dict[str, Hashable] = {}
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def find(
+        self, key: Hashable, cell_id: str | None, build: Callable[[], CellProgram]
+    ) -> CellState:
+        """The state for this text, built where it is new.
+
+        ``cell_id`` is the front end's name for the cell; without one (a terminal) texts are let
+        go only when there are more than ``most``.
+        """
+        state = self._states.get(key)
+        if state is None:
+            state = CellState(build(), eager_frames.PROCESS)
+        if cell_id is not None:
+            former = self._text_of_cell.get(cell_id)
+            self._text_of_cell[cell_id] = key
+            if former is not None and former not in self._text_of_cell.values():
+                self._drop(former)
+        self._states[key] = state
+        self._states.move_to_end(key)
+        while len(self._states) > self._most:
+            oldest = next(iter(self._states))
+            self._drop(oldest)
+        return state
+
+    def _drop(self, key: Hashable) -> None:
+        state = self._states.pop(key, None)
+        if state is not None:
+            state.release()
+        gone = [cell for cell, text in self._text_of_cell.items() if text == key]
+        for cell in gone:
+            del self._text_of_cell[cell]
+
+    def clear(self) -> None:
+        """Let go of every program."""
+        for key in list(self._states):
+            self._drop(key)
+        eager_frames.PROCESS.clear()

@@ -1,0 +1,162 @@
+"""One run of a cell program in the user's namespace, and the report of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture.cells.block_runner import Stepper
+from dynamo_ext.capture.cells.replaced_methods import forget_stale, watch_changed
+from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
+from dynamo_ext.capture.cells.user_traceback import users_traceback
+from dynamo_ext.capture.listen.eager_frames import EagerFrames
+from dynamo_ext.capture.listen.run_log import Recording, RunLog
+from dynamo_ext.capture.report.builder import RunFacts, build_report
+from dynamo_ext.capture.torch_private import code_cache, compile_metrics
+from dynamo_ext.errors import one_line
+from dynamo_ext.records.common import CodeBlock
+from dynamo_ext.records.report import Mode, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+    from dynamo_ext.capture.cells.program import CellProgram, PlainStatement
+    from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
+    from dynamo_ext.capture.listen.run_log import OnGraphCall
+    from dynamo_ext.capture.tracer import Tracer
+
+
+@dataclass
+class CellState:
+    """A program and what its runs so far have left behind.
+
+    ``standing`` holds frames that Dynamo will not look at again although they run eagerly, of
+    other cells' runs too;
+    ``last_compiler`` is the one that ``run`` reuses.
+    """
+
+    program: CellProgram
+    standing: EagerFrames = field(default_factory=EagerFrames)
+    last_compiler: RecordedCompiler | None = None
+
+    def release(self) -> None:
+        """Let go of everything that was compiled for this text."""
+        for code in self.program.codes:
+            code_cache.forget_code(code)
+        self.standing.forget(self.program.filename)
+        self.last_compiler = None
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """A report, and what the cell raised (``None`` where it ended well)."""
+
+    report: Report
+    error: BaseException | None
+
+
+def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
+    state: CellState,
+    namespace: dict[str, Any],
+    tracer: Tracer,
+    names: HiddenNames,
+    *,
+    mode: Mode,
+    title: str,
+    source: str,
+    versions: tuple[tuple[str, str], ...] = (),
+    on_progress: Callable[[str], object] | None = None,
+    on_graph_call: OnGraphCall | None = None,
+) -> CellResult:
+    """Run every segment in order, as a plain cell would, and record what happened.
+
+    Never raises what the cell raises: the error comes back beside the report, so that a cell that
+    fails half-way still has one. ``source`` is the text under today's magic line; ``on_progress``
+    gets what is being compiled, and ``on_graph_call`` every graph call (``RunLog``).
+    """
+    program = state.program
+    run = RunLog(
+        cell_file=program.filename,
+        on_progress=on_progress,
+        on_graph_call=on_graph_call,
+        codes=program.statement_codes,
+    )
+    backend = tracer.compiler.name if tracer.compiler else ""
+    forget_stale()
+    error: BaseException | None = None
+    started = time.perf_counter()
+    try:
+        with Recording(run), tracer.surroundings():
+            run_traced(program, namespace, tracer, names)
+    except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
+        error = raised
+    seconds = time.perf_counter() - started
+    if tracer.compiler is not None:
+        state.last_compiler = tracer.compiler
+    if mode != "run":
+        state.standing.update(run, backend)
+    facts = RunFacts(
+        mode=mode,
+        backend=backend,
+        title=title,
+        cell=CodeBlock(title, program.filename, 1, source),
+        seconds=seconds,
+        error=one_line(error, with_type=True) if error is not None else "",
+        interrupted=isinstance(error, KeyboardInterrupt),
+        versions=versions,
+        refused=tracer.fullgraph and compile_metrics.is_refusal(error),
+        stopped_at=_cells_line(error, program.filename),
+    )
+    return CellResult(build_report(run, facts, state.standing.reachable_from(run, backend)), error)
+
+
+def run_traced(
+    program: CellProgram,
+    namespace: dict[str, Any],
+    tracer: Tracer,
+    names: HiddenNames,
+    region: int | None = None,
+) -> None:
+    """Run every segment under Dynamo, with no record of it.
+
+    ``region`` keeps the compiled code apart (``regions.new_region``).
+    """
+    stepper = Stepper(tracer, namespace, region)
+    for segment in program.segments:
+        block = segment.block
+        if block is None or not reaches_tensors(block.code, namespace):
+            for statement in segment.plain:
+                _run_plain(statement, program.filename, namespace)
+            watch_changed()
+            continue
+        with names.present():
+            value = stepper.run(block)
+        if segment.displays:
+            sys.displayhook(value)
+
+
+def run_plainly(program: CellProgram, namespace: dict[str, Any]) -> None:
+    """Run every statement as a plain cell does."""
+    for segment in program.segments:
+        for statement in segment.plain:
+            _run_plain(statement, program.filename, namespace)
+
+
+def _run_plain(statement: PlainStatement, filename: str, namespace: dict[str, Any]) -> None:
+    code = statement.code
+    if code is None:
+        # Python refuses this statement; a plain cell meets that only when its turn comes.
+        code = compile(statement.tree, filename, statement.mode)  # type: ignore[call-overload]
+    exec(code, namespace)  # noqa: S102 - running the user's cell is what this is for
+
+
+def _cells_line(error: BaseException | None, filename: str) -> int:
+    """The line of the cell's own code that an error went through, or 0."""
+    # As it is raised, what resumes the cell after a break is under the line that broke.
+    shown = users_traceback(error.__traceback__ if error is not None else None, filename)
+    entries = traceback.walk_tb(shown)
+    return next((line for frame, line in entries if frame.f_code.co_filename == filename), 0)

@@ -1,0 +1,103 @@
+"""When a block of a cell is divided: asked before, while and after Dynamo looks at it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture.cells.block import block_of
+from dynamo_ext.capture.report.capture_failures import LIMIT, WHAT_CHANGES, graph_breaks
+from dynamo_ext.capture.report.source_lines import source_line
+from dynamo_ext.capture.torch_private import code_cache, compile_metrics
+from dynamo_ext.records.report import Fallback
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Sequence
+
+    from dynamo_ext.capture.cells.block import SplitBlockError
+    from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
+    from dynamo_ext.records.report import FallbackCause
+
+
+def divide(entry: FrameEntry, before: Any, breaks: Sequence[Any]) -> None:
+    """Raise where Dynamo has given up a block that can be divided, or stops short of its loop."""
+    block, metrics = block_of(entry.code()), compile_metrics.latest_metrics()
+    if block is None or metrics is before:
+        return
+    if not metrics.fail_type:
+        # The compiler has asked already, unless there was nothing to compile before the break.
+        if breaks and not entry.graphs:
+            block.split_at_break(breaks[0].user_stack)
+    elif metrics.fail_type.endswith(_GIVEN_UP) and LIMIT not in metrics.fail_reason:
+        own = metrics.fail_user_frame_filename == entry.file
+        stack = breaks[-1].user_stack if breaks else ()
+        near = next((s.lineno for s in stack if s.filename == entry.file), None)
+        block.split_at(metrics.fail_user_frame_lineno if own else None, near)
+
+
+def note_division(
+    why: SplitBlockError, entry: FrameEntry, breaks: Sequence[Any], run: RunLog
+) -> None:
+    """Record what the parts of a divided block will not tell themselves."""
+    block = why.block
+    if block.is_condition(why.line):
+        block.condition_breaks = tuple(graph_breaks(breaks, run))
+    if not block.plain:
+        return
+    entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
+    entry.id, entry.turn = f"line {block.first_line}", block.first_line
+    if block.has_graphs:
+        message, remedy = (_LIMIT_MET, WHAT_CHANGES) if why.limit else (_GROWS, _APART)
+        cause: FallbackCause = "recompile_limit" if why.limit else ""
+        entry.reason = message
+        line = source_line(entry.file, block.first_line, entry.name, run.cell_file)
+        entry.fallbacks.append(
+            Fallback(
+                "capture",
+                "frame",
+                entry.id,
+                "",
+                "Recompile",
+                message,
+                remedy,
+                line=line,
+                cause=cause,
+            )
+        )
+    run.compiled.append(entry)
+
+
+def divide_turn(code: types.CodeType, found: Sequence[str]) -> None:
+    """Raise where a turn of a loop would be recompiled for what changes with each turn.
+
+    Parameters
+    ----------
+    code
+        Of the frame that is about to be compiled.
+    found
+        Why none of its versions fits.
+    """
+    block = block_of(code)
+    if block is None or not block.is_loop_body:
+        return
+    # Another backend's code is not a version that could have fitted.
+    reasons = [reason for reason in found if "BACKEND_MATCH" not in reason]
+    names = {name for reason in reasons for name in _GROWING.findall(reason)}
+    if names:
+        block.split_at_lists(names)
+    if reasons:
+        block.split_if_empty()
+    if len(reasons) >= code_cache.recompile_limit():
+        block.split_at_limit()
+
+
+_GIVEN_UP = ("Unsupported", "RecursionError")
+"""Ends of the names of errors that are about a statement, and of no concern to the others."""
+_GROWING = re.compile(r"(?:len\(|not )G\['(\w+)'\]")
+_GROWS = (
+    "A list that is longer at each turn of the loop would have it recompiled each time: "
+    "compiled code is guarded on the length."
+)
+_APART = "Assign the result to a name in a line of its own, and put that into the list in the next."
+_LIMIT_MET = "This turn of the loop was compiled as often as Dynamo's recompile limit allows."

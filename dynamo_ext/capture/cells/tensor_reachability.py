@@ -1,0 +1,124 @@
+"""Whether a stretch of a cell can have anything to do with tensors.
+
+Tracing ordinary Python gains nothing, costs time, and shows in what Python lets a program see of
+itself (frames, finalisers). So a stretch that reaches no tensor, module, torch function or user
+function that does runs as the plain module code it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_MOST_ITEMS = 64
+_DEEPEST = 6
+
+
+def reaches_tensors(code: types.CodeType, namespace: Mapping[str, Any]) -> bool:
+    """Look through the names that ``code`` reads, and what they lead to, for torch."""
+    return _Search().names(code, namespace, _DEEPEST)
+
+
+def names_read(code: types.CodeType) -> Iterator[str]:
+    """Every name of a global or an attribute that a code object, or one inside it, mentions."""
+    yield from code.co_names
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from names_read(const)
+
+
+class _Search:
+    """One look, which visits no object twice."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def names(self, code: types.CodeType, namespace: Mapping[str, Any], depth: int) -> bool:
+        key = id(code)
+        if key in self._seen or depth < 0:
+            return False
+        self._seen.add(key)
+        return any(
+            self.value(namespace[name], depth) for name in names_read(code) if name in namespace
+        )
+
+    def value(self, value: Any, depth: int) -> bool:  # noqa: C901, PLR0911 - one line a kind
+        if isinstance(value, (torch.Tensor, torch.nn.Module)):
+            return True
+        if value is None or isinstance(value, (str, bytes, int, float, complex)) or depth < 0:
+            return False
+        if id(value) in self._seen:
+            return False
+        self._seen.add(id(value))
+        if isinstance(value, types.ModuleType):
+            return _is_torch(value.__name__)
+        if isinstance(value, types.FunctionType):
+            return self._function(value, depth)
+        if isinstance(value, types.MethodType):
+            return self.value(value.__self__, depth - 1) or self.value(value.__func__, depth)
+        if isinstance(value, functools.partial):
+            parts = (value.func, *value.args, *value.keywords.values())
+            return self._any(parts, depth)
+        if isinstance(value, type):
+            return self._type(value, depth)
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return self._any(value, depth)
+        if isinstance(value, dict):
+            return self._any(value.values(), depth)
+        return self._object(value, depth)
+
+    def _any(self, values: Iterable[Any], depth: int) -> bool:
+        return any(self.value(v, depth - 1) for v in _first(values))
+
+    def _function(self, function: types.FunctionType, depth: int) -> bool:
+        if _is_torch(function.__module__):
+            return True
+        cells = [c.cell_contents for c in function.__closure__ or () if _is_filled(c)]
+        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        others = [*cells, *defaults, getattr(function, "__wrapped__", None)]
+        names = self.names(function.__code__, function.__globals__, depth - 1)
+        return names or self._any(others, depth)
+
+    def _type(self, cls: type, depth: int) -> bool:
+        if any(_is_torch(base.__module__) for base in cls.__mro__):
+            return True
+        if cls.__module__ in sys.stdlib_module_names or cls.__module__ == "builtins":
+            return False
+        methods = [v for base in cls.__mro__ if base is not object for v in vars(base).values()]
+        return self._any((getattr(m, "__func__", m) for m in methods), depth)
+
+    def _object(self, value: Any, depth: int) -> bool:
+        module = getattr(type(value), "__module__", "") or ""
+        if _is_torch(module) or _is_torch(getattr(value, "__module__", "") or ""):
+            return True
+        if isinstance(value, types.BuiltinFunctionType):
+            return False
+        state = getattr(value, "__dict__", None)
+        attributes = list(state.values()) if isinstance(state, dict) else []
+        return self._any(attributes, depth) or self.value(type(value), depth - 1)
+
+
+def _first(values: Iterable[Any]) -> Iterator[Any]:
+    for count, value in enumerate(list(values)):
+        if count == _MOST_ITEMS:
+            return
+        yield value
+
+
+def _is_torch(module: object) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] == "torch"
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - raises where it is empty
+    except ValueError:
+        return False
+    return True

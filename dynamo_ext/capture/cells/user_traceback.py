@@ -1,0 +1,177 @@
+"""A traceback as a plain cell has it: the user's frames, theirs only, each once.
+
+Between the user's frames are ours, Dynamo's and generated ones, and one function may appear as
+several: the rewritten frame, the functions that resume it after a graph break, and its eager
+replay (``replay``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import sys
+import sysconfig
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import dynamo_ext
+from dynamo_ext.capture.cells.block import is_header
+from dynamo_ext.capture.listen import frame_listener
+from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE
+from dynamo_ext.capture.report.source_lines import original_function
+from dynamo_ext.capture.torch_private import frame_eval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# As code objects have it: an environment may be reached by a symbolic link.
+_OURS = str(Path(dynamo_ext.__file__).parent)
+_TORCH = Path(torch.__file__).parent
+_LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
+_STANDARD = sysconfig.get_path("stdlib")
+_MACHINERY = (
+    _OURS,
+    str(_TORCH / "_dynamo"),
+    str(_TORCH / "fx"),
+    str(_TORCH / "_functorch"),
+    "<eval_with_key>",
+)
+
+
+def users_traceback(
+    traceback: types.TracebackType | None, cell_file: str
+) -> types.TracebackType | None:
+    """The part of a traceback from the cell inwards.
+
+    Where the cell is not on it (an interrupt while the cell is being compiled, say, in a compiler
+    function of the user's), what is neither ours nor torch's nor IPython's.
+    """
+    entries = list(_entries(traceback))
+    starts = [i for i, tb in enumerate(entries) if tb.tb_frame.f_code.co_filename == cell_file]
+    if not starts:
+        own = [tb for tb in entries if not _LIBRARY.search(tb.tb_frame.f_code.co_filename)]
+        entries, starts = [tb for tb in own if not _is_standard(tb)], [0]
+    kept: list[types.TracebackType] = []
+    for entry in entries[starts[0] :]:
+        code = entry.tb_frame.f_code
+        if code is REPLAY_CODE:
+            # The replay that follows stands for the frame whose graph failed.
+            del kept[-1:]
+        elif not code.co_filename.startswith(_MACHINERY):
+            outer = kept[-1].tb_frame.f_code if kept else None
+            if outer is not None and (_resumes(code, outer) or _is_step_of(code, outer)):
+                kept.pop()
+            kept.append(entry)
+    rebuilt: types.TracebackType | None = None
+    for entry in reversed(kept):
+        frame, last = entry.tb_frame, entry.tb_lasti
+        code = frame.f_code
+        if original_function(code.co_name) != code.co_name or not _can_be_counted(code):
+            frame = _named_frame(frame, entry.tb_lineno)
+            last = frame.f_lasti
+        rebuilt = types.TracebackType(rebuilt, frame, last, entry.tb_lineno)
+    return rebuilt
+
+
+def trim_tracebacks(error: BaseException, cell_file: str) -> bool:
+    """Leave an error and those it came from with the user's frames; whether the cell is on it."""
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        one.__traceback__ = users_traceback(one.__traceback__, cell_file)
+        pending += [one.__cause__, one.__context__]
+        if isinstance(one, BaseExceptionGroup):
+            pending += one.exceptions
+    return any(tb.tb_frame.f_code.co_filename == cell_file for tb in _entries(error.__traceback__))
+
+
+def _is_standard(traceback: types.TracebackType) -> bool:
+    file = traceback.tb_frame.f_code.co_filename
+    return file.startswith((_OURS, _STANDARD))
+
+
+def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _resumes(code: types.CodeType, outer: types.CodeType) -> bool:
+    """Whether ``code`` continues ``outer`` after a graph break."""
+    name = original_function(code.co_name)
+    return (
+        name != code.co_name
+        and code.co_filename == outer.co_filename
+        and name == original_function(outer.co_name)
+    )
+
+
+def _is_step_of(code: types.CodeType, outer: types.CodeType) -> bool:
+    """Whether ``code`` is a part of the statement that ``outer`` steps through."""
+    name = original_function(code.co_name)
+    return is_header(outer) and name == outer.co_name and code.co_filename == outer.co_filename
+
+
+def _can_be_counted(code: types.CodeType) -> bool:
+    """Whether a front end can tell repeated frames by their code.
+
+    Rewritten code may have a slice among its constants, which has no hash before Python 3.12.
+    """
+    try:
+        hash(code)
+    except TypeError:
+        return False
+    return True
+
+
+def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
+    """A frame that shows under the user's function name instead of the resume function's.
+
+    It is at ``line``, since not every front end asks the traceback for the line.
+    """
+    code = frame.f_code
+    name = original_function(code.co_name)
+    first = 1 if name == "<module>" else _definition(code.co_filename, name, line)
+    lead, gap = "\n" * (first - 1), "\n" * (line - first)
+    entry = frame_listener.entry_of_rewritten(code)
+    original = frame_eval.users_code((entry.code() if entry else None) or code)
+    text = f"{lead}def shown{_arguments(original or code)}:{gap} return {_LOOK}()"
+    outer = compile(text, code.co_filename, "exec")
+    inner = next(c for c in outer.co_consts if isinstance(c, types.CodeType))
+    inner = inner.replace(co_name=name, co_qualname=name)
+    namespace: dict[str, Any] = {**frame.f_globals, _LOOK: _callers_frame}
+    given = [None] * (inner.co_argcount + inner.co_kwonlyargcount)
+    positional, names = given[: inner.co_argcount], inner.co_varnames[inner.co_argcount :]
+    keywords = dict.fromkeys(names[: inner.co_kwonlyargcount])
+    shown: types.FrameType = types.FunctionType(inner, namespace)(*positional, **keywords)
+    return shown
+
+
+def _arguments(code: types.CodeType) -> str:
+    """A function's arguments in brackets, as written in its ``def``, without defaults."""
+    closure = tuple(types.CellType() for _ in code.co_freevars)
+    return str(inspect.signature(types.FunctionType(code, {}, closure=closure)))
+
+
+def _definition(file: str, name: str, line: int) -> int:
+    """The line of ``def name`` at or above ``line``."""
+    pattern = re.compile(rf"\s*(?:async\s+)?def\s+{re.escape(name)}\b")
+    for number in range(line, 0, -1):
+        if pattern.match(linecache.getline(file, number)):
+            return number
+    return line
+
+
+_LOOK = "__dynamo_ext_look__"
+
+
+def _callers_frame() -> types.FrameType:
+    return sys._getframe(1)  # noqa: SLF001 - a frame object to show, there is no other way

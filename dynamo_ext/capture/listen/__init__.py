@@ -1,0 +1,1 @@
+"""What is recorded while frames are captured and graphs run."""

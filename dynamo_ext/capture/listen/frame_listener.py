@@ -1,0 +1,307 @@
+"""Listens while code runs under Dynamo: frames, graphs, guards, breaks, recompiles, bytecode."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture.cells.block import SplitBlockError, block_of, is_plain
+from dynamo_ext.capture.cells.replaced_methods import guard_watched, note_classes, watch_changed
+from dynamo_ext.capture.cells.split_block import divide, divide_turn, note_division
+from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
+from dynamo_ext.capture.report import capture_disabled
+from dynamo_ext.capture.report.capture_failures import graph_breaks, note_failure, note_lazy
+from dynamo_ext.capture.report.guards import guard_records
+from dynamo_ext.capture.report.recompiles import recompile_record
+from dynamo_ext.capture.report.source_lines import original_function, source_line
+from dynamo_ext.capture.torch_private import (
+    active_modes,
+    code_cache,
+    compile_metrics,
+    compile_settings,
+    frame_eval,
+)
+from dynamo_ext.capture.torch_private.patches import (
+    calls,
+    registry,
+    stored_values,
+)
+from dynamo_ext.interruptions import Listening, interruption, pass_on
+from dynamo_ext.records.report import Fallback
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Callable, Iterator
+
+    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+
+
+class _Compiling(threading.local):
+    """The frames being compiled on this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[FrameEntry, Any]] = []
+
+
+_compiling = _Compiling()
+
+
+def frame_being_compiled() -> FrameEntry | None:
+    """The entry of the frame that Dynamo is compiling now through a ``FrameListener``."""
+    return _compiling.stack[-1][0] if _compiling.stack else None
+
+
+def _note_bytecode(original: types.CodeType, rewritten: types.CodeType) -> None:
+    if not _compiling.stack:
+        return
+    entry, frame = _compiling.stack[-1]
+    for name in rewritten.co_names:
+        resume = frame.f_globals.get(name) if name.startswith("__resume_at") else None
+        if resume is not None:
+            frame_eval.always_trace(resume.__code__)
+    if entry.code() is original:
+        entry.rewritten = weakref.ref(rewritten)
+        key = id(rewritten)
+        gone = weakref.ref(rewritten, lambda _: _entry_of_code.pop(key, None))
+        _entry_of_code[key] = (gone, entry)
+
+
+# By identity: code objects compare by content, and two resume functions may be equal.
+_entry_of_code: dict[int, tuple[weakref.ref[types.CodeType], FrameEntry]] = {}
+
+
+def entry_of_rewritten(code: types.CodeType) -> FrameEntry | None:
+    """The frame whose rewritten code this is."""
+    found = _entry_of_code.get(id(code))
+    return found[1] if found is not None and found[0]() is code else None
+
+
+class FrameListener:
+    """Dynamo's frame callback with ears: times each compile and keeps what it said.
+
+    ``reuse`` is the callback that takes its place where torch's stance is that nothing new is
+    compiled.
+    """
+
+    def __init__(
+        self,
+        callback: Any,
+        compiler: Any,
+        *,
+        reuse: Any,
+        fullgraph: bool = False,
+        names: HiddenNames | None = None,
+    ) -> None:
+        self._callback = callback
+        self._compiler = compiler
+        self._reuse = reuse
+        self._fullgraph = fullgraph
+        self._names = names
+        frame_eval.backend_identity(self, compiler)
+
+    def __call__(self, frame: Any, cache: Any, state: Any) -> Any:
+        """Compile one frame, unless a torch setting forbids it (the signature is Dynamo's)."""
+        # What compiles while a comparison times it is not recorded; all else is the same.
+        run = active_run() or RunLog()
+        code = frame.f_code
+        if is_plain(code):
+            return frame_eval.skip_permanently()
+        if frame_eval.is_library_code(code):
+            return self._callback(frame, cache, state)
+        if instead := self._kept_out(run):
+            return instead(frame, cache, state)
+        with Listening(), frame_eval.compile_lock, stored_values.let_go_of_the_new():
+            return self._compile(frame, cache, state, run)
+
+    def _kept_out(self, run: RunLog) -> Callable[[Any, Any, Any], Any] | None:
+        """The callback in this one's place where nothing is to be compiled; and record why."""
+        if switch := frame_eval.switched_off(self._callback):
+            run.fallbacks[capture_disabled.switched_off(switch)] = None
+            return frame_eval.skip_recursively_once
+        if who := active_modes.tracing_mode_name():
+            run.fallbacks[capture_disabled.observed(who)] = None
+            return frame_eval.skip_recursively_once
+        stance = active_modes.stance()
+        if stance == "eager_on_recompile":
+            run.fallbacks[capture_disabled.REUSED_ONLY] = None
+            return self._reuse  # type: ignore[no-any-return]
+        if stance == "fail_on_recompile":
+            return functools.partial(active_modes.refuse_recompile, self)
+        return None
+
+    def _compile(self, frame: Any, cache: Any, state: Any, run: RunLog) -> Any:
+        """Compile one frame and record it."""
+        code = frame.f_code
+        entry = FrameEntry(
+            "", original_function(code.co_name), code.co_filename, code.co_firstlineno,
+            weakref.ref(code),
+            code.co_name,
+        )  # fmt: skip
+        breaks, metrics = compile_metrics.graph_break_count(), compile_metrics.latest_metrics()
+        _compiling.stack.append((entry, frame))
+        run.on_progress(f"capturing {entry.title}")
+        started = time.perf_counter()
+        divided, interrupted, lazy = False, False, None
+        watch_changed()
+        try:
+            self._note_misses(frame)
+            result, lazy = self._converted(frame, cache, state)
+            if not (self._fullgraph or lazy):
+                divide(entry, metrics, compile_metrics.graph_breaks(breaks))
+        except SplitBlockError as why:
+            divided = True
+            why.divide()
+            note_division(why, entry, compile_metrics.graph_breaks(breaks), run)
+            # Its traceback holds what tracing made.
+            why.__context__ = None
+            raise why.with_traceback(None) from None
+        except Exception as error:
+            interrupted = interruption(error) is not None
+            pass_on(error)
+            if self._fullgraph:
+                if not frame_eval.is_users_own(error):
+                    raise
+                run.refused = error
+            # The user's own error, met while tracing: eager raises it again, from its line.
+            entry.outcome, entry.raised = "failed", (type(error).__name__, str(error))
+            entry.reason = ": ".join(entry.raised)
+            result = frame_eval.run_eagerly_once(callees_too=False)
+        finally:
+            _compiling.stack.pop()
+            run.on_progress("")
+            entry.seconds = time.perf_counter() - started
+            entry.inlined_functions = calls.take_traced()
+            code_cache.unmark_static(entry.static_marks)
+            newest = compile_metrics.latest_metrics()
+            if (divided or newest is not metrics) and not _compiling.stack:
+                run.compile_seconds += entry.seconds
+            if newest is not metrics and not (divided or interrupted):
+                _finish(entry, newest, compile_metrics.graph_breaks(breaks), run, lazy)
+        if (guards := code_cache.new_guards(result)) is not None:
+            guard_watched(code, guards)
+        return result
+
+    def _note_misses(self, frame: Any) -> None:
+        """Learn from why no compiled version of a frame fits; divide a turn that never will."""
+        _, reasons = code_cache.recompile_reasons(frame, self._compiler)
+        divide_turn(frame.f_code, reasons)
+        for learn in registry.on_recompile:
+            learn(frame.f_code, reasons)
+
+    def _converted(
+        self, frame: Any, cache: Any, state: Any
+    ) -> tuple[Any, calls.LazyModuleMetError | None]:
+        """Dynamo's answer for a frame, or ours and the lazy module that it would initialise."""
+        convert = self._callback
+        if not self._fullgraph:
+            convert = functools.partial(frame_eval.convert, convert)
+        try:
+            with self._surroundings(frame):
+                return convert(frame, cache, state), None
+        except calls.LazyModuleMetError as met:
+            return self._plainly_once(frame, met), met
+
+    def _plainly_once(self, frame: Any, met: calls.LazyModuleMetError) -> Any:
+        """Answer for a frame that would initialise a lazy module; its loops go on by turns."""
+        if self._fullgraph:
+            return frame_eval.skip_recursively_once(frame, None, None)
+        block = block_of(frame.f_code)
+        line = next((s.lineno for s in met.stack if s.filename == frame.f_code.co_filename), 0)
+        if block is not None and block.has_loop_from(line):
+            block.split_at_break(met.stack)
+        return frame_eval.run_eagerly_once(callees_too=False)
+
+    @contextlib.contextmanager
+    def _surroundings(self, frame: types.FrameType) -> Iterator[None]:
+        """What holds while a frame compiles, and only then: a compiled call pays for none of it.
+
+        No other thread compiles meanwhile: what is put back must be what was found, and what the
+        user compiles elsewhere is to be traced as torch does.
+        """
+        with (
+            frame_eval.compile_lock,
+            frame_eval.heard_bytecode(_note_bytecode),
+            compile_settings.capture_settings(),
+            registry.traced_our_way(),
+            compile_settings.quiet_logs(),
+            frame_eval.traced_for_its_names(frame),
+            self._names.watching(frame.f_globals) if self._names else contextlib.nullcontext(),
+        ):
+            yield
+
+
+def _finish(
+    entry: FrameEntry,
+    metrics: Any,
+    breaks: Any,
+    run: RunLog,
+    lazy: calls.LazyModuleMetError | None,
+) -> None:
+    entry.id = str(metrics.compile_id)
+    entry.breaks += graph_breaks(breaks, run)
+    if lazy is not None:
+        note_lazy(entry, lazy.module, lazy.stack, run)
+    elif metrics.fail_type:
+        note_failure(entry, metrics, run)
+    elif entry.raised is not None:
+        kind, text = entry.raised
+        entry.fallbacks.append(Fallback("capture", "frame", entry.id, "", kind, text, ""))
+    elif entry.rewritten is None:
+        entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
+    run.compiled.append(entry)
+
+
+def note_guards(guards: Any) -> None:
+    """Dynamo's ``guard_export_fn``."""
+    entry, run = frame_being_compiled(), active_run()
+    if entry is not None:
+        frame = compile_metrics.current_compile_id()
+        cell_file = run.cell_file if run else None
+        named = _argument_names(_compiling.stack[-1][1])
+        note_classes(_compiling.stack[-1][1].f_code, guards)
+        entry.guards = guard_records(frame, guards, cell_file, entry.input_shapes, named)
+
+
+def note_guard_failure(failure: Any) -> None:
+    """Dynamo's ``guard_fail_fn``: called for a frame that is compiled again."""
+    run = active_run()
+    if run is None or not _compiling.stack:
+        return
+    entry, frame = _compiling.stack[-1]
+    # Called once for each compiled version that did not fit, the newest first.
+    # Another backend's code is not a version that could have fitted.
+    if entry.guard_failed or "BACKEND_MATCH" in failure.reason:
+        return
+    entry.guard_failed = True
+    note_miss(run, frame, failure.reason, prevented=False)
+
+
+def note_miss(run: RunLog, frame: Any, reason: str, *, prevented: bool) -> None:
+    """Record why no compiled version of ``frame`` fits."""
+    code = frame.f_code
+    name = original_function(code.co_name)
+    run.add_recompile(
+        recompile_record(
+            compile_metrics.current_compile_id(),
+            name,
+            reason,
+            {"L": frame.f_locals, "G": frame.f_globals},
+            source_line(code.co_filename, code.co_firstlineno, name, run.cell_file),
+            prevented=prevented,
+            cell_file=run.cell_file,
+            arguments=_argument_names(frame),
+        )
+    )
+
+
+def _argument_names(frame: Any) -> tuple[str, ...]:
+    """The names of a wrapped function's or module's arguments, in their order."""
+    called = frame_eval.wrapped_by(frame)
+    with contextlib.suppress(TypeError, ValueError):
+        return tuple(inspect.signature(getattr(called, "forward", called)).parameters)  # type: ignore[arg-type]
+    return ()

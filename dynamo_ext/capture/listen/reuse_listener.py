@@ -1,0 +1,44 @@
+"""Listens under ``run``: what was compiled is used, what does not fit is counted."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from dynamo_ext.capture.cells.block import is_plain
+from dynamo_ext.capture.listen import frame_listener, run_log
+from dynamo_ext.capture.report.source_lines import original_function
+from dynamo_ext.capture.torch_private import code_cache, frame_eval
+
+
+class ReuseListener:
+    """The frame callback of ``run``: compiled code is used, nothing is compiled, misses count.
+
+    Dynamo calls it only for a frame that no compiled version fits.
+    """
+
+    def __init__(self, compiler: Any) -> None:
+        self._compiler = compiler
+        frame_eval.backend_identity(self, compiler)
+
+    def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ARG002
+        """Let the frame run eagerly, and say so."""
+        run, code = run_log.active_run(), frame.f_code
+        if run is None or is_plain(code) or frame_eval.is_library_code(code):
+            return frame_eval.skip_permanently()
+        versions, reasons = code_cache.recompile_reasons(frame, self._compiler)
+        in_cell = code.co_filename == run.cell_file and code.co_name == "<module>"
+        if versions or in_cell:
+            reason = (
+                "no compiled version fits"
+                if versions
+                else "it has not been compiled: run it once with %%dynamo optimize"
+            )
+            name = original_function(code.co_name)
+            key = (name, code.co_filename, code.co_firstlineno)
+            run.eager_frames[key] = run_log.FrameEntry(
+                "", *key, weakref.ref(code), outcome="eager", reason=reason
+            )
+            if reasons:
+                frame_listener.note_miss(run, frame, reasons[0], prevented=True)
+        return frame_eval.run_eagerly_once(callees_too=not in_cell)

@@ -1,0 +1,203 @@
+"""What is known of frames and graphs, and what one run counted of them.
+
+Two lifetimes meet here. ``FrameEntry`` and ``GraphEntry`` live as long as Dynamo's compiled code
+(its graphs hold them), so that a later run that compiles nothing still has a full report.
+``RunLog`` lives for one run and counts what happened in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dynamo_ext.capture.report import capture_disabled
+from dynamo_ext.capture.torch_private import active_modes
+from dynamo_ext.records.report import Fallback, GraphBreak, Guard, Operation, Recompile
+
+if TYPE_CHECKING:
+    import types
+    import weakref
+    from collections.abc import Callable, Mapping, Sequence
+
+    from torch.fx import GraphModule
+
+    from dynamo_ext.backends.journal import Journal
+
+
+@dataclass(eq=False)
+class FrameEntry:
+    """A function that Dynamo compiled, skipped or failed on.
+
+    ``name`` is the user's; ``code_name`` tells the parts that Dynamo makes of it apart.
+    ``raised`` is the name and the text of the user's own error that ended its tracing;
+    ``given_up_by`` is the break for which all of it runs eagerly, ``turn`` the line of a
+    turn of a loop that runs as plain Python.
+    """
+
+    id: str
+    name: str
+    file: str
+    line: int
+    code: weakref.ref[types.CodeType]
+    code_name: str = ""
+    outcome: str = "compiled"
+    reason: str = ""
+    seconds: float = 0.0
+    guards: tuple[Guard, ...] = ()
+    breaks: list[GraphBreak] = field(default_factory=list)
+    fallbacks: list[Fallback] = field(default_factory=list)
+    raised: tuple[str, str] | None = None
+    given_up_by: GraphBreak | None = None
+    turn: int = 0
+    graphs: list[weakref.ref[GraphEntry]] = field(default_factory=list)
+    guard_failed: bool = False
+    static_marks: list[weakref.ref[Any]] = field(default_factory=list)
+    input_shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    rewritten: weakref.ref[types.CodeType] | None = None
+    inlined_functions: frozenset[tuple[str, str]] = frozenset()
+    bytecode: tuple[str, str] | None = None
+
+    @property
+    def title(self) -> str:
+        """What a user calls it: the cell, or a function."""
+        return "the cell" if self.name == "<module>" else f"{self.name} (line {self.line})"
+
+
+@dataclass(eq=False)
+class GraphEntry:
+    """A captured graph, held by its compiled callable."""
+
+    frame: FrameEntry
+    backend: str
+    operations: tuple[Operation, ...]
+    source: str
+    ended_by: GraphBreak | None
+    journal: Journal
+    mutates: bool
+    draws: bool = False
+    compile_seconds: float = 0.0
+
+
+@dataclass
+class GraphCalls:
+    """How often a graph ran in one run, and for how many seconds of wall time.
+
+    ``fallbacks_before`` and ``raced_before`` are what its journal held when the run first met it.
+    Where that was asked for, ``operation_seconds`` are eager's by node, had in
+    ``profile_seconds``; ``untimed`` is why they could not be had. ``backward_seconds`` are those of
+    the backward passes that followed; ``backward_untimed`` says that they could not be measured.
+    """
+
+    count: int = 0
+    seconds: float = 0.0
+    operation_seconds: Mapping[str, float] = field(default_factory=dict)
+    profile_seconds: float = 0.0
+    untimed: str = ""
+    fallbacks_before: dict[tuple[str, ...], int] = field(default_factory=dict)
+    raced_before: float = 0.0
+    backward_seconds: float = 0.0
+    backward_untimed: bool = False
+
+
+class OnGraphCall(Protocol):
+    """Called with a graph and its inputs, just before the graph's call."""
+
+    def __call__(self, calls: GraphCalls, graph: GraphModule, args: Sequence[Any]) -> object:
+        """Look at them, and leave all as it is but ``calls``."""
+
+
+class RunLog:
+    """What happened between two moments, on one thread and those it starts (autograd's).
+
+    ``on_progress`` gets what is being captured or compiled as it begins, and an empty text when the
+    run goes on; ``on_graph_call`` gets every graph call; ``codes`` are the cell's. ``refused`` is
+    why a graph was not whole that had to be, where eager is expected to raise the user's own error.
+    ``fallbacks`` are of no one frame or graph.
+    """
+
+    def __init__(
+        self,
+        *,
+        cell_file: str | None = None,
+        on_progress: Callable[[str], object] | None = None,
+        on_graph_call: OnGraphCall | None = None,
+        codes: Sequence[types.CodeType] = (),
+    ) -> None:
+        self.cell_file = cell_file
+        self.codes = codes
+        self.on_graph_call = on_graph_call
+        self.on_progress = on_progress or (lambda _: None)
+        self.calls: dict[GraphEntry, GraphCalls] = {}
+        self.compiled: list[FrameEntry] = []
+        self.recompiles: dict[tuple[str, ...], Recompile] = {}
+        self.eager_frames: dict[tuple[str, str, int], FrameEntry] = {}
+        self.compile_seconds = 0.0
+        self.refused: Exception | None = None
+        self.condition_breaks: dict[GraphBreak, None] = {}
+        self.fallbacks: dict[Fallback, None] = {}
+        self.lock = threading.Lock()
+
+    def calls_of(self, entry: GraphEntry) -> GraphCalls:
+        """The counter of a graph, begun where this run has not met it yet."""
+        counted = self.calls.get(entry)
+        if counted is None:
+            before = {key: found.count for key, found in entry.journal.fallbacks.items()}
+            raced = entry.journal.race_seconds
+            new = GraphCalls(fallbacks_before=before, raced_before=raced)
+            counted = self.calls.setdefault(entry, new)
+        return counted
+
+    def add_recompile(self, found: Recompile) -> None:
+        """Keep equal recompiles once, with their count."""
+        came = (found.actual, found.actual_type)
+        key = (found.function, found.guard, *came, str(found.prevented))
+        with self.lock:
+            known = self.recompiles.get(key)
+            count = known.count + 1 if known else 1
+            self.recompiles[key] = dataclasses.replace(found, count=count)
+
+
+_active: RunLog | None = None
+
+
+def active_run() -> RunLog | None:
+    """The run being recorded in this process, if any."""
+    return _active
+
+
+def note_stance() -> None:
+    """Record that a torch setting forbids compiled code, where that is so."""
+    if _active is not None and active_modes.stance() == "force_eager":
+        _active.fallbacks[capture_disabled.FORCED] = None
+
+
+class Recording:
+    """Makes ``run`` the one that compiled graphs report their calls to, within a block.
+
+    A class, since a generator's context costs a microsecond more, at every call of a model.
+
+    Raises
+    ------
+    Exception
+        What ``refused`` holds where the block ends well: it was no error of the user's.
+    """
+
+    __slots__ = ("_outer", "_run")
+
+    def __init__(self, run: RunLog) -> None:
+        self._run = run
+
+    def __enter__(self) -> RunLog:
+        global _active  # read on every graph call: a plain global is the cheapest
+        self._outer, _active = _active, self._run
+        self._run.refused = None
+        note_stance()
+        return self._run
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        global _active  # noqa: PLW0603
+        _active = self._outer
+        if kind is None and self._run.refused is not None:
+            raise self._run.refused

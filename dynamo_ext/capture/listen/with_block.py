@@ -1,0 +1,72 @@
+"""What a ``with`` block calls, as far as the bytecode around it tells.
+
+Dynamo is asked about no frame that it gave up before, so nothing else tells that a block came by
+one. A block's own frame runs as it is and leaves only its names.
+"""
+
+from __future__ import annotations
+
+import collections
+import dis
+import functools
+import inspect
+import types
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture.torch_private import wrapping
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
+_CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
+
+
+def functions_called_in(frame: types.FrameType, start: int, end: int) -> list[types.CodeType]:
+    """Code of the functions, methods and modules that ``frame`` names in a span of its bytecode.
+
+    Parameters
+    ----------
+    frame
+        Of the code that the block is in.
+    start, end
+        Offsets of the instructions that enter the block and leave it.
+    """
+    found = []
+    names = collections.ChainMap(frame.f_locals, frame.f_globals)
+    for name, attribute in _names(frame.f_code, start, end):
+        value: Any = names.get(name)
+        if attribute:
+            value = inspect.getattr_static(value, attribute, None)
+        elif wrapping.is_module(value):
+            value = type(value).forward
+        value = inspect.unwrap(value) if callable(value) else value
+        code = getattr(getattr(value, "__func__", value), "__code__", None)
+        if isinstance(code, types.CodeType):
+            found.append(code)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _names(code: types.CodeType, start: int, end: int) -> tuple[tuple[str, str], ...]:
+    """Every variable that is read, by itself and with the attribute that is read of it."""
+    return tuple(dict.fromkeys(_reads(code, start, end)))
+
+
+def _reads(code: types.CodeType, start: int, end: int) -> Iterator[tuple[str, str]]:
+    last = ""
+    for step in dis.get_instructions(code):
+        if not start < step.offset < end:
+            continue
+        if step.opname in _ATTRIBUTES:
+            if last:
+                yield last, step.argval
+            last = ""
+        elif step.opname.startswith("LOAD_") and step.opname not in _CONSTANTS:
+            # One instruction may read two variables.
+            read = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+            named = [name for name in read if isinstance(name, str)]
+            yield from ((name, "") for name in named)
+            last = named[-1] if named else ""
+        else:
+            last = ""

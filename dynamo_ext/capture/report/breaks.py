@@ -1,0 +1,159 @@
+"""Graph breaks and capture failures, read out of torch's messages.
+
+Since torch 2.8 every message follows one template: the reason, ``Explanation:``, ``Hint:`` lines,
+``Developer debug context:`` and a link that ends in the registry id (torch/_dynamo/exc.py,
+``format_graph_break_message``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dynamo_ext.records.common import SourceLine
+from dynamo_ext.records.report import BreakKind, GraphBreak
+
+_LINK = re.compile(r"(?P<link>https://\S*?/(?P<id>gb\d{4})\.html)")
+_FIELD = re.compile(r"^\s*(?P<name>Explanation|Hint|Developer debug context):\s*(?P<text>.*)$")
+_BRANCH = re.compile(
+    r"The branch condition involves a tensor computed as follows:\s*"
+    r"# File \".*?\", line (?P<line>\d+), in .*?, code: (?P<code>[^\n]+)(?:\n.*?)?(?=\n\s*Hint:)",
+    re.DOTALL,
+)
+_NOISE = ("Please report an issue to PyTorch", "Set TORCHDYNAMO_VERBOSE", "from user code")
+_BUG = "likely to be a Dynamo bug"
+"""Torch says so of names that do not exist too; what it could not trace may be the user's error."""
+
+_ASK_FOR_RULES = "It may be possible to write Dynamo tracing rules"
+EXCEPTION = "gb0088"
+"""Torch's page on an exception that goes through the traced code: most often the user's own."""
+
+MISSING_NAME = "gb0354"
+"""Torch's page on a global name that is neither defined nor a builtin."""
+
+ABOUT_COMPILING = "Call of a function that is about compiling"
+"""The reason of a break of our own, whose context is the function's name (``torch_trace``)."""
+
+RECURRENT = "Call of a recurrent layer"
+"""The reason of another one."""
+
+DEFINE_IT = "Define it before this code first runs; %dynamo reset has the code captured again."
+_MISSING = re.compile(r"Failed to find name `(?P<name>[^`]+)`")
+
+
+@dataclass(frozen=True)
+class BreakMessage:
+    """The parts of torch's message; ``context`` is what its developers ask for.
+
+    ``name`` is what the message is about, as in ``GraphBreak``.
+    """
+
+    reason: str
+    explanation: str
+    hints: tuple[str, ...]
+    context: str
+    registry_id: str
+    link: str
+    name: str = ""
+
+
+def parse_message(text: str) -> BreakMessage:
+    """Split a graph-break message into its parts; unknown layouts become the reason alone."""
+    link = _LINK.search(text)
+    body = text[: link.start()] if link else text
+    body = body.split("\n\nfrom user code")[0].split("\nfrom user code")[0]
+    reason: list[str] = []
+    fields: dict[str, list[str]] = {"Explanation": [], "Hint": [], "Developer debug context": []}
+    current: list[str] = reason
+    for line in body.splitlines():
+        found = _FIELD.match(line)
+        if found:
+            current = fields[found["name"]]
+            current.append(found["text"].strip())
+        elif line.strip().startswith(("For more details about this graph break", "Set TORCH")):
+            current = []
+        elif not line.strip():
+            continue
+        elif current is reason or not current:
+            current.append(line.strip())
+        else:
+            current[-1] = f"{current[-1]} {line.strip()}".strip()
+    page = link["id"] if link else ""
+    explanation, context = (
+        " ".join(fields[name]) for name in ("Explanation", "Developer debug context")
+    )
+    missing = _MISSING.match(explanation) if page == MISSING_NAME else None
+    if missing:
+        name = missing["name"]
+        said = f"The name `{name}` was not defined when Dynamo traced this code"
+        return BreakMessage(said, "", (DEFINE_IT,), context, page, "", name)
+    hints = tuple(h for h in fields["Hint"] if _is_about_the_code(h, page))
+    said = " ".join(reason) or "unknown reason"
+    return BreakMessage(
+        said,
+        explanation,
+        hints,
+        context,
+        page,
+        link["link"] if link else "",
+        context if said == ABOUT_COMPILING else "",
+    )
+
+
+def _is_about_the_code(hint: str, page: str) -> bool:
+    if not hint or hint.startswith(_NOISE) or _BUG in hint:
+        return False
+    return not (page == EXCEPTION and hint.startswith(_ASK_FOR_RULES))
+
+
+def in_users_words(text: str, cell_file: str | None) -> str:
+    """The message with places named as the user knows them, not by a cell's file name."""
+    text = _BRANCH.sub(lambda m: f"`{m['code'].strip()}` (line {m['line']}).", text)
+    return text.replace(cell_file, "the cell") if cell_file else text
+
+
+def graph_break(text: str, line: SourceLine | None, stack: tuple[SourceLine, ...]) -> GraphBreak:
+    """The record of one break; the user's line and the stack come from the caller."""
+    message = parse_message(text)
+    kind = _kind(message.reason)
+    return GraphBreak(
+        message.registry_id,
+        _plain(message.reason, kind),
+        message.explanation,
+        message.hints,
+        message.link,
+        line,
+        stack,
+        kind=kind,
+        name=message.name,
+    )
+
+
+_ANNOTATE = "Consider annotating your code"
+_KINDS: tuple[tuple[str, BreakKind], ...] = (
+    ("generic_jump", "branch"),
+    ("Data-dependent branching", "branch"),
+    ("RuntimeError when making fake tensor call", "fake_tensor"),
+    (ABOUT_COMPILING, "about_compiling"),
+    (RECURRENT, "recurrent"),
+    ("call `torch.from_numpy`", "numpy"),
+    ("Uninitialized nn.Module", "module"),
+    ("Attempted to inline function marked as skipped", "skipped"),
+)
+"""How torch's own reasons begin."""
+
+
+def _kind(reason: str) -> BreakKind:
+    """What torch's own reason is about."""
+    if reason.startswith(_ANNOTATE):
+        return "branch" if "Could not guard on" in reason else "number"
+    return next((kind for start, kind in _KINDS if reason.startswith(start)), "")
+
+
+def _plain(reason: str, kind: BreakKind) -> str:
+    """Reasons that are internal names, or a page for torch's developers, in words."""
+    if reason.startswith(("generic_jump", _ANNOTATE)):
+        return f"Data-dependent {'branching' if kind == 'branch' else 'number'}"
+    if reason == "step_unsupported":
+        return "Dynamo cannot trace this instruction (often `del` of a global name)"
+    return reason

@@ -1,0 +1,182 @@
+"""A ``RunLog`` and the entries it touched, as a frozen ``Report``."""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+import io
+from typing import TYPE_CHECKING
+
+from dynamo_ext.backends.journal import subject_of
+from dynamo_ext.capture.report import capture_disabled
+from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
+from dynamo_ext.capture.report.relative_lines import relabel_lines
+from dynamo_ext.records.common import CodeBlock
+from dynamo_ext.records.report import Bytecode, Fallback, Frame, Graph, Guard, Mode, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFacts:
+    """What the runner knows and the recorder does not."""
+
+    mode: Mode
+    backend: str
+    title: str
+    cell: CodeBlock | None
+    seconds: float
+    error: str = ""
+    interrupted: bool = False
+    versions: tuple[tuple[str, str], ...] = ()
+    refused: bool = False
+    stopped_at: int = 0
+
+
+def build_report(run: RunLog, facts: RunFacts, standing: Iterable[FrameEntry] = ()) -> Report:
+    """Put a finished run into words.
+
+    ``standing`` are frames of earlier runs, of this cell or another, that Dynamo skipped or failed
+    on: it does not look at them again, and they still run eagerly.
+    """
+    graphs = list(run.calls)
+    frames = _frames(run, graphs, standing)
+    names = {graph: f"g{index}" for index, graph in enumerate(graphs)}
+    told = [found for frame in frames for found in frame.breaks]
+    breaks = DistinctBreaks([*told, *run.condition_breaks])
+    made = Report(
+        mode=facts.mode,
+        backend=facts.backend,
+        title=facts.title,
+        cell=facts.cell,
+        seconds=facts.seconds,
+        compile_seconds=run.compile_seconds,
+        frames=tuple(_frame(f, run, names) for f in frames),
+        graphs=tuple(_graph(g, run, names[g], breaks) for g in graphs),
+        breaks=breaks.records,
+        guards=tuple(_guards(frames)),
+        recompiles=tuple(run.recompiles.values()),
+        fallbacks=tuple(_fallbacks(frames, run, names, breaks)),
+        bytecode=tuple(_bytecode(frames)),
+        error=facts.error,
+        interrupted=facts.interrupted,
+        versions=facts.versions,
+        refused=facts.refused,
+        stopped_at=facts.stopped_at,
+        profile_seconds=sum(calls.profile_seconds for calls in run.calls.values()),
+        race_seconds=sum(_raced(graph, run) for graph in graphs),
+    )
+    return relabel_lines(made)
+
+
+def _raced(entry: GraphEntry, run: RunLog) -> float:
+    return entry.journal.race_seconds - run.calls[entry].raced_before
+
+
+def _frames(
+    run: RunLog, graphs: Iterable[GraphEntry], standing: Iterable[FrameEntry]
+) -> list[FrameEntry]:
+    met = (graph.frame for graph in graphs)
+    return list(dict.fromkeys([*run.compiled, *met, *run.eager_frames.values(), *standing]))
+
+
+def _frame(entry: FrameEntry, run: RunLog, names: dict[GraphEntry, str]) -> Frame:
+    outcome = entry.outcome
+    if outcome == "compiled" and entry not in run.compiled:
+        outcome = "reused"
+    live = (ref() for ref in entry.graphs)
+    return Frame(
+        id=entry.id,
+        name=entry.name,
+        file=entry.file,
+        line=entry.line,
+        outcome=outcome,  # type: ignore[arg-type]
+        graphs=tuple(names[g] for g in live if g is not None and g in names),
+        guards=len({dataclasses.replace(each, frame="", line=None) for each in entry.guards}),
+        compile_seconds=entry.seconds if entry in run.compiled else 0.0,
+        reason=entry.reason,
+        in_cell=entry.file == run.cell_file,
+        turn=entry.turn,
+    )
+
+
+def _graph(
+    entry: GraphEntry,
+    run: RunLog,
+    name: str,
+    breaks: DistinctBreaks,
+) -> Graph:
+    calls = run.calls[entry]
+    operations = entry.operations
+    if taken := calls.operation_seconds:
+        operations = tuple(
+            dataclasses.replace(op, seconds=taken.get(op.name, 0.0)) for op in operations
+        )
+    return Graph(
+        id=name,
+        frame=entry.frame.id,
+        backend=entry.backend,
+        operations=operations,
+        source=entry.source,
+        compile_seconds=entry.compile_seconds,
+        compiled_now=entry.frame in run.compiled,
+        calls=calls.count,
+        run_seconds=max(calls.seconds - _raced(entry, run), 0.0),
+        partitions=tuple(entry.journal.partitions.values()),
+        normalised=entry.journal.normalised,
+        ended_by=breaks.index(entry.ended_by),
+        contest=entry.journal.contest,
+        folded=entry.journal.folded,
+        untimed=calls.untimed,
+        backward_seconds=calls.backward_seconds,
+        backward_untimed=calls.backward_untimed,
+    )
+
+
+def _guards(frames: Iterable[FrameEntry]) -> Iterable[Guard]:
+    seen: dict[Guard, Guard] = {}
+    for frame in frames:
+        for guard in frame.guards:
+            seen.setdefault(dataclasses.replace(guard, frame=frame.id, line=None), guard)
+    return seen.values()
+
+
+def _fallbacks(
+    frames: Iterable[FrameEntry],
+    run: RunLog,
+    names: dict[GraphEntry, str],
+    breaks: DistinctBreaks,
+) -> Iterable[Fallback]:
+    yield from (*capture_disabled.lacking(), *run.fallbacks)
+    for frame in frames:
+        index = breaks.index(frame.given_up_by)
+        for found in frame.fallbacks:
+            yield found if index is None else dataclasses.replace(found, break_index=index)
+    for graph, name in names.items():
+        journal = graph.journal
+        for key, found in journal.fallbacks.items():
+            before = run.calls[graph].fallbacks_before.get(key, 0)
+            fresh = found.count - before
+            if found.stage == "run" and fresh == 0:
+                continue
+            subject = subject_of(name, found.subject)
+            yield dataclasses.replace(found, subject=subject, count=max(fresh, 1))
+
+
+def _bytecode(frames: Iterable[FrameEntry]) -> Iterable[Bytecode]:
+    for frame in frames:
+        if frame.bytecode is None and frame.rewritten is not None:
+            before, after = frame.code(), frame.rewritten()
+            if before is not None and after is not None:
+                frame.bytecode = (_disassembled(before), _disassembled(after))
+        if frame.bytecode is not None:
+            yield Bytecode(frame.id, *frame.bytecode)
+
+
+def _disassembled(code: object) -> str:
+    text = io.StringIO()
+    dis.dis(code, file=text, depth=0)  # type: ignore[arg-type]
+    return text.getvalue()

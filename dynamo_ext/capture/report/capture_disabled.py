@@ -1,0 +1,46 @@
+"""Torch settings that keep Dynamo out, as a report has them: a stance, a switch, a mode."""
+
+from __future__ import annotations
+
+from dynamo_ext.capture.torch_private import frame_eval
+from dynamo_ext.records.report import Fallback
+from dynamo_ext.torch_private import version
+
+_DEFAULT = 'Call torch.compiler.set_stance("default").'
+
+
+def _fallback(why: str, remedy: str) -> Fallback:
+    return Fallback("capture", "run", "", "", "", why, remedy)
+
+
+FORCED = _fallback(
+    'torch.compiler.set_stance("force_eager") is in effect, so torch uses no compiled code',
+    _DEFAULT,
+)
+"""Of a run under the stance ``force_eager``."""
+
+REUSED_ONLY = _fallback(
+    'torch.compiler.set_stance("eager_on_recompile") is in effect, so nothing new is compiled',
+    _DEFAULT,
+)
+"""Of a run under the stance ``eager_on_recompile`` that met something new."""
+
+
+def lacking() -> list[Fallback]:
+    """Of a run under a torch that lacks the private names of some features."""
+    return [_fallback(reason, version.REMEDY) for reason in version.switched_off()]
+
+
+def observed(mode: str) -> Fallback:
+    """Of a run in which a tool observes each operation (``active_modes.tracing_mode_name``)."""
+    why = f"{mode} is active and cannot observe operations inside compiled code"
+    return _fallback(why, f"Call the compiled code without {mode}.")
+
+
+def switched_off(switch: str) -> Fallback:
+    """Of a run with a switch set (``torch_private.switched_off`` names it)."""
+    if switch == frame_eval.ENVIRONMENT_SWITCH:
+        remedy = "Restart Python without it."
+    else:
+        remedy = f"Set {switch} = False; the environment may have TORCH_COMPILE_DISABLE=1."
+    return _fallback(f"{switch} is set, so torch compiles nothing", remedy)

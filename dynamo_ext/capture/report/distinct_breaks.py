@@ -1,0 +1,68 @@
+"""Equal graph breaks once, with their count.
+
+Torch reports one break several times: while it traces the cell (the break is then at a line of
+the cell, inside the function that the line calls), and again for each function on the way and for
+the function's own frame, often without the page in its registry. A count is of what one frame
+reported: more than once where it was compiled again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dynamo_ext.records.common import SourceLine
+    from dynamo_ext.records.report import GraphBreak
+
+_Place = tuple[str, tuple[str, int], tuple[str, int]]
+
+
+class DistinctBreaks:
+    """The breaks of a run, and which of them each of torch's tellings is."""
+
+    def __init__(self, told: Iterable[GraphBreak]) -> None:
+        self._found: dict[_Place, GraphBreak] = {}
+        self._frames: dict[_Place, Counter[tuple[str, int]]] = {}
+        self._same_as: dict[_Place, _Place] = {}
+        # Those at a line of the cell first: the others may be tellings of the same break.
+        for one in sorted(told, key=lambda b: not (b.line is not None and b.line.in_cell)):
+            self._add(one)
+
+    def _add(self, told: GraphBreak) -> None:
+        place = self._place(told)
+        frames = self._frames.setdefault(place, Counter())
+        frames[_at(told.stack[0] if told.stack else told.line)] += 1
+        known = self._found.get(place, told)
+        better = known if known.registry_id or not told.registry_id else told
+        count = max(frames.values())
+        self._found[place] = dataclasses.replace(better, line=known.line, count=count)
+        if told.line is not None and told.line.in_cell:
+            inner = _at(told.stack[-1] if told.stack else told.line)
+            self._same_as.setdefault((told.what, inner, inner), place)
+
+    @property
+    def records(self) -> tuple[GraphBreak, ...]:
+        """Each break once."""
+        return tuple(self._found.values())
+
+    def index(self, told: GraphBreak | None) -> int | None:
+        """The position in ``records`` of a break that torch reported."""
+        if told is None:
+            return None
+        place = self._place(told)
+        return list(self._found).index(place) if place in self._found else None
+
+    def _place(self, told: GraphBreak) -> _Place:
+        inner = _at(told.stack[-1] if told.stack else told.line)
+        if told.line is not None and told.line.in_cell:
+            return (told.what, _at(told.line), inner)
+        own = (told.what, inner, inner)
+        return self._same_as.get(own, own)
+
+
+def _at(line: SourceLine | None) -> tuple[str, int]:
+    return (line.file, line.line) if line else ("", 0)

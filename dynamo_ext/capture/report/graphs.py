@@ -1,0 +1,87 @@
+"""An FX graph as a table: opcode, name, target, args, kwargs, with the user's lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
+from dynamo_ext.records.report import Operation
+from dynamo_ext.torch_private.fx_nodes import is_overload
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule, Node
+
+_LONGEST = 200
+
+
+def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operation, ...]:
+    """Every node of a captured graph, in order."""
+    known: dict[str, Any] = {}
+    rows = []
+    for node in graph.graph.nodes:
+        trace = node.stack_trace or ""
+        if trace not in known:
+            known[trace] = users_line(from_trace_text(trace, cell_file))
+        dtype, shape = _result_type(node)
+        rows.append(
+            Operation(
+                node.op,
+                node.name,
+                target_name(node),
+                _short(", ".join(_argument(a) for a in node.args)),
+                _short(", ".join(f"{k}={_argument(v)}" for k, v in node.kwargs.items())),
+                dtype,
+                shape,
+                known[trace],
+            )
+        )
+    return tuple(rows)
+
+
+def last_line(graph: GraphModule, file: str) -> int:
+    """The last line of ``file`` with an operation in the graph; 0 where there is none.
+
+    Of a function that was called, the line that called it counts.
+    """
+    lines = [0]
+    for trace in {node.stack_trace for node in graph.graph.nodes}:
+        lines += [found.line for found in from_trace_text(trace, file)[:1] if found.file == file]
+    return max(lines)
+
+
+def target_name(node: Node) -> str:
+    """What a node calls, as one would write it: ``aten.add.Tensor``, ``operator.add``, ``relu``."""
+    target = node.target
+    if isinstance(target, str):
+        return target
+    if is_overload(target):
+        return str(target)
+    module = getattr(target, "__module__", None) or ""
+    name = getattr(target, "__name__", None) or repr(target)
+    module = {"_operator": "operator", "torch._C._nn": "torch.nn.functional"}.get(module, module)
+    if not module:
+        owner = getattr(target, "__objclass__", None)
+        module = getattr(owner, "__name__", "") or "torch"
+    return f"{module}.{name}" if module != "builtins" else name
+
+
+def _argument(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(_argument(v) for v in value)
+        if isinstance(value, list):
+            return f"[{inner}]"
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return str(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _result_type(node: Node) -> tuple[str, tuple[str, ...] | None]:
+    value = node.meta.get("example_value", node.meta.get("val"))
+    if isinstance(value, torch.Tensor):
+        return str(value.dtype).removeprefix("torch."), tuple(str(s) for s in value.shape)
+    return "", None

@@ -1,0 +1,150 @@
+"""Guards as records, and torch's sources as a user would write them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynamo_ext.capture.report.source_lines import from_summaries, users_line
+from dynamo_ext.records.report import Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")
+_BUILTIN = re.compile(r"^G\['__builtins_dict\w*'\]\['(?P<name>[^']+)'\]")
+_IMPORTED = re.compile(r"^__import_(?P<name>\w+)")
+# Dynamo stores what a closure or a registry holds under the object's number.
+_OURS = re.compile(r"^_+(?:[a-z]+_)?(?:\d{6,}_)+c\d+$")
+_TYPE_OF = re.compile(r"^type\((?P<source>[LG]\[.+)\)$")
+# What a graph leaves on the stack for the one after it.
+_STACK = re.compile(r"^___stack(?P<place>\d+)$")
+_ARGUMENT = re.compile(r"L\['args'\]\[(?P<index>\d+)\]")
+_KEYWORD = re.compile(r"L\['kwargs'\]\['(?P<name>\w+)'\]")
+_TYPE = re.compile(r"type=<class '(?P<name>[^']+)'>")
+_TRUTH = re.compile(r" == (?P<value>True|False)$")
+_COMPARED = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+?)$")
+_BARE = re.compile(r"^(?P<name>[^\W\d]\w*)(?=$|[.\[])")
+_LENGTH = re.compile(r"^len\((?P<source>[LG]\[.+?)\) == (?P<expected>\d+)$")
+TORCH_COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
+_QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
+
+
+def readable_source(source: str, arguments: Sequence[str] = ()) -> str:
+    """``L['self']._modules['fc'].weight`` as ``self.fc.weight``; ``G['x']`` as ``x``.
+
+    ``arguments`` are the names of what a frame knows as ``args[0]``, ``args[1]`` …
+    """
+    typed = _TYPE_OF.match(source)
+    if typed:
+        return f"type({readable_source(typed['source'], arguments)})"
+    source = _user_named(source, arguments)
+    text = _BUILTIN.sub(lambda m: m["name"], source)
+    text = _ROOT.sub(lambda m: _readable_name(m["name"]), text)
+    text = _IMPORTED.sub(lambda m: m["name"].replace("_dot_", "."), text)
+    text = re.sub(r"\.?_modules\['([^']+)'\]", r".\1", text)
+    text = re.sub(r"\._(?:parameters|buffers)\['([^']+)'\]", r".\1", text)
+    return re.sub(r"\.__dict__\['([^']+)'\]", r".\1", text)
+
+
+def _readable_name(name: str) -> str:
+    name = _OURS.sub("an object that Dynamo keeps", name)
+    return _STACK.sub(r"value \g<place> between graphs", name)
+
+
+def _user_named(source: str, arguments: Sequence[str]) -> str:
+    if not arguments:
+        return source
+
+    def named(found: re.Match[str]) -> str:
+        index = int(found["index"])
+        return f"L['{arguments[index]}']" if index < len(arguments) else found[0]
+
+    source = _KEYWORD.sub(r"L['\g<name>']", _ARGUMENT.sub(named, source))
+    source = source.replace("L['args']", "L['the arguments']")
+    return source.replace("L['kwargs']", "L['the keyword arguments']")
+
+
+def root_variable(source: str, arguments: Sequence[str] = ()) -> str:
+    """The user's name that a source starts at; a library's name for its modules.
+
+    Torch's own state is ``torch``.
+    """
+    typed = _TYPE_OF.match(source)
+    source = _user_named(typed["source"] if typed else source, arguments)
+    found = _ROOT.match(source)
+    if not found:
+        # torch names a local tensor bare: tensor 'x' size mismatch.
+        bare = _BARE.match(source)
+        return bare["name"] if bare else "torch"
+    name = found["name"]
+    if name.startswith("__import_"):
+        return name.removeprefix("__import_").split("_dot_")[0]
+    if _STACK.match(name):
+        return "between graphs"
+    return "torch" if name.startswith("__builtins_dict") or _OURS.match(name) else name
+
+
+def guard_records(
+    frame: str,
+    guards: Any,
+    cell_file: str | None,
+    shapes: Mapping[str, tuple[str, ...]],
+    arguments: Sequence[str] = (),
+) -> tuple[Guard, ...]:
+    """Dynamo's guards as records, in Dynamo's own order.
+
+    ``shapes`` gives the captured sizes of the graph's inputs by source, symbolic ones as text;
+    ``arguments`` are the user's names of what the frame knows as ``args``.
+    """
+    return tuple(_record(frame, guard, cell_file, shapes, arguments) for guard in sorted(guards))
+
+
+def _record(
+    frame: str,
+    guard: Any,
+    cell_file: str | None,
+    shapes: Mapping[str, tuple[str, ...]],
+    arguments: Sequence[str],
+) -> Guard:
+    source = guard.name or ""
+    kinds = guard.guard_types or [guard.create_fn_name()]
+    kind = next((k for k in kinds if k not in _QUIET_KINDS), kinds[0])
+    code = tuple(guard.code_list or ())
+    line = users_line(from_summaries(guard.user_stack or (), cell_file))
+    known = guard.obj_weakref() if guard.obj_weakref is not None else None
+    value = known if isinstance(known, torch.Tensor) else None
+    expected, is_length = _expected(kind, code)
+    sizes = shapes.get(source, tuple(map(str, value.shape))) if value is not None else ()
+    return Guard(
+        frame,
+        root_variable(source, arguments),
+        source,
+        kind,
+        code=code,
+        line=line,
+        subject=readable_source(source, arguments),
+        expected=expected,
+        is_length=is_length,
+        dtype=str(value.dtype).removeprefix("torch.") if value is not None else "",
+        device=str(value.device) if value is not None else "",
+        shape=sizes,
+        requires_grad=value is not None and value.requires_grad,
+    )
+
+
+def _expected(kind: str, code: tuple[str, ...]) -> tuple[str, bool]:
+    """What a value, type or length must be, as torch's text has it; and whether it is a length."""
+    text = TORCH_COMMENT.sub("", code[0]) if code else ""
+    compared = _COMPARED.match(text)
+    if kind in {"EQUALS_MATCH", "CONSTANT_MATCH"} and compared:
+        return compared["expected"], False
+    if length := _LENGTH.match(text):
+        return length["expected"], True
+    if kind == "TYPE_MATCH" and (kept := _TYPE.search(text)):
+        return kept["name"].removeprefix("builtins."), False
+    if kind == "BOOL_MATCH" and (truth := _TRUTH.search(text)):
+        return truth["value"], False
+    return "", False

@@ -1,0 +1,58 @@
+"""Lines of other cells: what compiled or failed in an earlier run calls that run's cell the cell.
+
+``SourceLine.in_cell`` was said when a frame was looked at. A later cell that calls the same
+function has a report of its own, whose lines are not those.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, TypeVar
+
+from dynamo_ext.capture.report.source_lines import users_line
+
+if TYPE_CHECKING:
+    from dynamo_ext.records.common import SourceLine
+    from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Guard, Operation, Report
+
+    Placed = TypeVar("Placed", Fallback, Guard, Operation)
+
+
+def relabel_lines(report: Report) -> Report:
+    """The report with the lines of its own cell, and no other's, called the cell's."""
+    file = report.cell.file if report.cell is not None else ""
+    return dataclasses.replace(
+        report,
+        breaks=tuple(_break(each, file) for each in report.breaks),
+        fallbacks=tuple(_placed(each, file) for each in report.fallbacks),
+        guards=tuple(_placed(each, file) for each in report.guards),
+        graphs=tuple(_graph(each, file) for each in report.graphs),
+    )
+
+
+def _is_strange(line: SourceLine | None, file: str) -> bool:
+    return line is not None and line.in_cell and line.file != file
+
+
+def _placed(found: Placed, file: str) -> Placed:
+    if found.line is None or not _is_strange(found.line, file):
+        return found
+    return dataclasses.replace(found, line=dataclasses.replace(found.line, in_cell=False))
+
+
+def _break(found: GraphBreak, file: str) -> GraphBreak:
+    if not any(_is_strange(line, file) for line in (found.line, *found.stack)):
+        return found
+    stack = tuple(
+        dataclasses.replace(line, in_cell=False) if _is_strange(line, file) else line
+        for line in found.stack
+    )
+    return dataclasses.replace(found, line=users_line(stack), stack=stack)
+
+
+def _graph(found: Graph, file: str) -> Graph:
+    if not any(_is_strange(op.line, file) for op in found.operations):
+        return found
+    return dataclasses.replace(
+        found, operations=tuple(_placed(op, file) for op in found.operations)
+    )

@@ -1,0 +1,1 @@
+"""Private interfaces of Dynamo that capture needs."""

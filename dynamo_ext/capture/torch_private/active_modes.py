@@ -1,0 +1,56 @@
+"""Stances, dispatch modes and tools that observe each operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._dynamo import eval_frame
+from torch.autograd import forward_ad
+from torch.utils import _python_dispatch
+
+dispatch_modes = torch._C._len_torch_dispatch_stack
+"""How many modes observe each operation (a C function, of which compiled code asks at a call)."""
+
+
+jit_trace = torch._C._get_tracing_state
+"""What ``torch.jit.trace`` is making, or ``None``."""
+
+
+def tracing_mode_active() -> bool:
+    """Whether a tool observes each operation now (``tracing_mode_name``), asked at each call."""
+    return bool(
+        dispatch_modes() or jit_trace() is not None or forward_ad._current_level >= _FIRST_LEVEL
+    )
+
+
+_FIRST_LEVEL = 0
+"""Of ``torch.autograd.forward_ad``, which has a negative one outside of all."""
+
+
+def tracing_mode_name() -> str:
+    """The tool that observes each operation now, as its user calls it; empty where there is none.
+
+    Engines would read the memory of tensors that have none (``FakeTensorMode``), what compiled
+    code gives would be a constant to a tracer (``make_fx``, ``torch.jit.trace``), and have no
+    tangent in forward mode.
+    """
+    if forward_ad._current_level >= _FIRST_LEVEL:
+        return "forward_ad.dual_level"
+    if torch.compiler.is_exporting():
+        return "torch.export"
+    if jit_trace() is not None:
+        return "torch.jit.trace"
+    modes = _python_dispatch._get_current_dispatch_mode_stack() if dispatch_modes() else []
+    return type(modes[-1]).__name__.lstrip("_") if modes else ""
+
+
+def stance() -> str:
+    """The last argument of ``torch.compiler.set_stance`` (``eval_frame._stance``)."""
+    return eval_frame._stance.stance
+
+
+def refuse_recompile(callback: Any, frame: Any, cache: Any, state: Any) -> Any:
+    """Raise ``RuntimeError`` as the stance ``fail_on_recompile`` does for a frame of the user's."""
+    refuse: Any = eval_frame._callback_from_stance(callback)
+    return refuse(frame, cache, state)

@@ -1,0 +1,156 @@
+"""Dynamo's cache of compiled code: its guards, why they failed, and forgetting it."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._dynamo as dynamo
+from torch._dynamo import bytecode_transformation, eval_frame, guards
+from torch._dynamo import utils as dynamo_utils
+from torch._dynamo.resume_execution import ContinueExecutionCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
+
+
+def recompile_reasons(frame: Any, compiler: Any) -> tuple[int, list[str]]:
+    """How many compiled versions a frame has for ``compiler``, and why none of them fits."""
+    entries = eval_frame._debug_get_cache_entry_list(frame.f_code)
+    if not entries:
+        return 0, []
+    reasons = guards.get_and_maybe_log_recompilation_reasons(
+        entries, frame, compiler, skip_logging=True
+    )
+    return len(entries), [str(reason) for reason in reasons]
+
+
+def recompile_limit() -> int:
+    """How many versions of a frame Dynamo compiles before it runs it eagerly for good."""
+    return int(dynamo.config.recompile_limit)
+
+
+def guard_managers(code: types.CodeType) -> list[Any]:
+    """What holds the guards of each compiled version of ``code``."""
+    return [entry.guard_manager for entry in eval_frame._debug_get_cache_entry_list(code)]
+
+
+def new_guards(result: Any) -> Any:
+    """What holds the guards of a frame that was compiled just now; ``None`` where none was.
+
+    ``result`` is what Dynamo's frame callback has given.
+    """
+    guarded = getattr(result, "guarded_code", None)
+    return guarded.guard_manager if guarded is not None else None
+
+
+def guard_also(manager: Any, check: Callable[[Any], bool], said: str) -> None:
+    """Add a guard to those that ``guard_managers`` or ``new_guards`` gave."""
+    manager.root.add_lambda_guard(check, [said], None)
+
+
+def draws_first(rewritten: types.CodeType) -> bool:
+    """Whether compiled code draws numbers of Python's ``random`` before it calls its graph.
+
+    ``OutputGraph`` collects such calls in one function, ``__gen_rand_values``.
+    """
+    return any(name.startswith("__gen_rand_values") for name in rewritten.co_names)
+
+
+def forget_code(code: types.CodeType) -> None:
+    """Drop every compiled version of ``code``, and the functions that resume it.
+
+    ``ContinueExecutionCache`` keeps those, and the way back from them to ``code``; the cache of
+    cleaned instructions keeps the last 128 code objects of anyone's.
+    """
+    resumed = ContinueExecutionCache.cache.get(code) or {}
+    for inner in list(resumed.values()):
+        forget_code(inner[0] if isinstance(inner, tuple) else inner)
+    for table in (ContinueExecutionCache.cache, ContinueExecutionCache.generated_code_metadata):
+        table.values.pop(id(code), None)
+        table.refs.pop(id(code), None)
+    bytecode_transformation._cached_cleaned_instructions.cache_clear()
+    # Rewritten code may outlive its cache (2.13 keeps a reference after a graph break); what it
+    # was compiled to, the large part, must not.
+    for key, original in list(dynamo_utils.orig_code_map.values.items()):
+        if original is code and key in dynamo_utils.CleanupManager.instance.values:
+            dynamo_utils.CleanupManager.instance._remove_id(key)
+    gone = [entry.guard_manager for entry in eval_frame._debug_get_cache_entry_list(code)]
+    torch._C._dynamo.eval_frame.reset_code(code)
+    _forget_guards(gone)
+
+
+def _forget_guards(gone: Sequence[Any]) -> None:
+    """Let go of the guards of compiled code that is gone.
+
+    Torch would keep them, the stacks that they came of included, for as long as what they look at
+    lives: a class, a function of a library (``CheckFunctionManager.id_ref``).
+    """
+    held = set(map(id, gone))
+    for finalizer in list(weakref.finalize._registry) if held else ():  # type: ignore[attr-defined]
+        _, call, *_ = finalizer.peek() or (None, None)
+        manager = getattr(getattr(call, "func", None), "__self__", None)
+        if not isinstance(manager, guards.CheckFunctionManager):
+            continue
+        if id(getattr(manager, "guard_manager", None)) in held:
+            finalizer.detach()
+
+
+def forget_everything() -> None:
+    """``torch._dynamo.reset()``: drop all compiled code in this process."""
+    dynamo.reset()
+
+
+def move_cleanup(names: AbstractSet[str], source: dict[str, Any], target: dict[str, Any]) -> None:
+    """Let Dynamo's end-of-life hooks for ``names`` delete from ``target`` and not ``source``.
+
+    ``torch._dynamo.utils.CleanupManager`` removes a name when its compiled code dies.
+    """
+    for hooks in dynamo_utils.CleanupManager.instance.values.values():
+        for hook in hooks:
+            if hook.scope is source and hook.name in names:
+                hook.scope = target
+
+
+def guarded_class(guard: Any) -> type | None:
+    """The class of what a guard looks at, or that class itself; ``None`` where it has gone."""
+    seen = guard.obj_weakref() if guard.obj_weakref is not None else None
+    if isinstance(seen, type):
+        return seen
+    found = guard.guarded_class_weakref() if guard.guarded_class_weakref is not None else None
+    return found if isinstance(found, type) else None
+
+
+def finish_code(graph: torch.fx.GraphModule) -> None:
+    """Generate a captured graph's code now.
+
+    Dynamo's graphs generate it at the first call, and a ``forward`` taken before that goes the
+    long way round at every call, printing the generated code where it raises.
+    """
+    from torch.fx._lazy_graph_module import _LazyGraphModule
+
+    _LazyGraphModule.force_recompile(graph)
+
+
+def marked_static(inputs: Sequence[Any]) -> list[weakref.ref[Any]]:
+    """The parameters and buffers that tracing has marked as such, on the user's own tensors.
+
+    ``_dynamo_static_input_type`` goes into ``vars(parameter)``, and so into copies and files.
+    """
+    found = []
+    for value in inputs:
+        kind = getattr(value, "_dynamo_static_input_type", None)
+        if kind == "unguarded" and isinstance(value, torch.Tensor):
+            found.append(weakref.ref(value))
+    return found
+
+
+def unmark_static(tensors: Sequence[weakref.ref[Any]]) -> None:
+    """Take the marks off again; tracing sets them again each time it needs them."""
+    for reference in tensors:
+        value = reference()
+        if value is not None:
+            vars(value).pop("_dynamo_static_input_type", None)

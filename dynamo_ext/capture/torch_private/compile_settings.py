@@ -1,0 +1,92 @@
+"""Dynamo's settings and logs, for as long as a frame of ours compiles."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._dynamo as dynamo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_QUIET_LOGGERS = (
+    "torch._dynamo",
+    "torch._dynamo.convert_frame",
+    "torch._dynamo.symbolic_convert",
+    "torch._dynamo.utils",
+    "torch._subclasses.fake_tensor",
+    "torch.fx.experimental.symbolic_shapes",
+    "torch._functorch",
+    "torch._inductor",
+)
+
+
+@contextlib.contextmanager
+def capture_settings() -> Iterator[None]:
+    """Torch's settings as a cell needs them, for as long as a frame is captured.
+
+    Errors are raised, to distinguish interruptions. NumPy is left to NumPy: traced, its calls
+    become torch's, with other random numbers, aliasing and warnings than the cell has by itself.
+    Python floats stay constants: as symbols they come back stale from Inductor and in float32 from
+    AOTAutograd (both seen on 2.13.0). That a module has no hooks is guarded, which torch leaves out
+    by default: a hook added later would not run. ``addcmul_`` and its like stay what they are:
+    torch writes them out as Inductor wants them, for which eager needs four times as long (a step
+    of Adam's).
+    """
+    with dynamo.config.patch(
+        suppress_errors=False,
+        trace_numpy=False,
+        specialize_float=True,
+        skip_nnmodule_hook_guards=False,
+        enable_dynamo_decompositions=False,
+    ):
+        yield
+
+
+_TORCH = str(Path(torch.__file__).parent)
+
+
+def _show_others(show: Callable[..., None]) -> Callable[..., None]:
+    def show_unless_torch(
+        message: Any, category: Any, filename: str, *rest: Any, **more: Any
+    ) -> None:
+        if not str(filename).startswith(_TORCH):
+            show(message, category, filename, *rest, **more)
+
+    return show_unless_torch
+
+
+class _Drop(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno < logging.WARNING
+
+
+@contextlib.contextmanager
+def quiet_logs() -> Iterator[None]:
+    """Keep torch's warnings about compiling off stderr: the report shows what they say.
+
+    ``TORCH_LOGS`` output (below WARNING) still passes.
+    """
+    drop = _Drop()
+    loggers = [logging.getLogger(name) for name in _QUIET_LOGGERS]
+    loggers += [
+        logger
+        for name, logger in list(logging.Logger.manager.loggerDict.items())
+        if name.startswith("torch._") and isinstance(logger, logging.Logger)
+    ]
+    for logger in loggers:
+        logger.addFilter(drop)
+    shown, warnings.showwarning = warnings.showwarning, _show_others(warnings.showwarning)
+    try:
+        yield
+    finally:
+        warnings.showwarning = shown
+        for logger in loggers:
+            logger.removeFilter(drop)

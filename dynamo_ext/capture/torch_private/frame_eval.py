@@ -1,0 +1,275 @@
+"""Dynamo's frame callback: installing it, calling under it, and what it may answer."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import types
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._dynamo as dynamo
+from torch._dynamo import convert_frame, eval_frame, exc, external_utils, trace_rules
+from torch._dynamo.resume_execution import ContinueExecutionCache
+from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
+
+from dynamo_ext.interruptions import pass_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamo_ext.backends.base import CompilerFn
+
+# Our frames run while a callback is installed (leaving a `with`, nested sessions).
+trace_rules.add("dynamo_ext")
+
+
+def frame_callback(
+    compiler: CompilerFn,
+    *,
+    dynamic: bool | None,
+    fullgraph: bool,
+    on_guards: Callable[[Any], None],
+    on_guard_fail: Callable[[Any], None],
+) -> tuple[Any, Callable[[], contextlib.AbstractContextManager[Any]]]:
+    """Dynamo's own frame-evaluation callback for ``compiler``, and its backend's context.
+
+    From ``torch._dynamo.optimize(...)``; the callback is what its context manager would install.
+    It captures nothing where the environment has ``TORCHDYNAMO_DISABLE=1``.
+    """
+    context: Any = dynamo.optimize(
+        compiler,
+        nopython=fullgraph,
+        guard_export_fn=on_guards,
+        guard_fail_fn=on_guard_fail,
+        dynamic=dynamic,
+    )
+    hooks = tuple(getattr(context, "enter_exit_hooks", ()))
+    callback = getattr(context, "callback", _skip)
+    return callback, functools.partial(_Surroundings, hooks)
+
+
+def _skip(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
+    return skip_permanently()
+
+
+class _Surroundings:
+    """A block with the hooks of a torch context entered before it and left after it."""
+
+    __slots__ = ("_hooks", "_undo")
+
+    def __init__(self, hooks: tuple[Callable[[], Callable[[], object]], ...]) -> None:
+        self._hooks = hooks
+
+    def __enter__(self) -> None:
+        self._undo = [enter() for enter in self._hooks]
+
+    def __exit__(self, *_raised: object) -> None:
+        for leave in self._undo:
+            leave()
+
+
+ENVIRONMENT_SWITCH = "TORCHDYNAMO_DISABLE=1"
+"""What torch reads once, when it is imported."""
+
+
+def switched_off(callback: Any) -> str:
+    """The switch with which torch compiles nothing, as its user sets it; empty where none is set.
+
+    ``callback`` is what ``frame_callback`` gave.
+    """
+    if callback is _skip:
+        return ENVIRONMENT_SWITCH
+    return "torch._dynamo.config.disable" if dynamo.config.disable else ""
+
+
+def install(callback: Any) -> tuple[Any, bool]:
+    """Make ``callback`` this thread's frame evaluator, as torch's stance has it.
+
+    Gives what ``uninstall`` puts back.
+    """
+    told = eval_frame._stance
+    skipping = eval_frame.set_skip_guard_eval_unsafe(told.skip_guard_eval_unsafe)
+    callback = None if told.stance == "force_eager" else callback
+    return eval_frame.set_eval_frame(callback), skipping
+
+
+def uninstall(former: tuple[Any, bool]) -> None:
+    """Put back what ``install`` found."""
+    callback, skipping = former
+    eval_frame.set_eval_frame(callback)
+    eval_frame.set_skip_guard_eval_unsafe(skipping)
+
+
+def call_under(callback: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call ``function`` alone under ``callback``; this frame itself is not evaluated by it."""
+    prior, skipping = install(callback)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        # As uninstall does, which as a function would itself be evaluated by the callback.
+        eval_frame.set_eval_frame(prior)
+        eval_frame.set_skip_guard_eval_unsafe(skipping)
+
+
+def backend_identity(callback: Any, compiler: CompilerFn) -> Any:
+    """Mark ``callback`` so that Dynamo's cache takes its code for ``compiler``'s.
+
+    The frame evaluator follows ``_torchdynamo_orig_backend`` (extra_state.cpp).
+    """
+    callback._torchdynamo_orig_backend = compiler
+    return callback
+
+
+def run_eagerly_once(*, callees_too: bool) -> ConvertFrameReturn:
+    """Answer of a frame callback: this frame eagerly, this time, and forget it.
+
+    With ``callees_too`` the functions it calls may reuse compiled code but never compile.
+    """
+    inner = FrameAction.RUN_ONLY if callees_too else FrameAction.DEFAULT
+    return ConvertFrameReturn(
+        frame_exec_strategy=FrameExecStrategy(FrameAction.DEFAULT, inner),
+        apply_to_code=False,
+    )
+
+
+def skip_recursively_once(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
+    """A frame callback: the frame and what it calls run as plain Python, and it is forgotten."""
+    return ConvertFrameReturn(
+        frame_exec_strategy=FrameExecStrategy(FrameAction.SKIP, FrameAction.SKIP),
+        apply_to_code=False,
+    )
+
+
+_OWN = frozenset({"Observed exception", "failed to find name in frame builtins"})
+"""Graph breaks that stand for an error which the code raises in eager, too."""
+
+
+def is_users_own(error: Exception) -> bool:
+    """Whether tracing failed where the user's code itself, by all appearances, raises an error."""
+    if isinstance(error, exc.Unsupported):
+        return error.gb_type in _OWN
+    return isinstance(error, exc.TorchRuntimeError)
+
+
+def skip_permanently() -> ConvertFrameReturn:
+    """Answer of a frame callback: Dynamo has nothing to do with this code, ever.
+
+    Unlike ``run_eagerly_once`` it leaves the callback alone while the frame runs, so that our own
+    frames can take it out.
+    """
+    return ConvertFrameReturn()
+
+
+def is_library_code(code: types.CodeType) -> bool:
+    """Whether Dynamo never traces this code (torch itself, the standard library …)."""
+    return bool(trace_rules.check(code))
+
+
+def always_trace(code: types.CodeType) -> None:
+    """Have Dynamo look at a frame even where no tensor is among its arguments.
+
+    Its own test (``has_tensor_in_frame``) sees arguments and modules, not a namespace.
+    """
+    eval_frame.always_optimize_code_objects[code] = True
+
+
+@contextlib.contextmanager
+def traced_for_its_names(frame: types.FrameType) -> Iterator[None]:
+    """Have Dynamo look at a frame that works on a tensor or module which it is not given.
+
+    A function may work on the notebook's model, a method on one that its object holds. Dynamo
+    looks at arguments alone (``has_tensor_in_frame``), and runs others as they are, unreported.
+    """
+    code, always = frame.f_code, eval_frame.always_optimize_code_objects
+    waits = code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
+    if waits or code in always or not _names_tensor(frame):
+        yield
+        return
+    always[code] = True
+    try:
+        yield
+    finally:
+        # The user's own torch.compile of this code is to find what it always has.
+        always._remove_id(id(code))
+
+
+def _names_tensor(frame: types.FrameType) -> bool:
+    return any(
+        isinstance(held.get(name), (torch.Tensor, torch.nn.Module))
+        for held in (frame.f_globals, *map(attributes, frame.f_locals.values()))
+        for name in frame.f_code.co_names
+    )
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    """What an object's own dictionary holds; empty where it has none."""
+    # Neither a property nor `__getattr__` of the user's is to run for this.
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return found if type(found) is dict else {}
+
+
+def users_code(code: types.CodeType | None) -> types.CodeType | None:
+    """The user's own code, where a function of Dynamo's goes on with it after a graph break."""
+    made = ContinueExecutionCache.generated_code_metadata.get(code)
+    return made.code if made is not None else code
+
+
+compile_lock = convert_frame.compile_lock
+"""What torch itself holds while a frame compiles; a thread may take it again."""
+
+
+@contextlib.contextmanager
+def heard_bytecode(hook: Any) -> Iterator[None]:
+    """Call ``hook(original, rewritten)`` for each frame that is compiled in the block."""
+    handle = convert_frame.register_bytecode_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def convert(callback: Any, frame: Any, cache: Any, state: Any) -> ConvertFrameReturn:
+    """Dynamo's answer for a frame, by the callback that ``frame_callback`` gave.
+
+    A frame that cannot be compiled runs eagerly from now on, as under torch's ``suppress_errors``.
+    Torch's own would also swallow what a signal handler of the user's raises meanwhile.
+
+    Raises
+    ------
+    Exception
+        What torch raises in spite of ``suppress_errors``, and what interrupted it, as that was.
+    """
+    try:
+        return callback(frame, cache, state)  # type: ignore[no-any-return]
+    except _NEVER_SUPPRESSED as error:
+        pass_on(error)
+        raise
+    except Exception as error:  # noqa: BLE001 - torch has more kinds than it names
+        pass_on(error)
+        strategy = getattr(error, "frame_exec_strategy", None)
+        if strategy is not None:
+            return ConvertFrameReturn(frame_exec_strategy=strategy)
+        return ConvertFrameReturn(skip_reason="it could not be compiled")
+
+
+_NEVER_SUPPRESSED = (
+    exc.ResumePrologueTracingError,
+    exc.UncapturedHigherOrderOpError,
+    # Of other frames, torch has made a graph break or a skipped frame already.
+    exc.Unsupported,
+    exc.UserError,
+)
+
+
+def wrapped_by(frame: types.FrameType) -> Callable[..., Any] | None:
+    """What runs under a frame that ``traceable`` made; ``None`` for any other frame."""
+    code = frame.f_code
+    made = code.co_filename == external_utils.__file__ and code.co_varnames == ("args", "kwargs")
+    found: Callable[..., Any] | None = frame.f_locals.get(code.co_freevars[0]) if made else None
+    return found

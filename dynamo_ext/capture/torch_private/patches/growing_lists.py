@@ -1,0 +1,112 @@
+"""Lists that grow from call to call, as ``self.losses.append(loss.item())`` has them grow.
+
+Torch guards on the length of a list, so a function that appends to one recompiles at each call,
+and is left to eager for good after eight versions. Where three versions did not fit, each for a
+list that was longer by as much, the next one knows of the list only that it is one: what is done
+with it ends the graph, and is Python's. Checked, as all private interfaces, on the versions of
+``torch_private``.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import weakref
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from torch._dynamo.exc import unimplemented
+from torch._dynamo.guards import GuardBuilder
+from torch._dynamo.variables.misc import GetAttrVariable
+
+from dynamo_ext.capture.torch_private.patches.opaque_value import Carried
+from dynamo_ext.capture.torch_private.patches.registry import on_recompile, wrappers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from torch._dynamo.variables.base import VariableTracker
+
+_growing: weakref.WeakKeyDictionary[types.CodeType, set[str]] = weakref.WeakKeyDictionary()
+_PREFIX = re.compile(r"^\s*-?\s*\d+/\d+:\s*")
+_LENGTH = re.compile(r"^len\((?P<source>.+?)\) == (?P<length>\d+)")
+_EMPTY = re.compile(r"^not (?P<source>[\w.\[\]'\"]+)")
+
+_LOCAL = re.compile(r"\bL\['(\w+)'\]")
+
+_ENOUGH = 3
+"""Versions, each for as many more elements, after which a list counts as growing."""
+
+
+@on_recompile.append
+def note_growing(code: types.CodeType, reasons: Iterable[str]) -> None:
+    """See whether a frame compiles again and again for a list that grew.
+
+    Parameters
+    ----------
+    code
+        The frame's.
+    reasons
+        Why none of its versions fits, the newest first.
+    """
+    found = _grown(reasons)
+    if found:
+        _growing.setdefault(code, set()).update(found)
+
+
+def _grown(reasons: Iterable[str]) -> set[str]:
+    lengths: dict[str, list[int]] = {}
+    for reason in reasons:
+        text = _PREFIX.sub("", reason.splitlines()[0]) if reason else ""
+        length, empty = _LENGTH.match(text), _EMPTY.match(text)
+        if length:
+            lengths.setdefault(length["source"], []).append(int(length["length"]))
+        elif empty:
+            lengths.setdefault(empty["source"], []).append(0)
+    return {_plain(source) for source, seen in lengths.items() if _grew(seen)}
+
+
+def _grew(lengths: Sequence[int]) -> bool:
+    """Whether versions, the newest first, were made for more and more elements."""
+    steps = {newer - older for newer, older in pairwise(lengths)}
+    return len(lengths) >= _ENOUGH and len(steps) == 1 and min(steps) > 0
+
+
+@wrappers.append
+def wrap(_upstream: Callable[..., Any], self: Any, value: Any) -> Any:
+    """Carry a list that a frame of this code was seen to find longer each time."""
+    known = _growing.get(self.tx.output.root_tx.f_code, ())
+    if type(value) is not list or _plain(self.source.name) not in known:
+        return None
+    self.install_guards(GuardBuilder.TYPE_MATCH)
+    return CarriedList(source=self.source)
+
+
+def _plain(name: str) -> str:
+    """A source as the failures of guards name it: ``self.losses`` for ``L['self'].losses``."""
+    return _LOCAL.sub(r"\1", name)
+
+
+class CarriedList(Carried):
+    """A list of which compiled code knows the type alone."""
+
+    def python_type(self) -> type:
+        """Its type, on which there is a guard."""
+        return list
+
+    def var_getattr(self, _tx: Any, name: str) -> VariableTracker:
+        """A method, to be called outside of the graph."""
+        return GetAttrVariable(self, name, py_type=types.BuiltinMethodType)
+
+    def call_method(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse, so that the call is Python's."""
+        self.refuse()
+
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """End the graph."""
+        unimplemented(
+            gb_type="A list that grows from call to call",
+            context="",
+            explanation="Compiled code cannot rely on a list that has another length each time.",
+            hints=["Handle the list before or after the part that computes."],
+        )

@@ -1,0 +1,176 @@
+"""What traced code stores where others than the same variable look: there a graph ends.
+
+Dynamo puts a change off until its graph has run, and knows of it by the variable it was made
+through. Objects of a class, subclasses, and names that are looked up as globals go another way,
+and would see what was there before. Finalisers (``__del__``) would run late, and on the objects
+without contents that Dynamo makes to have an example.
+
+Checked, as all private interfaces, on the versions of ``torch_private``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import gc
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from torch._dynamo.exc import unimplemented
+from torch._dynamo.side_effects import SideEffects
+from torch._dynamo.symbolic_convert import InstructionTranslator
+from torch._dynamo.variables.misc import NewGlobalVariable, PythonModuleVariable
+from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
+
+from dynamo_ext.capture.cells.block import block_of
+from dynamo_ext.capture.cells.replaced_methods import watch
+from dynamo_ext.capture.torch_private.frame_eval import attributes
+from dynamo_ext.capture.torch_private.patches.registry import patches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@patches(SideEffects, "store_attr")
+def store_attr(
+    upstream: Callable[..., None], self: Any, item: Any, name: str, value: Any, *kind: Any
+) -> None:
+    """End the graph at what no other variable may see."""
+    if isinstance(item, UserDefinedClassVariable):
+        watch(item.value)
+        _end(
+            "Assignment to a class",
+            f"{item.value.__qualname__}.{name}",
+            "What a class holds is seen by its objects and subclasses, too.",
+        )
+    if isinstance(item, PythonModuleVariable) and (
+        item.value is builtins or item.value.__dict__ is _globals()
+    ):
+        _end(
+            "Assignment to a module whose names are looked up",
+            f"{item.value.__name__}.{name}",
+            "What is assigned to it is read without it, by the name alone.",
+        )
+    if _has_finaliser(type(_held(item).get(name))):
+        _set_apart()
+        _end(
+            "Assignment over an object with a finaliser",
+            name,
+            "`__del__` of what was there runs at the assignment, if nothing else holds it.",
+        )
+    upstream(self, item, name, value, *kind)
+
+
+@patches(UserDefinedClassVariable, "call_function")
+def call_class(upstream: Callable[..., Any], self: Any, *arguments: Any) -> Any:
+    """End the graph at an object whose ``__del__`` would run on torch's example of it, too."""
+    _refuse_finaliser(self.value)
+    return upstream(self, *arguments)
+
+
+@patches(SideEffects, "get_example_value")
+def get_example_value(
+    upstream: Callable[..., Any], self: Any, base: Any, cls: Any, arguments: Any
+) -> Any:
+    """Do the same where no class is called: ``cls.__new__(cls)``."""
+    _refuse_finaliser(cls.value)
+    return upstream(self, base, cls, arguments)
+
+
+@patches(PythonModuleVariable, "var_getattr")
+def module_attr(upstream: Callable[..., Any], self: Any, tx: Any, name: str) -> Any:
+    """Read a name that the traced code has just bound through the module that is traced.
+
+    Upstream reads what the module held before. To end the graph here does not help: upstream then
+    takes the attribute of a module for a constant.
+    """
+    output = tx.output
+    own = tx if tx.f_globals is output.global_scope else output.root_tx
+    if self.value.__dict__ is output.global_scope and name in own.symbolic_globals:
+        stored = output.side_effects[own.symbolic_globals[name]]
+        return output.side_effects.load_global(stored, name)
+    return upstream(self, tx, name)
+
+
+def note_value(value: object) -> None:
+    """Remember whether tracing has come by an object with a finaliser."""
+    _Seen.finalisers = _Seen.finalisers or _has_finaliser(type(value))
+
+
+@contextlib.contextmanager
+def let_go_of_the_new() -> Iterator[None]:
+    """Free what tracing in the block leaves in cycles, where that may keep such an object alive.
+
+    Older objects are left out: a full collection of a large process takes seconds.
+    """
+    if _Seen.within:
+        # What the outer trace has seen is still held, and goes at its end.
+        yield
+        return
+    # Objects that the user has frozen stay so.
+    freezes = not _Seen.finalisers and gc.get_freeze_count() == 0
+    _Seen.within, handled = True, sys.exception()
+    try:
+        if freezes:
+            # Young objects are old afterwards.
+            gc.collect(1)
+            gc.freeze()
+        yield
+    finally:
+        _Seen.within = False
+        try:
+            if _Seen.finalisers:
+                # What an error that leaves the block holds goes after the next block. Others than
+                # `Exception` (a block that is divided, an interrupt) do not hold the trace.
+                leaving = sys.exception()
+                _Seen.finalisers = isinstance(leaving, Exception) and leaving is not handled
+                gc.collect()
+        finally:
+            if freezes:
+                gc.unfreeze()
+
+
+class _Seen:
+    within = False
+    finalisers = False
+
+
+def _held(item: Any) -> dict[str, Any]:
+    """What the names or attributes that traced code assigns to hold until then."""
+    if isinstance(item, NewGlobalVariable):
+        return _globals()
+    return attributes(item.value) if isinstance(item, UserDefinedObjectVariable) else {}
+
+
+def _globals() -> dict[str, Any]:
+    found: dict[str, Any] = InstructionTranslator.current_tx().output.global_scope
+    return found
+
+
+def _refuse_finaliser(cls: type) -> None:
+    if _has_finaliser(cls):
+        _set_apart()
+        _end(
+            "Creation of an object with a finaliser",
+            cls.__qualname__,
+            "`__del__` would run on the examples that tracing makes of it, too.",
+        )
+
+
+def _set_apart() -> None:
+    """Have a cell's block divided at this statement, so that what it makes or frees is not held.
+
+    What resumes code after a break is given the values of the break, and keeps them to its end.
+    """
+    root = InstructionTranslator.current_tx().output.root_tx
+    if block := block_of(root.f_code):
+        block.split_at(root.lineno)
+
+
+def _has_finaliser(cls: type) -> bool:
+    # Not the metaclass's, nor what a `__getattr__` of its would give.
+    return any("__del__" in vars(base) for base in cls.__mro__)
+
+
+def _end(kind: str, context: str, explanation: str) -> NoReturn:
+    unimplemented(gb_type=kind, context=context, explanation=explanation, hints=[])

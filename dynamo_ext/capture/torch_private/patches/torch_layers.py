@@ -1,0 +1,115 @@
+"""Torch's own layers and transforms, where tracing them as they are loses a graph or a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._dynamo as dynamo
+from torch._dynamo.eval_frame import OptimizedModule
+from torch._dynamo.exc import unimplemented
+from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.functions import (
+    BaseUserFunctionVariable,
+    NestedUserFunctionVariable,
+    UserFunctionVariable,
+)
+from torch._functorch import apis
+from torch.nn.modules import transformer
+
+from dynamo_ext.capture.report.breaks import RECURRENT
+from dynamo_ext.capture.torch_private.patches.registry import patches, wrappers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@patches(UserFunctionVariable, "call_function")
+def call_function(upstream: Callable[..., Any], self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
+    """Answer what torch's transformers ask of a mask; refuse recurrent layers; keep names."""
+    # Without `is_causal`, nn.TransformerEncoder looks through its mask to find out, and upstream
+    # then captures nothing of it. To torch's own layers, which are given the mask as well, the
+    # answer is a hint for attention's kernels alone.
+    if self.fn is transformer._detect_is_causal_mask and _gives_a_hint(tx, args):
+        return VariableTracker.build(tx, False)  # noqa: FBT003 - its own parameter is positional
+    if self.fn in _RECURRENT:
+        _refuse_steps(args[0].realize())
+    made = upstream(self, tx, args, kwargs)
+    if self.fn in _WRAPPING and isinstance(made, NestedUserFunctionVariable):
+        # Traced, torch leaves out what gives these the name of the function that they call.
+        inner = args[0].realize()
+        if not isinstance(inner, BaseUserFunctionVariable) or getattr(inner, "wrapped_fn", None):
+            made.wrapped_fn = inner  # named where it is kept
+            return made
+        wraps = VariableTracker.build(tx, apis._wraps_without_dynamo_attrs)
+        made = wraps.call_function(tx, args[:1], {}).call_function(tx, [made], {})
+    return made
+
+
+_WRAPPING = (torch.vmap, torch.func.grad, torch.func.grad_and_value)
+
+
+_STACKS = {
+    torch.nn.TransformerEncoder.forward.__code__: torch.nn.TransformerEncoderLayer,
+    torch.nn.TransformerDecoder.forward.__code__: torch.nn.TransformerDecoderLayer,
+}
+
+
+def _gives_a_hint(tx: Any, args: Any) -> bool:
+    """Whether torch's own stack of its own layers asks, of a mask that is not learned."""
+    own = _STACKS.get(tx.f_code)
+    if own is None:
+        return False
+    mask, is_causal, _ = args
+    stack = getattr(tx.symbolic_locals["self"], "value", None)
+    return (
+        isinstance(stack, torch.nn.TransformerEncoder | torch.nn.TransformerDecoder)
+        and all(type(layer) is own for layer in stack.layers)
+        and is_causal.is_python_constant()
+        and is_causal.as_python_constant() is None
+        and not getattr(mask, "requires_grad", False)
+    )
+
+
+_RECURRENT = (torch.nn.LSTM.forward, torch.nn.GRU.forward, torch.nn.RNN.forward)
+
+
+def _refuse_steps(layers: Any) -> None:
+    """End the graph before a recurrent layer of which torch would trace every step."""
+    module: Any = getattr(layers, "value", None)
+    lstm = isinstance(module, torch.nn.LSTM) and not torch.is_grad_enabled()
+    if not dynamo.config.allow_rnn and not (lstm and _is_cut_into_layers(module)):
+        unimplemented(
+            gb_type=RECURRENT,
+            context=type(module).__name__,
+            explanation="Torch would trace every step, and so know one length only.",
+            hints=[],
+        )
+
+
+def _is_cut_into_layers(layers: torch.nn.LSTM) -> bool:
+    """Whether AOTAutograd has one operation for each layer, and this CPU a kernel for it.
+
+    ``torch._decomp.decompositions.select_one_layer_lstm_function`` does not ask for the kernel,
+    which for bfloat16 not every CPU has.
+    """
+    kinds = {torch.float32}
+    if torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        kinds.add(torch.bfloat16)
+    return (
+        not layers.proj_size
+        and torch._C._get_mkldnn_enabled()
+        and all(
+            weight.device.type == "cpu" and weight.dtype in kinds for weight in layers.parameters()
+        )
+    )
+
+
+@wrappers.append
+def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
+    """Take a recurrent layer as a module: its call ends the graph, and upstream gives up all."""
+    module = value._orig_mod if isinstance(value, OptimizedModule) else value
+    if not isinstance(module, torch.nn.RNNBase):
+        return None
+    with dynamo.config.patch(allow_rnn=True):
+        return upstream(self, value)

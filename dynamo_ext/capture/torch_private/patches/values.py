@@ -1,0 +1,130 @@
+"""Values that come into a frame, and what is done with those that Dynamo does not compute.
+
+A cell's names, which are globals, are traced as a function's locals are.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch._dynamo as dynamo
+from torch._dynamo.exc import raise_observed_exception
+from torch._dynamo.guards import GuardBuilder, install_guard
+from torch._dynamo.source import AttrSource, GlobalSource, LocalSource
+from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+from torch._dynamo.variables import builder
+from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.builtin import BuiltinVariable
+from torch._dynamo.variables.functions import BoundBuiltinMethodVariable
+from torch._dynamo.variables.misc import StringFormatVariable
+from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
+
+from dynamo_ext.capture.torch_private.patches import stored_values
+from dynamo_ext.capture.torch_private.patches.registry import patches, wrappers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@patches(InstructionTranslatorBase, "load_builtin")
+def load_builtin(upstream: Callable[..., None], self: Any, inst: Any) -> None:
+    """Load a name that the frame has just bound.
+
+    Upstream takes a name for a builtin where it did not exist before the frame, and every
+    statement that reads it ends the graph.
+    """
+    output = self.output
+    if inst.argval in self.symbolic_globals and output.global_scope is self.f_globals:
+        stored = output.side_effects[self.symbolic_globals[inst.argval]]
+        self.push(output.side_effects.load_global(stored, inst.argval))
+    else:
+        upstream(self, inst)
+
+
+_CONTAINERS = (list, dict, set, deque)
+_TUPLE_ITERATOR = type(iter(()))
+
+
+@patches(builder.VariableBuilder, "_wrap")
+def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
+    """What Dynamo knows of a value that comes into the frame."""
+    stored_values.note_value(value)
+    # Of `losses.append(loss.item())` a bound method waits while the graph breaks. Upstream guards
+    # on that very object, which is another one at each call; what it is bound to will do.
+    if (
+        type(value) is types.BuiltinMethodType
+        and type(value.__self__) in _CONTAINERS
+        and isinstance(self.source, LocalSource)
+        and self.source.local_name.startswith("___stack")
+    ):
+        self.install_guards(GuardBuilder.TYPE_MATCH)
+        # `(xs.append if good else xs.remove)(x.item())` has one or the other there.
+        install_guard(AttrSource(self.source, "__name__").make_guard(GuardBuilder.EQUALS_MATCH))
+        bound = VariableTracker.build(self.tx, value.__self__, AttrSource(self.source, "__self__"))
+        descriptor = getattr(type(value.__self__), value.__name__)
+        return BoundBuiltinMethodVariable(descriptor, bound, source=self.source)
+    if isinstance(value, np.ndarray | np.generic):
+        # Where NumPy is not traced, upstream takes an array for a constant, and changes it in place
+        # while it traces. It takes a NumPy number for a tensor: results are then arrays where NumPy
+        # gives numbers, and float64 where torch gives float32.
+        self.install_guards(GuardBuilder.TYPE_MATCH)
+        return UserDefinedObjectVariable(value, source=self.source)
+    if value is format:
+        self.install_guards(GuardBuilder.BUILTIN_MATCH)
+        return _Format(value, source=self.source)
+    if type(value) is _TUPLE_ITERATOR and not self.source.name.startswith("L['___stack"):
+        # Upstream reads what `next` gave only after it has moved the iterator on.
+        return self.wrap_user_defined(value)
+    is_global = type(value) is int and type(self.source) is GlobalSource
+    if is_global and not dynamo.config.specialize_int:
+        # Upstream takes global integers for constants; in a notebook they are the user's variables,
+        # and `step = step + 1` would recompile at each run of the cell.
+        return self._wrap_lazy_constant(value, self._wrap_symint_for_lazy)
+    made = (wrapper(upstream, self, value) for wrapper in wrappers)
+    found = next((each for each in made if each is not None), None)
+    return upstream(self, value) if found is None else found
+
+
+@patches(InstructionTranslatorBase, "_format_value")
+def format_value(upstream: Callable[..., None], self: Any, spec: Any, flags: int) -> None:
+    """Format a symbolic number as the number.
+
+    Upstream formats its text (`f"{n:03}"` of 15 is "150", `:.2f` raises), gives the number itself
+    for `f"{n}"`, and recompiles for each number.
+    """
+    if not isinstance(self.stack[-1], SymNodeVariable):
+        upstream(self, spec, flags)
+        return
+    text = "{" + ("", "!s", "!r", "!a")[flags & 3] + ":" + spec.as_python_constant() + "}"
+    self.push(StringFormatVariable.create(text, [self.pop()], {}))
+
+
+class _Format(BuiltinVariable):
+    """The builtin ``format``."""
+
+    def call_function(self, tx: Any, args: Any, kwargs: Any) -> Any:
+        # Upstream takes `format(15, "03")` for `"15".format("03")`, which is "15".
+        if kwargs or len(args) not in (1, 2):
+            return super().call_function(tx, args, kwargs)
+        tx.push(args[0])
+        tx._format_value(args[1] if args[1:] else VariableTracker.build(tx, ""), 0)
+        return tx.pop()
+
+
+@patches(TensorVariable, "dynamic_getattr")
+def dynamic_getattr(upstream: Callable[..., Any], self: Any, tx: Any, name: str) -> Any:
+    """Raise for an attribute that no tensor has.
+
+    Upstream leaves it to the compiled code, which raises where the names that were stored before
+    are not yet, or not at all where nothing uses the value.
+    """
+    kind = self.python_type()
+    if self.source is None and kind is torch.Tensor and not hasattr(kind, name):
+        error = f"'{kind.__name__}' object has no attribute '{name}'"
+        raise_observed_exception(AttributeError, tx, args=[error])
+    return upstream(self, tx, name)

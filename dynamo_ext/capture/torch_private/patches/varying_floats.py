@@ -1,0 +1,174 @@
+"""Python numbers that a compiled function carries along without relying on their values.
+
+Where a function goes on after ``value = loss.item()``, torch takes the value for a constant: the
+function recompiles at each call, and is left to eager for good after eight versions. From the
+second version on, floats in it are carried: sums, products and comparisons of them are done by
+Python where the result is wanted, an ``if`` on one breaks the graph as one on a tensor does, and
+anything else ends the graph. Checked, as all private interfaces, on the versions of
+``torch_private``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from torch._dynamo.bytecode_transformation import create_call_function
+from torch._dynamo.exc import unimplemented
+from torch._dynamo.guards import GuardBuilder, install_guard
+from torch._dynamo.output_graph import OutputGraph
+from torch._dynamo.source import is_from_local_source
+from torch._dynamo.symbolic_convert import InstructionTranslator, InstructionTranslatorBase
+from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.lazy import LazyConstantVariable
+
+from dynamo_ext.capture.torch_private.frame_eval import users_code
+from dynamo_ext.capture.torch_private.patches.opaque_value import Carried
+from dynamo_ext.capture.torch_private.patches.registry import on_recompile, patches
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Callable, Iterable
+
+    from torch._dynamo.variables.base import VariableTracker
+
+_varying: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+_FLOAT_GUARD = re.compile(r"== -?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)\b")
+
+_JUMP = InstructionTranslatorBase.POP_JUMP_IF_TRUE.__code__
+"""What traces an ``if`` or ``while``."""
+
+
+@on_recompile.append
+def note_varying(code: types.CodeType, reasons: Iterable[str]) -> None:
+    """See whether a frame compiles again for the value of some float.
+
+    Parameters
+    ----------
+    code
+        The frame's.
+    reasons
+        Why none of its versions fits.
+    """
+    if users_code(code) is not code and any(_FLOAT_GUARD.search(reason) for reason in reasons):
+        _varying.add(code)
+
+
+class CarriedNumber(Carried):
+    """A float, or a comparison of floats, of which compiled code knows the type alone.
+
+    Parameters
+    ----------
+    kind
+        ``float`` or ``bool``.
+    operation
+        The name of a function of ``operator`` that makes it from ``left`` and ``right``; empty
+        where it has a source.
+    left, right
+        Other numbers.
+    """
+
+    _nonvar_fields = {"kind", "operation", *Carried._nonvar_fields}  # noqa: RUF012
+
+    def __init__(
+        self,
+        kind: type,
+        operation: str = "",
+        left: VariableTracker | None = None,
+        right: VariableTracker | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.kind = kind
+        self.operation = operation
+        self.left = left
+        self.right = right
+
+    def python_type(self) -> type:
+        """Its type, on which there is a guard."""
+        return self.kind
+
+    def is_tensor(self) -> bool:
+        """Whether torch is to break the graph at an ``if`` on it, as it does at a tensor's."""
+        return sys._getframe(1).f_code is _JUMP
+
+    def reconstruct(self, codegen: Any) -> None:
+        """Have Python compute it."""
+        codegen.add_push_null(lambda: codegen.load_import_from("operator", self.operation))
+        codegen(self.left)
+        codegen(self.right)
+        codegen.extend_output(create_call_function(2, False))  # noqa: FBT003
+
+    def nb_add_impl(self, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
+        """A sum."""
+        return self._with("add", other, reverse=reverse)
+
+    def nb_subtract_impl(self, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
+        """A difference."""
+        return self._with("sub", other, reverse=reverse)
+
+    def nb_multiply_impl(self, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
+        """A product."""
+        return self._with("mul", other, reverse=reverse)
+
+    def richcompare_impl(self, _tx: Any, other: Any, op: str) -> Any:
+        """A comparison; Python asks the right side with the operator turned around."""
+        if not _is_number(other):
+            return ConstantVariable.create(NotImplemented)
+        return CarriedNumber(bool, op.strip("_"), self, other)
+
+    def as_proxy(self) -> NoReturn:
+        """Refuse to be an argument of a tensor's operation."""
+        self.refuse()
+
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """End the graph."""
+        unimplemented(
+            gb_type="A number that changes from call to call",
+            context=f"{self.kind.__name__} {self.operation}",
+            explanation="Compiled code cannot compute with a Python number that it does not know.",
+            hints=["Keep it in a tensor: use .detach() instead of .item()."],
+        )
+
+    def _with(self, operation: str, other: Any, *, reverse: bool) -> Any:
+        # None of these raises for floats, so it does not matter when they are computed.
+        if not _is_number(other) or self.kind is bool:
+            return self.refuse(operation)
+        left, right = (other, self) if reverse else (self, other)
+        return CarriedNumber(float, operation, left, right)
+
+
+def _is_number(value: VariableTracker) -> bool:
+    value = value.realize()
+    if isinstance(value, CarriedNumber):
+        return value.kind is float
+    # Of an integer beyond a float's range a sum would raise.
+    return isinstance(value, ConstantVariable) and (
+        type(value.value) is float
+        or (type(value.value) is int and abs(value.value) <= sys.float_info.max)
+    )
+
+
+@patches(OutputGraph, "_get_stack_values_to_restore")
+def stack_values(upstream: Callable[..., Any], self: Any, tx: Any, stack_pops: int) -> Any:
+    """Leave Python numbers that wait on the stack unguarded while a graph break passes.
+
+    Upstream guards on their values, so that `total += loss.item()` recompiles each time.
+    """
+    below = tx.stack[: len(tx.stack) - stack_pops]
+    if all(type.__instancecheck__(LazyConstantVariable, value) for value in below):
+        stack_pops = len(tx.stack)
+    return upstream(self, tx, stack_pops)
+
+
+@patches(LazyConstantVariable, "create")
+def lazy_constant(upstream: Callable[..., Any], value: Any, source: Any, **options: Any) -> Any:
+    """Carry a float that changes from call to call."""
+    if type(value) is float and is_from_local_source(source):
+        root = InstructionTranslator.current_tx().output.root_tx
+        if root.f_code in _varying:
+            install_guard(source.make_guard(GuardBuilder.TYPE_MATCH))
+            return CarriedNumber(float, source=source)
+    return upstream(value, source, **options)

@@ -1,0 +1,61 @@
+"""From a backend's compiler and a few flags to the callback that Dynamo runs frames under."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.capture.listen import frame_listener
+from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler, forget_recorded, recorded
+from dynamo_ext.capture.listen.reuse_listener import ReuseListener
+from dynamo_ext.capture.torch_private import frame_eval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamo_ext.backends.base import CompilerFn
+    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+
+
+@dataclass(frozen=True)
+class Tracer:
+    """A frame callback and the contexts that its calls need (``dynamic`` sets a torch flag)."""
+
+    callback: Any
+    compiler: RecordedCompiler | None
+    surroundings: Callable[[], contextlib.AbstractContextManager[Any]]
+    fullgraph: bool = False
+
+
+def optimizing(
+    compiler: CompilerFn,
+    name: str,
+    *,
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    names: HiddenNames | None = None,
+) -> Tracer:
+    """Capture and compile what has not been seen, reuse what has."""
+    heard = recorded(compiler, name, dynamic=dynamic, fullgraph=fullgraph)
+    callback, surroundings = frame_eval.frame_callback(
+        heard,
+        dynamic=dynamic,
+        fullgraph=fullgraph,
+        on_guards=frame_listener.note_guards,
+        on_guard_fail=frame_listener.note_guard_failure,
+    )
+    listener = frame_listener.FrameListener(
+        callback, heard, reuse=ReuseListener(heard), fullgraph=fullgraph, names=names
+    )
+    return Tracer(listener, heard, surroundings, fullgraph)
+
+
+def reusing(compiler: RecordedCompiler | None) -> Tracer:
+    """Reuse only: what ``compiler`` compiled is used, and nothing is compiled, ever."""
+    return Tracer(ReuseListener(compiler), compiler, contextlib.nullcontext)
+
+
+def forget(compiler: CompilerFn) -> None:
+    """Let go of a compiler that was made for one purpose (a comparison)."""
+    forget_recorded(compiler)

@@ -1,0 +1,74 @@
+"""What to add to what argparse says of a line that it refuses: what was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+from IPython.core.error import UsageError
+
+from dynamo_ext.errors import OptionError
+from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Collection
+
+_STRAY = re.compile(r"(?:unrecognized arguments: |mode: invalid choice: ')(?P<word>[^\s']+)")
+
+
+def closest(word: str, known: Collection[str]) -> str:
+    """The known word that is most like this one; empty where none is alike."""
+    near = difflib.get_close_matches(word.lower(), known, n=1)
+    return near[0] if near else ""
+
+
+def refused(line: str, parser: argparse.ArgumentParser, error: Exception) -> UsageError:
+    """What to raise for a line that ``parser``, or the shell's splitter, refused."""
+    said = str(error).rstrip(".")
+    if not isinstance(error, UsageError):
+        return UsageError(f"{line.strip()} cannot be read: {said}. Close the quotes.")
+    options = parser._option_string_actions  # noqa: SLF001 - argparse offers no public list
+    remedy = _unknown_option(line, options) or _stray_word(line, said)
+    return UsageError(f"{said[:1].upper()}{said[1:]}. {remedy}".rstrip())
+
+
+def explain_several(text: str) -> None:
+    """Point from ``-b onnxrt,inductor``, where one backend goes, to ``compare``."""
+    names = [name.strip() for name in text.split(",")]
+    listed = [name for name in names if name]
+    if len(names) > 1 and listed and all(name.isidentifier() for name in listed):
+        msg = "-b takes one backend here."
+        remedy = f"Several are compared by %%dynamo {COMPARE} -b {','.join(listed)}."
+        raise OptionError(msg, remedy)
+
+
+def _unknown_option(line: str, options: Collection[str]) -> str:
+    names = [word.partition("=")[0] for word in line.split() if word.startswith("--")]
+    # argparse takes the beginning of a long option.
+    unknown = (name for name in names if not any(known.startswith(name) for known in options))
+    name = next(unknown, "")
+    near = closest(name, options)
+    shown = ", ".join(known for known in options if known.startswith("--"))
+    meant = f"Did you mean {near}?" if near else f"There are: {shown}."
+    return f"{name} is not an option. {meant}" if name else ""
+
+
+def _stray_word(line: str, said: str) -> str:
+    found = _STRAY.search(said)
+    if found is None:
+        return ""
+    word = found["word"]
+    before = line.partition(f" {word}")[0]
+    near = closest(word, (*MODES, COMPARE))
+    remedy = f"Did you mean {near}?" if near else "Leave it out."
+    if "(" in before or "lambda" in before:
+        remedy = 'Quote an expression that has spaces, as in -b "lambda graph, inputs: graph".'
+    elif before.endswith(","):
+        remedy = f"Several backends have no spaces: %%dynamo {COMPARE} -b inductor,onnxrt."
+    elif word in COMMANDS:
+        remedy = f"Write %dynamo {word} on a line of its own."
+    elif near == word:
+        remedy = f"One mode goes on the line, and it comes first: {', '.join((*MODES, COMPARE))}."
+    return remedy

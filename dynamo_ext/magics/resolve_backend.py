@@ -1,0 +1,116 @@
+"""From what a user wrote after ``-b`` to a compiler: a name, or an expression of theirs."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.errors import OptionError, UnknownBackendError
+from dynamo_ext.formatting import article
+from dynamo_ext.magics.argument_errors import explain_several
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamo_ext.backends.base import CompilerFn
+
+
+def choose(
+    text: str, namespace: dict[str, Any], options: Mapping[str, str], *, strict: bool
+) -> CompilerFn:
+    """The compiler for ``-b text``.
+
+    Our names come first, then registered ones of the user's, then torch's, then a Python expression
+    in the user's namespace: a backend object or a compiler function.
+
+    Raises ``UnknownBackendError`` where it is neither a name nor an expression that can be
+    evaluated, ``InvalidBackendError`` where the value is a backend object that lacks something,
+    ``OptionError`` where it names several, the value cannot be called, or an option does not fit,
+    and, with ``strict``, ``BackendUnavailableError``.
+    """
+    from dynamo_ext.backends import registry
+    from dynamo_ext.backends.user_backends import is_backend
+
+    try:
+        return registry.compiler(text, options, strict=strict)
+    except UnknownBackendError:
+        explain_several(text)
+        if not _is_users_expression(text, namespace):
+            raise
+    value = evaluate(text, namespace)
+    if isinstance(value, str):
+        return registry.compiler(value, options, strict=strict)
+    if is_backend(value):
+        return registry.compiler(value, options, strict=strict)
+    if not callable(value):
+        msg = f"-b {text} is {article(type(value).__name__)}, which cannot be called."
+        remedy = (
+            "Give a backend's name, a dynamo_ext.Backend, or a function "
+            "(GraphModule, example_inputs) -> callable."
+        )
+        raise OptionError(msg, remedy)
+    return registry.compiler(_same_function(text, value), options, strict=strict)
+
+
+def _same_function(text: str, value: Any) -> Any:
+    """The function that this text gave before, where it is the same one made again.
+
+    ``-b "lambda graph, inputs: …"`` makes a new function at each run, and Dynamo, which knows
+    backends by identity, would compile everything again.
+    """
+    known = _made_before.get(text)
+    facts = ("__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__")
+    same = known is not None and all(
+        getattr(known, fact, None) == getattr(value, fact, value) for fact in facts
+    )
+    if not same and isinstance(value, types.FunctionType):
+        _made_before[text] = value
+    return known if same else value
+
+
+_made_before: weakref.WeakValueDictionary[str, types.FunctionType] = weakref.WeakValueDictionary()
+
+
+def _is_users_expression(text: str, namespace: dict[str, Any]) -> bool:
+    if text.isidentifier():
+        return text in namespace
+    try:
+        compile(text, "<backend>", "eval")
+    except SyntaxError:
+        return False
+    return True
+
+
+def evaluate(text: str, namespace: dict[str, Any], flag: str = "-b") -> Any:
+    """The user's own expression in the user's own namespace, as the magic promises.
+
+    Where it raises, that is an ``UnknownBackendError`` after ``-b``, an ``OptionError`` after
+    another flag.
+    """
+    try:
+        return eval(text, namespace)  # noqa: S307
+    except Exception as error:
+        said = f"raises {type(error).__name__}: {error}."
+        if flag != "-b":
+            msg = f"{flag} {text} {said}"
+            raise OptionError(msg, "Give an expression that the notebook can evaluate.") from error
+        msg = f"-b {text} is not the name of a backend and {said}"
+        remedy = "%dynamo backends lists the names."
+        raise UnknownBackendError(msg, remedy) from error
+
+
+def executor_of(text: str, namespace: dict[str, Any]) -> Executor:
+    """The ``concurrent.futures.Executor`` that ``--executor`` names.
+
+    Raises ``OptionError`` where the expression raises, or is something else.
+    """
+    value = evaluate(text, namespace, "--executor")
+    if not isinstance(value, Executor):
+        msg = (
+            f"--executor {text} is {article(type(value).__name__)}, "
+            "not a concurrent.futures.Executor."
+        )
+        raise OptionError(msg, "Give one, as client.get_executor() of a Dask client.")
+    return value

@@ -1,0 +1,74 @@
+"""The cells that ran, for ``%dynamo history`` and ``%dynamo diff``."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from IPython.core.error import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamo_ext.records.report import Report
+
+MOST = 50
+"""Records kept: those of large models are a few megabytes each."""
+
+_USAGE = "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"
+
+
+@dataclass(frozen=True)
+class _Past:
+    number: int
+    cell_id: str | None
+    report: Report
+
+
+class PastRuns:
+    """What the last ``MOST`` cells recorded, oldest first."""
+
+    def __init__(self) -> None:
+        self._runs: deque[_Past] = deque(maxlen=MOST)
+
+    def keep(self, number: int, cell_id: str | None, report: Report) -> None:
+        """Add a run: its number as in ``In[7]``, and the front end's id of the cell, if any."""
+        self._runs.append(_Past(number, cell_id, report))
+
+    def reports(self) -> tuple[Report, ...]:
+        """Every record kept."""
+        return tuple(past.report for past in self._runs)
+
+    def pair(self, words: Sequence[str]) -> tuple[Report, Report]:
+        """The two runs to compare: those of two numbers of cells.
+
+        Without numbers, the last run and the one before it of the same cell, or the one before it
+        at all where the cell ran once. Raises ``UsageError`` where there are no two runs, or none
+        of a number.
+        """
+        if words:
+            return self._numbered(words)
+        if len(self._runs) < 2:  # noqa: PLR2004 - a pair
+            msg = "There is nothing to compare yet: run two %%dynamo cells, or one of them twice."
+            raise UsageError(msg)
+        *others, last = self._runs
+        same = [p for p in others if p.cell_id is not None and p.cell_id == last.cell_id]
+        return (same or others)[-1].report, last.report
+
+    def _numbered(self, words: Sequence[str]) -> tuple[Report, Report]:
+        bare = [word.removeprefix("In[").removesuffix("]") for word in words]
+        if len(bare) != 2 or not all(word.isdecimal() for word in bare):  # noqa: PLR2004
+            msg = f"Write it as {_USAGE}."
+            raise UsageError(msg)
+        found = {past.number: past.report for past in self._runs}
+        for word in bare:
+            if int(word) not in found:
+                known = ", ".join(f"In[{number}]" for number in found) or "none yet"
+                msg = f"In[{word}] is not a stored %%dynamo run. There are: {known}."
+                raise UsageError(msg)
+        return found[int(bare[0])], found[int(bare[1])]
+
+    def clear(self) -> None:
+        """Forget them all."""
+        self._runs.clear()

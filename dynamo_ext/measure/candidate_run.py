@@ -1,0 +1,198 @@
+"""One candidate made ready: compiled by its first call, checked, and fit to be timed."""
+
+from __future__ import annotations
+
+import time
+import types
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext import errors
+from dynamo_ext.analysis.placement import coverage
+from dynamo_ext.capture import session
+from dynamo_ext.capture import tracer as tracing
+from dynamo_ext.capture.listen import run_log
+from dynamo_ext.capture.report.builder import RunFacts, build_report
+from dynamo_ext.capture.torch_private import regions
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure.warm_up import settle
+from dynamo_ext.records.comparison import Accuracy, CandidateResult, Outcome, Speedup
+from dynamo_ext.timing import clock
+from dynamo_ext.timing.race import TimedCallable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamo_ext.measure.accuracy import Results
+    from dynamo_ext.measure.candidates import Candidate
+    from dynamo_ext.measure.workload import Workload
+    from dynamo_ext.records.report import Report
+
+WARM_UPS = 2
+"""Calls after the first, in which a size that changes may still become symbolic."""
+
+SETTLING = 40.0
+"""Seconds of further calls in which a backend may settle what it runs, at most."""
+
+
+@dataclass
+class CompiledCandidate:
+    """A candidate on its way through a comparison.
+
+    ``call`` runs the code on the candidate; ``results`` are copies of what the first call gave,
+    and ``wrong`` says what is wrong with them.
+    """
+
+    candidate: Candidate
+    call: Callable[[], object] | None = None
+    timed: TimedCallable | None = None
+    results: Results | None = None
+    report: Report | None = None
+    first_call_seconds: float = 0.0
+    peak_bytes: int | None = None
+    accuracy: list[Accuracy] = field(default_factory=list)
+    wrong: str = ""
+    failure: str = ""
+    remedy: str = ""
+    region: int = -1
+    codes: list[weakref.ref[types.CodeType]] = field(default_factory=list)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it compiled and ran."""
+        return self.call is not None and not self.failure
+
+    def compile(self, workload: Workload) -> None:
+        """Make the first call, which compiles, and those after it that may compile again.
+
+        Whatever the candidate raises becomes ``failure``.
+        """
+        candidate = self.candidate
+        if candidate.call is not None:
+            self._first_calls(candidate.call, workload)
+            return
+        if candidate.compiler is None:
+            self.failure = candidate.availability.reason
+            self.remedy = candidate.availability.remedy
+            return
+        self.region = regions.new_region()
+        tracer = tracing.optimizing(candidate.compiler, candidate.backend, names=workload.names)
+        call = workload.compiled_call(tracer, self.region)
+        run = run_log.RunLog()
+        try:
+            with run_log.Recording(run), tracer.surroundings():
+                self._first_calls(call, workload)
+        finally:
+            self.codes = [entry.code for entry in run.compiled]
+        facts = RunFacts(
+            "optimize",
+            candidate.backend,
+            workload.title,
+            None,
+            self.first_call_seconds,
+            error=self.failure,
+            versions=session.versions(),
+        )
+        self.report = build_report(run, facts)
+
+    def _first_calls(self, call: Callable[[], object], workload: Workload) -> None:
+        try:
+            workload.restore()
+            started = time.perf_counter()
+            call()
+            self.first_call_seconds = time.perf_counter() - started
+            self.results = workload.results()
+            for _ in range(WARM_UPS):
+                workload.restore()
+                call()
+            settle(self.candidate.compiler, lambda: (workload.restore(), call()), SETTLING)
+            self.call = call
+        except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
+            pass_on(error)
+            self.failure = one_line(error)
+        finally:
+            workload.restore(thorough=True)
+
+    def make_timed(self, workload: Workload) -> TimedCallable | None:
+        """What takes part in the race."""
+        if self.ready and self.call is not None:
+            self.timed = timed_callable(self.candidate.name, self.call, workload)
+        return self.timed
+
+    def release(self) -> None:
+        """Let go of what was compiled for this candidate, and of nothing else."""
+        for reference in self.codes:
+            code = reference()
+            if code is not None:
+                regions.forget_region(code, self.region)
+        tracing.forget(self.candidate.compiler)
+        self.call = self.timed = None
+
+    def row(self, speedup: Speedup | None) -> CandidateResult:
+        """The candidate's row."""
+        report = self.report
+        covered = coverage(report) if report is not None else None
+        timing = self.timed.timing if self.timed is not None else None
+        outcome, reason, remedy = self._outcome()
+        return CandidateResult(
+            name=self.candidate.name,
+            backend=self.candidate.backend,
+            outcome=outcome,
+            reason=reason,
+            remedy=remedy,
+            timing=timing,
+            speedup=speedup,
+            first_call_seconds=self.first_call_seconds,
+            compile_seconds=report.compile_seconds if report else 0.0,
+            peak_bytes=self.peak_bytes,
+            operations=covered.total if covered else 0,
+            in_engine=covered.in_engine if covered else 0,
+            graphs=len(report.graphs) if report else 0,
+            breaks=sum(each.count for each in report.breaks) if report else 0,
+            fallbacks=len(report.fallbacks) if report else 0,
+            accuracy=tuple(self.accuracy),
+            options=self.candidate.options,
+            report=report,
+        )
+
+    def _outcome(self) -> tuple[Outcome, str, str]:
+        raced = self.timed.error if self.timed is not None else None
+        timed = self.timed is not None and bool(self.timed.samples)
+        if self.candidate.compiler is None and self.candidate.call is None:
+            return "unavailable", self.failure, self.remedy
+        if self.failure or raced is not None:
+            return "failed", self.failure or one_line(raced), self.remedy
+        if self.wrong:
+            return "wrong", self.wrong, ""
+        if self.report is not None and not coverage(self.report).in_engine:
+            return "eager", *why_eager(self.report)
+        return ("measured", "", "") if timed else ("unmeasured", "Stopped before its turn.", "")
+
+
+def timed_callable(name: str, call: Callable[[], object], workload: Workload) -> TimedCallable:
+    """A race's contender for one way to run the workload."""
+    before = None if workload.repeatable else workload.restore
+    return TimedCallable(name, call, before, clock.device_barrier())
+
+
+def why_eager(report: Report) -> tuple[str, str]:
+    """Why nothing ran in the engine, and the remedy."""
+    kept_out = next((each for each in report.fallbacks if each.scope == "run"), None)
+    if kept_out is not None:
+        return kept_out.message, kept_out.remedy
+    if not report.graphs:
+        reasons = [frame.reason for frame in report.frames if frame.reason]
+        return (reasons[0] if reasons else "Dynamo captured no graph."), ""
+    for fallback in sorted(report.fallbacks, key=lambda each: -each.count):
+        text = fallback.message or fallback.exception
+        what = f"{fallback.operator}: " if fallback.operator else ""
+        return f"{what}{text}".splitlines()[0], fallback.remedy
+    return "This backend runs the captured graph as it is.", ""
+
+
+def one_line(error: Any) -> str:
+    """An exception in one line."""
+    line = errors.one_line(error, with_type=True)
+    # As in Dynamo's "backend='tvm' raised:", after which comes what it raised.
+    return " ".join([line, *errors.lines(error)[1:2]]) if line.endswith(":") else line

@@ -1,0 +1,117 @@
+"""Every captured graph compiled by several backends at once, with a switch for each graph.
+
+Graphs can then be raced one by one on the inputs that they really get, and the code as a whole
+run with any choice of backends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends.fx_graph import own_copy
+from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
+from dynamo_ext.interruptions import pass_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from torch.fx import GraphModule
+
+    from dynamo_ext.records.report import Fallback, Partition
+
+EAGER = "eager"
+
+
+@dataclass
+class MultiBackendGraph:
+    """One captured graph and what each backend made of it.
+
+    ``active`` names the one that runs. ``inputs`` are the arguments of the first call, and ``grad``
+    whether gradients were on in it.
+    """
+
+    number: int
+    graph: GraphModule
+    compiled: dict[str, Callable[..., Any]]
+    journals: dict[str, journals.Journal] = field(default_factory=dict)
+    errors: dict[str, Exception] = field(default_factory=dict)
+    active: str = EAGER
+    inputs: tuple[Any, ...] | None = None
+    grad: bool = True
+    calls: int = 0
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the chosen backend's variant."""
+        self.calls += 1
+        if self.inputs is None:
+            self.inputs, self.grad = args, torch.is_grad_enabled()
+        return self.compiled[self.active](*args)
+
+    @property
+    def operations(self) -> int:
+        """Calls in the captured graph."""
+        return sum(node.op.startswith("call_") for node in self.graph.graph.nodes)
+
+    def partitions(self, name: str) -> list[Partition]:
+        """What a backend's journal says of its parts."""
+        return list(self.journals[name].partitions.values()) if name in self.journals else []
+
+    def fallbacks(self, name: str) -> list[Fallback]:
+        """The fallbacks in a backend's journal."""
+        return list(self.journals[name].fallbacks.values()) if name in self.journals else []
+
+
+class MultiBackendCompiler:
+    """A compiler for Dynamo that gives every graph to several compilers, by their names."""
+
+    def __init__(self, compilers: Mapping[str, Any]) -> None:
+        self.name = "several backends"
+        self.__name__ = self.name
+        self._compilers = dict(compilers)
+        self.switches: list[MultiBackendGraph] = []
+
+    def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Compile one captured graph with each (Dynamo's backend contract)."""
+        keep_random_state(graph)
+        switch = MultiBackendGraph(len(self.switches), graph, {EAGER: graph.forward})
+        compile_into(switch, self._compilers, inputs)
+        self.switches.append(switch)
+        return switch
+
+    def choose(self, choice: Mapping[int, str] | str) -> None:
+        """Set every switch: to one name, or by the number of the graph (else eager)."""
+        for switch in self.switches:
+            wanted = choice if isinstance(choice, str) else choice.get(switch.number, EAGER)
+            switch.active = wanted if wanted in switch.compiled else EAGER
+
+
+def compile_into(
+    switch: MultiBackendGraph, compilers: Mapping[str, Any], inputs: Sequence[Any]
+) -> None:
+    """Add each compiler's variant of the switch's graph; a failure is kept in ``errors``."""
+    for name, compiler in compilers.items():
+        journal = journals.Journal(f"{name}-{switch.number}")
+        try:
+            with journals.active(journal):
+                switch.compiled[name] = compiler(own_copy(switch.graph), inputs)
+        except Exception as error:  # noqa: BLE001 - others may still compile it
+            pass_on(error)
+            switch.errors[name] = error
+            continue
+        switch.journals[name] = journal
+
+
+def runs_in_engine(switch: MultiBackendGraph, name: str) -> bool:
+    """Whether any operation of this graph runs in the engine, as far as its journal tells."""
+    parts = switch.partitions(name)
+    if parts:
+        return any(part.engine != EAGER for part in parts)
+    whole = {"unavailable", "lower", "verify"}
+    return not any(
+        f.scope == "graph" and (f.stage in whole or (f.stage == "unsupported" and not f.operator))
+        for f in switch.fallbacks(name)
+    )

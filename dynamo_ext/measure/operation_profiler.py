@@ -1,0 +1,221 @@
+"""What every operation of a captured graph takes in eager, timed one after another.
+
+Engines fuse operations, so inside one there is no time of a single operation. Eager's tells which
+of them are worth an engine, and what is lost where one stays out of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Interpreter
+from torch.utils._pytree import tree_map
+
+from dynamo_ext.backends import effects
+from dynamo_ext.formatting import count
+from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.measure.candidate_run import one_line
+from dynamo_ext.measure.state.process_state import Surroundings
+from dynamo_ext.timing import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.capture.listen.run_log import GraphCalls
+
+REPEATS = 7
+"""Times that an operation is run, the first of them not counted."""
+
+SHARE = 0.05
+"""Seconds that the repeats of one operation may take."""
+
+BUDGET = 5.0
+"""Seconds that the repeats of one graph's operations may take."""
+
+_OWN = ("torch", "_operator", "builtins", "math")
+_ONCE = (
+    "torch._ops",
+    "torch._higher_order_ops",
+    "torch.autograd",
+    "torch.distributed",
+    "torch.utils.checkpoint",
+)
+_READERS = frozenset(
+    {"linear", "matmul", "addmm", "conv1d", "conv2d", "conv3d", "layer_norm", "group_norm"}
+)
+"""Functions that neither change what they are given nor return a view of it."""
+
+_SWITCHES = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
+"""Functions that compute nothing: no engine has them, so no backend can save their time."""
+
+_TRANSFORMS = ("torch._functorch", "torch._C._functorch")
+_PLAIN_OPERATORS = ("torch._ops.aten", "torch._ops.prims")
+
+
+class UntimedError(RuntimeError):
+    """A graph's operations cannot be timed one by one; the message is why."""
+
+
+class OperationTimes:
+    """Called for every graph call of a run (``RunLog.on_graph_call``) and times each graph once.
+
+    ``on_progress`` gets what is being timed, and an empty text when the run goes on.
+    """
+
+    def __init__(self, on_progress: Callable[[str], object] | None = None) -> None:
+        self._told = on_progress or (lambda _: None)
+
+    def __call__(self, calls: GraphCalls, graph: GraphModule, args: Sequence[Any]) -> None:
+        """Time a graph's operations on the inputs of its first call."""
+        if calls.profile_seconds:
+            return
+        started = time.perf_counter()
+        self._told(f"the times of {count(len(graph.graph.nodes), 'operation')} in eager")
+        try:
+            calls.operation_seconds = time_operations(graph, args)
+        except UntimedError as reason:
+            calls.untimed = str(reason)
+        except Exception as error:  # noqa: BLE001 - the call itself follows, and tells what is wrong
+            pass_on(error)
+            calls.untimed = one_line(error)
+        finally:
+            calls.profile_seconds = time.perf_counter() - started
+            self._told("")
+
+
+def time_operations(graph: GraphModule, args: Sequence[Any]) -> Mapping[str, float]:
+    """Run a captured graph eagerly, operation by operation, and time each.
+
+    It works on copies of all that an operation might change: inputs, weights, random states and
+    torch's switches are afterwards as before. Weights that are only multiplied with, which are most
+    of a model's memory, are not copied.
+
+    Returns names of nodes to seconds: the median of up to six runs after a first one. What only
+    sets one of torch's modes has none. What cannot simply be run again (in-place changes of shape,
+    collectives, operators of other libraries, checkpointed parts) is timed once.
+
+    Raises what an operation raises, and ``UntimedError`` where the graph holds transforms of
+    ``torch.func``: an error in one would leave torch inside it.
+    """
+    if any(_module(node.target).startswith(_TRANSFORMS) for node in graph.graph.nodes):
+        message = "It holds transforms of torch.func."
+        raise UntimedError(message)
+    before = Surroundings()
+    timed = _Timed(graph)
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    try:
+        timed.run(*map(timed.own, names, args))
+    finally:
+        timed.leave_autocast()
+        before.restore()
+    return timed.seconds
+
+
+def _only_read(graph: GraphModule) -> set[str]:
+    """Inputs that no operation can change, and no gradient can be added to."""
+    nodes = graph.graph.nodes
+    if any("backward" in str(node.target) or "grad" in str(node.target) for node in nodes):
+        return set()
+    sources = (node for node in nodes if node.op in ("placeholder", "get_attr"))
+    return {node.name for node in sources if all(map(_reads, node.users))}
+
+
+def _reads(node: Node) -> bool:
+    name = getattr(node.target, "__name__", "")
+    return node.op == "call_function" and name in _READERS and "out" not in node.kwargs
+
+
+class _Timed(Interpreter):
+    def __init__(self, graph: GraphModule) -> None:
+        super().__init__(graph)
+        # Not "While executing %node": the error may be shown.
+        self.extra_traceback = False
+        self.seconds: dict[str, float] = {}
+        self._only_read = _only_read(graph)
+        self._wait = clock.device_barrier()
+        self._until = time.perf_counter() + BUDGET
+        self._autocasts: list[Any] = []
+
+    def run_node(self, n: Node) -> Any:
+        if not n.op.startswith("call_"):
+            value = super().run_node(n)
+            return self.own(n.name, value) if n.op == "get_attr" else value
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        operation = getattr(self, n.op)
+
+        def run() -> Any:
+            return operation(n.target, args, kwargs)
+
+        # What it changes is changed once: repeats have copies of their own.
+        kept = tree_map(_copy, (args, kwargs)) if effects.of_node(n).changes else (args, kwargs)
+        result, first = self._reading(run)
+        self._follow_autocast(n, args, result)
+        if getattr(n.target, "__name__", "") not in _SWITCHES:
+            again = functools.partial(operation, n.target, *kept)
+            self.seconds[n.name] = self._again(again, first) if _repeats(n, result) else first
+        return result
+
+    def own(self, name: str, value: Any) -> Any:
+        """What stands for an input, or a tensor that the graph holds."""
+        if name in self._only_read or not isinstance(value, torch.Tensor):
+            return value
+        return _copy(value)
+
+    def _reading(self, run: Callable[[], Any]) -> tuple[Any, float]:
+        if self._wait is not None:
+            self._wait()
+        started = time.perf_counter()
+        result = run()
+        if self._wait is not None:
+            self._wait()
+        return result, time.perf_counter() - started
+
+    def _again(self, run: Callable[[], Any], first: float) -> float:
+        most = int(min(SHARE, max(self._until - time.perf_counter(), 0.0)) / max(first, 1e-9))
+        counted = []
+        # What succeeded once may not be allowed twice: a gradient, for one.
+        with suppressed(Exception):
+            counted += [self._reading(run)[1] for _ in range(min(REPEATS - 1, most))]
+        return statistics.median(counted) if counted else first
+
+    def _follow_autocast(self, node: Node, args: Any, result: Any) -> None:
+        name = getattr(node.target, "__name__", "")
+        if name == "_enter_autocast":
+            self._autocasts.append(result)
+        elif name == "_exit_autocast" and args[0] in self._autocasts:
+            self._autocasts.remove(args[0])
+
+    def leave_autocast(self) -> None:
+        """Leave what an error kept the graph from leaving."""
+        for entered in reversed(self._autocasts):
+            entered.__exit__(None, None, None)
+
+
+def _copy(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.detach().clone().requires_grad_(value.requires_grad)
+
+
+def _repeats(node: Node, result: Any) -> bool:
+    """Whether the same operation may simply run again on what it was given."""
+    found = result if isinstance(result, (tuple, list)) else (result,)
+    if not any(isinstance(value, torch.Tensor) for value in found):
+        return False
+    target = node.target
+    if isinstance(target, str):
+        return node.op == "call_method" and not target.endswith("_")
+    name, module = getattr(target, "__name__", ""), _module(target)
+    once = module.startswith(_ONCE) and not module.startswith(_PLAIN_OPERATORS)
+    in_place = name.partition(".")[0].endswith("_")
+    return module.partition(".")[0] in _OWN and not once and not in_place
+
+
+def _module(target: Any) -> str:
+    return "" if isinstance(target, str) else getattr(target, "__module__", None) or "torch"

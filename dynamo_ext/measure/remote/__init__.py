@@ -1,0 +1,1 @@
+"""Candidates in other processes and on other machines."""

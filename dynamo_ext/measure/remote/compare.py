@@ -1,0 +1,158 @@
+"""A comparison whose candidates are measured in other processes, here or elsewhere.
+
+The baseline is measured beside every candidate, so that a speedup compares two timings of one
+process on one machine. Here, candidates have their turns one after the other, each in a fresh
+process (``alone``); an executor of the user's gets them all at once (``carried``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dynamo_ext.measure.remote.executor import Carried
+from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
+from dynamo_ext.measure.remote.merge import merged
+from dynamo_ext.measure.remote.serialization import UnsendableError, pack, why_not
+from dynamo_ext.measure.remote.tasks import CellTask, FunctionTask, Task
+from dynamo_ext.measure.remote.worker_result import Answer
+from dynamo_ext.timing.race import Progress
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from dynamo_ext.measure.candidates import Candidate
+    from dynamo_ext.measure.settings import Settings, Show
+    from dynamo_ext.records.comparison import Comparison
+
+__all__ = ["CellTask", "FunctionTask", "compare_apart"]
+
+
+def compare_apart(
+    task: Task,
+    candidates: list[Candidate],
+    settings: Settings,
+    executor: Executor | None = None,
+    progress: Show | None = None,
+) -> Comparison:
+    """Measure each candidate in another process; what happens to that one is its row.
+
+    One candidate may take ``compile_budget`` and ``budget`` seconds, and is stopped then. Without
+    an executor, processes of our own run them, one at a time. An executor gets one call for each
+    candidate, of a function of this package on bytes; a candidate that hangs there is given up and
+    not stopped: the process is not ours to end.
+
+    Raises ``OptionError`` where an argument cannot be sent, or a value that the cell cannot do
+    without; and what the code itself raises when it runs plainly, in whichever process.
+    """
+    return _Apart(task, candidates, settings, progress).run(executor)
+
+
+@dataclass
+class _Apart:
+    """One such comparison under way."""
+
+    _task: Task
+    _candidates: list[Candidate]
+    _settings: Settings
+    _progress: Show | None
+    _answers: dict[str, Answer] = field(default_factory=dict)
+
+    def run(self, executor: Executor | None) -> Comparison:
+        started = time.perf_counter()
+        interrupted = False
+        try:
+            if executor is None:
+                self._one_by_one()
+            else:
+                self._all_at_once(executor)
+        except KeyboardInterrupt:
+            interrupted = True
+        self._raise_the_codes_own()
+        record = merged(
+            self._task, self._candidates, self._settings, self._answers, interrupted=interrupted
+        )
+        return replace(record, seconds=time.perf_counter() - started)
+
+    def _one_by_one(self) -> None:
+        for candidate, group in self._groups():
+            if candidate.compiler is None:
+                found = candidate.availability
+                self._answers[candidate.name] = Answer(None, found.reason, found.remedy)
+                continue
+            packed = self._pack(candidate, group, local=True)
+            if packed is None:
+                continue
+            # Stays where an interrupt ends it.
+            self._answers[candidate.name] = Answer(None, "Interrupted.", stopped=True)
+            tell = self._teller(candidate.name, self._seconds)
+            answer = measure_alone(packed, self._task, self._seconds, tell)
+            self._answers[candidate.name] = answer
+            if answer.error is not None and not self._any_record():
+                return
+
+    def _all_at_once(self, executor: Executor) -> None:
+        carried = Carried(executor, self._task)
+        for candidate, group in self._groups():
+            packed = self._pack(candidate, group, local=False)
+            if packed is not None:
+                # Values that turned out not to be sendable are said of the task as it is now.
+                carried.task = self._task
+                carried.submit(candidate.name, packed)
+        # They may all have to take turns on one worker.
+        seconds = START_SECONDS + self._seconds * len(self._candidates)
+        try:
+            carried.collect(seconds, lambda names, passed: self._teller(names, seconds)(passed))
+        finally:
+            self._answers.update(carried.answers)
+
+    @property
+    def _seconds(self) -> float:
+        settings = self._settings
+        # Graphs are raced by themselves after the whole, for as long again.
+        races = 2 if settings.per_graph else 1
+        return settings.compile_budget + settings.budget * races
+
+    def _groups(self) -> Iterator[tuple[Candidate, list[Candidate]]]:
+        """Each candidate, and those that its process needs: a baseline that is one of them."""
+        name = self._settings.baseline
+        base = [each for each in self._candidates if each.name == name]
+        others = [each for each in self._candidates if each.name != name]
+        if base and not others:
+            yield base[0], base
+        for each in others:
+            yield each, [*base, each]
+
+    def _pack(self, candidate: Candidate, group: list[Candidate], *, local: bool) -> bytes | None:
+        settings = self._settings
+        try:
+            try:
+                return pack(self._task, group, settings, local=local)
+            except UnsendableError:
+                raise
+            except Exception:  # noqa: BLE001 - which value it is, is found out next
+                task = self._task
+                self._task = task.sendable(lambda value: why_not(value, task.namespace))
+                return pack(self._task, group, settings, local=local)
+        except UnsendableError as error:
+            self._answers[candidate.name] = Answer(None, error.message, error.remedy)
+            return None
+
+    def _teller(self, what: str, limit: float) -> Callable[[float], object]:
+        def tell(passed: float) -> None:
+            if self._progress is not None:
+                left = f"{what}: elsewhere, at most {max(limit - passed, 0):.0f} s left"
+                self._progress(Progress(left, 0, 0, passed, limit))
+
+        return tell
+
+    def _any_record(self) -> bool:
+        return any(each.record is not None for each in self._answers.values())
+
+    def _raise_the_codes_own(self) -> None:
+        """Where no process could run the code, that is not a candidate's failure."""
+        errors = [each.error for each in self._answers.values() if each.error is not None]
+        if errors and not self._any_record():
+            raise errors[0]

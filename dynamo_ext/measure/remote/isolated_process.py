@@ -1,0 +1,145 @@
+"""One measurement in a fresh process of its own, which may crash, exit, hang or run out of memory.
+
+Loky starts the process: a new interpreter, since a fork of a process in which torch has threads
+hangs, and one that does not run the user's script again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import re
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import BrokenExecutor, Future, wait
+from dataclasses import replace
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from dynamo_ext.measure.candidate_run import one_line
+from dynamo_ext.measure.remote import worker
+from dynamo_ext.measure.remote.tasks import Task
+from dynamo_ext.measure.remote.worker_result import Answer, read
+
+START_SECONDS = 300.0
+"""How long a process may take to start and import torch, which is not the candidate's doing."""
+
+_END_SECONDS = 10.0
+_PLACE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
+_LOOK_SECONDS = 0.5
+
+_Result = TypeVar("_Result")
+
+
+class _OverdueError(Exception):
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+def measure_alone(
+    packed: bytes, task: Task, seconds: float, tell: Callable[[float], object]
+) -> Answer:
+    """Measure what ``serialization.pack`` packed in a new process, and end it.
+
+    It is stopped ``seconds`` after it has started; ``tell`` is called about twice a second with how
+    many of them have passed. After a ``KeyboardInterrupt`` the process is gone, too.
+    """
+    with tempfile.TemporaryDirectory(prefix="dynamo_ext_") as folder:
+        return _measured(packed, task, seconds, tell, Path(folder, "faults.txt"))
+
+
+def _measured(
+    packed: bytes, task: Task, seconds: float, tell: Callable[[float], object], faults: Path
+) -> Answer:
+    import loky
+
+    others = set(multiprocessing.active_children())
+    executor = loky.ProcessPoolExecutor(1, initializer=worker.begin, initargs=(str(faults),))
+    mine: list[BaseProcess] = []
+    label, died, well = "", False, False
+    answer = Answer()
+    try:
+        start: Future[str] = executor.submit(worker.ready)
+        mine = [each for each in multiprocessing.active_children() if each not in others]
+        label = _result(start, START_SECONDS, lambda _: tell(0.0))
+        asked: Future[Mapping[str, Any]] = executor.submit(worker.measure, packed)
+        answer = read(_result(asked, seconds, tell), task)
+        well = True
+    except _OverdueError as error:
+        reason = f"It was stopped after {error.seconds:.0f} s."
+        remedy = "If it only takes long to compile, give it a larger compile_budget."
+        answer = Answer(None, reason, remedy, ended=True)
+    except BrokenExecutor:
+        died = True
+    except Exception as error:  # noqa: BLE001 - torch may not even be imported there
+        answer = Answer(None, f"Its process could not measure: {one_line(error)}.")
+    finally:
+        if well:
+            # Engines clean up after themselves when their process ends by itself.
+            executor.shutdown(wait=False)
+            _see_off(mine)
+        else:
+            executor.shutdown(wait=True, kill_workers=True)
+    if died:
+        answer = Answer(None, *_death(mine, faults), ended=True)
+    # On this machine, which needs no name.
+    return replace(answer, worker=label.rpartition(", ")[2])
+
+
+def _see_off(processes: list[BaseProcess]) -> None:
+    """Wait until processes end; end those that do not."""
+    # Loky's own thread collects them, so their exit codes are not for this one to wait for.
+    ended = {each.sentinel: each for each in processes}
+    limit = time.monotonic() + _END_SECONDS
+    while ended and time.monotonic() < limit:
+        for sentinel in connection.wait(list(ended), timeout=_LOOK_SECONDS):
+            ended.pop(cast("int", sentinel))
+    for each in ended.values():
+        if each.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each.pid, signal.SIGKILL)
+
+
+def _result(future: Future[_Result], seconds: float, tell: Callable[[float], object]) -> _Result:
+    began = time.monotonic()
+    while True:
+        passed = time.monotonic() - began
+        if future.done():
+            return future.result()
+        if passed > seconds:
+            raise _OverdueError(seconds)
+        tell(passed)
+        wait([future], timeout=min(_LOOK_SECONDS, max(seconds - passed, 0.01)))
+
+
+def _death(processes: list[BaseProcess], faults: Path) -> tuple[str, str]:
+    """How the process ended, and the remedy."""
+    code = next((each.exitcode for each in processes if each.exitcode is not None), None)
+    said, remedy = ending(code)
+    trace = faults.read_text(encoding="utf-8", errors="replace") if faults.exists() else ""
+    place = _PLACE.search(trace)
+    if place is not None:
+        said += f" It was in {place['name']} ({place['file']}, line {place['line']})."
+    return said, remedy
+
+
+def ending(code: int | None) -> tuple[str, str]:
+    """An exit code as a sentence, and the remedy."""
+    if code is None:
+        return "Its process died.", ""
+    if code >= 0:
+        return f"Its process exited by itself (code {code}).", ""
+    number = -code
+    if number == signal.SIGKILL:
+        return (
+            f"Its process was killed (signal {number}), as the system does when memory runs out.",
+            "Try it with a smaller batch, or free memory.",
+        )
+    said = (signal.strsignal(number) or "unknown").lower()
+    return f"Its process died (signal {number}, {said}).", ""

@@ -1,0 +1,236 @@
+"""A task, a candidate and the settings as bytes, and back.
+
+The envelope is plain pickle of plain values, so that a worker can read which versions the inside
+needs before it unpacks any of it. The inside is cloudpickle (functions and classes of
+``__main__`` by value) within torch's own format (tensors that share memory still do).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import io
+import linecache
+import pickle
+import platform
+import sys
+import types
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from dynamo_ext.errors import DynamoExtError
+
+if TYPE_CHECKING:
+    import torch
+
+    from dynamo_ext.measure.candidates import Candidate
+    from dynamo_ext.measure.remote.tasks import Task
+    from dynamo_ext.measure.settings import Settings
+
+_OURS = "dynamo_ext.backends."
+_USERS = frozenset({"CallableBackend"})
+
+
+class UnsendableError(DynamoExtError):
+    """A candidate of the user's own cannot be sent to another process."""
+
+
+@dataclass
+class _Seen:
+    """What pickling comes across and does not carry by itself."""
+
+    gradients: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+class _Namespace(dict[str, Any]):
+    """Stands for the globals of the user's functions."""
+
+
+_current: contextvars.ContextVar[dict[str, Any]] = contextvars.ContextVar("namespace")
+
+
+def _namespace() -> dict[str, Any]:
+    return _current.get()
+
+
+def versions() -> dict[str, str]:
+    """What must be the same on both sides."""
+    import torch
+
+    from dynamo_ext import __version__
+
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"torch": str(torch.__version__), "dynamo_ext": __version__, "Python": python}
+
+
+def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: bool) -> bytes:
+    """Everything that a worker needs; a ``local`` one is a process on this machine.
+
+    Raises ``UnsendableError`` where a candidate cannot be pickled, and what pickling the task
+    raises.
+    """
+    listed = [_sent(candidate) for candidate in candidates]
+    parts = {
+        "task": task,
+        "candidates": listed,
+        "settings": settings,
+        "surroundings": _surroundings(local=local),
+    }
+    try:
+        body = _dump(parts, task.namespace)
+    except Exception:
+        for sent in listed:
+            reason = why_not(sent, task.namespace)
+            if reason:
+                message = f"{sent[0]} cannot be sent to another process ({reason})."
+                raise UnsendableError(message, "Create what it needs inside the call.") from None
+        raise
+    envelope = {
+        "versions": versions(),
+        "local": local,
+        # Dask takes equal calls for the same one.
+        "token": uuid.uuid4().hex,
+        "body": body,
+    }
+    return pickle.dumps(envelope)
+
+
+def opened(payload: bytes) -> dict[str, Any]:
+    """The envelope: ``versions``, ``local``, ``token`` and the still unread ``body``."""
+    envelope: dict[str, Any] = pickle.loads(payload)  # noqa: S301 - our own, from our own side
+    return envelope
+
+
+@contextlib.contextmanager
+def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """What was packed, and the namespace that it lives in, for the length of the block.
+
+    The namespace is that of a registered module, since Dynamo looks globals of inlined functions
+    up by module. In a process of our own that is ``__main__``, as where they come from.
+    """
+    import torch
+
+    name = "__main__" if envelope["local"] else f"dynamo_ext_task_{envelope['token']}"
+    module, before = types.ModuleType(name), sys.modules.get(name)
+    sys.modules[name] = module
+    mark = _current.set(vars(module))
+    try:
+        parts, seen = torch.load(  # nosec - as above
+            io.BytesIO(envelope["body"]), pickle_module=pickle, weights_only=False
+        )
+        for tensor, gradient in seen.gradients:
+            tensor.grad = gradient
+        from dynamo_ext.measure.remote.tasks import remember_source
+
+        for filename, source in seen.sources.items():
+            if not linecache.getlines(filename):
+                remember_source(filename, source)
+        yield parts, vars(module)
+    finally:
+        _current.reset(mark)
+        if before is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = before
+
+
+def why_not(value: Any, namespace: dict[str, Any]) -> str:
+    """Why a value cannot be pickled; nothing where it can."""
+    from dynamo_ext.measure.candidate_run import one_line
+
+    try:
+        _dump(value, namespace)
+    except Exception as error:  # noqa: BLE001 - classes raise what they like
+        return one_line(error)
+    return ""
+
+
+def candidate_from(sent: tuple[Any, ...]) -> Candidate:
+    """A candidate created where it is to be measured: another machine has other engines."""
+    from dynamo_ext.backends import registry
+    from dynamo_ext.backends.compiler import Compiler
+    from dynamo_ext.backends.options import resolve
+    from dynamo_ext.measure.candidates import Candidate
+    from dynamo_ext.records.common import Availability
+
+    name, backend, form, options, shown = sent
+    found = registry.get(form) if isinstance(form, str) else form
+    settled = resolve(found.name, found.options, options)
+    availability = registry.probe(found) if isinstance(form, str) else Availability(available=True)
+    made = Compiler(found, settled) if availability.available else None
+    return Candidate(name, backend, made, availability, shown)
+
+
+def _sent(candidate: Candidate) -> tuple[Any, ...]:
+    compiler = candidate.compiler
+    if compiler is None:
+        form: Any = candidate.backend
+        options = dict(candidate.options)
+    else:
+        kind = type(compiler.backend)
+        ours = kind.__module__.startswith(_OURS) and kind.__name__ not in _USERS
+        form = candidate.backend if ours else compiler.backend
+        options = dict(compiler.options)
+    return candidate.name, candidate.backend, form, options, candidate.options
+
+
+def _surroundings(*, local: bool) -> dict[str, Any]:
+    """The random states, and torch's switches as they are set here."""
+    from dynamo_ext.measure.state.process_state import switches
+    from dynamo_ext.numerics.rng_state import HostState, TorchState
+
+    now = switches()
+    if not local:
+        # Another machine has another number of cores.
+        del now["threads"]
+    return {"switches": now, "random": (HostState(), TorchState())}
+
+
+def surround(surroundings: Mapping[str, Any]) -> None:
+    """Make this process's random states and switches those that were packed."""
+    from dynamo_ext.measure.state.process_state import put_switches
+
+    put_switches(surroundings["switches"])
+    for state in surroundings["random"]:
+        state.restore()
+
+
+def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
+    """Pickle a value, and after it what was seen on the way."""
+    import torch
+
+    seen = _Seen()
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            # Functions of the user's namespace get that of the worker as their globals.
+            self.globals_ref[id(namespace)] = _Namespace()
+
+        def reducer_override(self, value: Any) -> Any:
+            if isinstance(value, _Namespace):
+                return _namespace, ()
+            if isinstance(value, torch.Tensor):
+                # Tensors are pickled without their gradient, which an optimizer step reads.
+                if value.is_leaf and value.grad is not None:
+                    seen.gradients.append((value, value.grad))
+            elif isinstance(value, types.FunctionType):
+                _keep_source(value.__code__.co_filename, seen.sources)
+            return super().reducer_override(value)
+
+    file = io.BytesIO()
+    module: Any = types.SimpleNamespace(__name__="cloudpickle", Pickler=Pickler)
+    torch.save((value, seen), file, module, pickle.HIGHEST_PROTOCOL)
+    return file.getvalue()
+
+
+def _keep_source(filename: str, sources: dict[str, str]) -> None:
+    from dynamo_ext.measure.state.snapshot import is_library
+
+    if filename not in sources and not is_library(filename):
+        sources[filename] = "".join(linecache.getlines(filename))

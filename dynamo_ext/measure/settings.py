@@ -1,0 +1,25 @@
+"""How long and how thoroughly a comparison measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dynamo_ext.timing.race import Progress
+
+Show = Callable[[Progress], object]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may set; see ``dynamo_ext.compare``."""
+
+    rounds: int | None = None
+    budget: float = 30.0
+    compile_budget: float = 300.0
+    baseline: str = "eager"
+    fp64: bool = False
+    dtype: str = ""
+    train: bool = False
+    per_graph: bool = False
+    seed: int = 0

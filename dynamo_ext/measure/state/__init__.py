@@ -1,0 +1,1 @@
+"""What a measurement puts back: tensors, random state, settings."""

@@ -1,0 +1,106 @@
+"""One tensor's content, memory and gradient, to be put back in place."""
+
+from __future__ import annotations
+
+import torch
+
+
+class TensorState:
+    """What a dense tensor holds now; its content is cloned.
+
+    Raises ``RuntimeError`` or ``NotImplementedError`` for tensors that cannot be copied (on the
+    meta device, of a subclass that refuses).
+    """
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        if tensor.layout is not torch.strided or tensor.is_meta:
+            message = f"a tensor that is {tensor.layout} on {tensor.device} is not put back"
+            raise NotImplementedError(message)
+        self.tensor = tensor
+        # Shares memory with the tensor for as long as the tensor is not given other memory.
+        self._memory = tensor.data
+        self._content = tensor.detach().clone()
+        self._grad = tensor.grad if tensor.is_leaf else None
+        self._requires_grad = tensor.requires_grad
+        self._version = _version(tensor)
+
+    def content_changed(self, *, thorough: bool) -> bool:
+        """Whether content or memory is another.
+
+        Without ``thorough`` the content counts as unchanged where the version counter is
+        the same, as it is after writes through ``.data`` and NumPy.
+        """
+        tensor = self.tensor
+        moved = tensor.data_ptr() != self._memory.data_ptr() or tensor.dtype != self._memory.dtype
+        if moved or tensor.shape != self._memory.shape:
+            return True
+        if not thorough and _version(tensor) == self._version:
+            return False
+        return not _equal(tensor.detach(), self._content)
+
+    def gradient_changed(self) -> bool:
+        """Whether the gradient is another tensor, or gone; not whether its content changed."""
+        return self.tensor.is_leaf and self.tensor.grad is not self._grad
+
+    def restore(self, *, thorough: bool) -> bool:
+        """Put memory, content and gradient back where they changed; whether they had."""
+        tensor = self.tensor
+        required = tensor.is_leaf and tensor.requires_grad != self._requires_grad
+        content = self.content_changed(thorough=thorough)
+        if not (content or required or self.gradient_changed()):
+            return False
+        another = self.gradient_changed()
+        if another:
+            # Its shape may be that of the memory which is put back first.
+            tensor.grad = None
+        if required:
+            tensor.requires_grad_(self._requires_grad)
+        same_place = tensor.data_ptr() == self._memory.data_ptr()
+        if not same_place or tensor.shape != self._memory.shape:
+            tensor.data = self._memory
+        if not _equal(tensor.detach(), self._content):
+            # Not through .data: code that froze this tensor must see that it was written to.
+            with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+                tensor.detach().copy_(self._content)
+        if another:
+            tensor.grad = self._grad
+        self._version = _version(tensor)
+        return True
+
+
+class UninitializedState:
+    """A parameter or buffer of a lazy module that has no shape yet, to be put back so."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+        self._kind = type(tensor)
+        self._memory = tensor.data
+
+    @property
+    def initialized(self) -> bool:
+        """Whether a call of its module has given it a shape since."""
+        return type(self.tensor) is not self._kind
+
+    def restore(self) -> bool:
+        """Take shape, content and gradient away; whether it had any."""
+        if not self.initialized:
+            return False
+        self.tensor.grad = None
+        self.tensor.data = self._memory
+        self.tensor.__class__ = self._kind
+        return True
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return -1 if tensor.is_inference() else int(tensor._version)  # noqa: SLF001 - public in effect
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors hold the same values, NaN for NaN."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if torch.equal(one, other):
+        return True
+    if not (one.is_floating_point() or one.is_complex()):
+        return False
+    return bool(((one == other) | (one.isnan() & other.isnan())).all())

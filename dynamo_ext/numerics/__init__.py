@@ -1,0 +1,1 @@
+"""Tolerances, higher precision and random state."""

@@ -1,0 +1,92 @@
+"""A partition at the next higher precision: what is right where an engine and eager disagree.
+
+Deep networks magnify rounding, so two right results may be farther apart than a tolerance
+allows; then the one that matters is the distance of each from the exact result. Torch judges its
+own backends so (``torch._dynamo.utils.same`` with ``fp64_ref``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Interpreter
+from torch.utils._pytree import tree_map
+
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.numerics import tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch.fx import GraphModule
+
+_HIGHER = {
+    torch.bfloat16: torch.float32,
+    torch.float16: torch.float32,
+    torch.float32: torch.float64,
+    torch.complex64: torch.complex128,
+}
+
+
+def as_good_as_eager(
+    graph: GraphModule, args: Sequence[Any], found: Sequence[Any], expected: Sequence[Any]
+) -> bool:
+    """Whether an engine's outputs are about as near to the exact ones as eager's are.
+
+    ``graph`` is the partition: functional, of ATen operators; ``args`` are its inputs. ``found``
+    and ``expected``, the engine's and eager's outputs, disagree. False, too, where the graph does
+    not run at a higher precision, or an output that is not a floating-point tensor differs: there
+    is nothing between right and wrong for those.
+    """
+    if len(found) != len(expected):
+        return False
+    try:
+        exact = raised(graph, args)
+        return all(is_as_good(*outputs) for outputs in zip(found, expected, exact, strict=True))
+    except Exception as error:  # noqa: BLE001 - not every operator runs at every precision
+        pass_on(error)
+        return False
+
+
+def raised(graph: GraphModule, args: Sequence[Any]) -> Sequence[Any]:
+    """Run a graph with every dtype one step higher, those that it names itself included."""
+    outputs: Sequence[Any] = _Raised(graph).run(*tree_map(_raised, tuple(args)))
+    return outputs
+
+
+def is_as_good(found: Any, expected: Any, exact: Any, numbers: torch.dtype | None = None) -> bool:
+    """Whether one output agrees with eager's, or is about as near to the exact one.
+
+    Outputs are tensors of any shape, numbers or ``None``. ``exact`` is the same at a higher
+    precision; anything else excuses nothing. ``numbers`` is as in ``tolerance.disagreement``.
+    """
+    if not tolerance.disagreement([found], [expected], numbers):
+        return True
+    tensors = (found, expected, exact)
+    if not all(isinstance(t, torch.Tensor) and t.is_floating_point() for t in tensors):
+        return False
+    alike = found.shape == expected.shape == exact.shape and found.dtype == expected.dtype
+    if not alike or exact.dtype == expected.dtype:
+        return False
+    return not tolerance.farther(found, expected, exact)
+
+
+def _raised(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().to(_HIGHER.get(value.dtype, value.dtype))
+    return value
+
+
+def _dtype(value: Any) -> Any:
+    return _HIGHER.get(value, value) if isinstance(value, torch.dtype) else value
+
+
+class _Raised(Interpreter):
+    def fetch_attr(self, target: str) -> Any:
+        return _raised(super().fetch_attr(target))
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        # Tensors are raised already, where they came in; only dtypes written here are not.
+        args, kwargs = tree_map(_dtype, (args, kwargs))
+        return super().call_function(target, args, kwargs)

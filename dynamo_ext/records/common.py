@@ -1,0 +1,163 @@
+"""Facts that several records share, and reading records strictly."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dynamo_ext.errors import RecordFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import cattrs
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a backend can run here.
+
+    ``version`` is the engine's, ``device`` what it would run on (``cpu``, ``cuda:0``).
+    Where ``available`` is false, ``reason`` says what is missing and ``remedy`` what fixes it
+    (a pip command, or the hardware it needs).
+    """
+
+    available: bool
+    version: str = ""
+    device: str = ""
+    reason: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class OptionSpec:
+    """One ``--opt`` of a backend: its default gives the type that text is converted to.
+
+    ``choices`` are the texts, ``least`` and ``most`` the bounds of a number that may be given.
+    """
+
+    name: str
+    default: bool | int | float | str
+    help: str
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """A row of ``%dynamo backends``."""
+
+    name: str
+    origin: str
+    summary: str
+    availability: Availability
+    options: tuple[OptionSpec, ...] = ()
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of the user's source.
+
+    ``file`` is the name in the code object; ``in_cell`` says that it is the cell that was run,
+    in which case ``line`` counts the ``%%dynamo`` line as line 1, as the editor does. ``cell`` is
+    what the notebook calls another cell (``In[5]``), where it is known.
+    """
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+    in_cell: bool = False
+    cell: str = dataclasses.field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    """User source that the report can show, with the line its first line has in the editor."""
+
+    name: str
+    file: str
+    first_line: int
+    source: str
+
+
+def structured(cls: type[T], record: Any, version: int, noun: str, maker: str) -> T:
+    """A record of ours from plain dicts: what ``to_dict`` or its JSON gave.
+
+    ``cls`` has a field ``schema``, and ``version`` is the one that this version reads. ``noun`` and
+    ``maker`` say what it should be and what makes it. Raises ``RecordFormatError`` where it is
+    none, or has another schema version.
+    """
+    import cattrs
+
+    schema = record.get("schema") if isinstance(record, dict) else None
+    if schema != version:
+        msg = f"This record has schema {schema!r}, and this version reads {version}."
+        raise RecordFormatError(msg, "Open it with the version that wrote it.")
+    try:
+        return cattrs.structure(record, cls)
+    except cattrs.BaseValidationError as error:
+        detail = "; ".join(cattrs.transform_error(error)[:3])
+        msg = f"This is not {noun}: {detail}."
+        raise RecordFormatError(msg, f"Pass a dict that {maker} made.") from error
+
+
+def plain(text: str | bytes) -> Any:
+    """What JSON says that anybody may have written.
+
+    Raises
+    ------
+    RecordFormatError
+        When it is none, or nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        msg = f"This is not the JSON of a record: {type(error).__name__}."
+        raise RecordFormatError(msg, "Save the record again.") from None
+
+
+def checked(cls: type[T], value: Any) -> T:
+    """A record from plain values, each of which has the type of its field: nothing is converted.
+
+    Raises
+    ------
+    RecordFormatError
+        When one has not, is missing, or is not a finite number.
+    """
+    import cattrs
+
+    try:
+        return _strict().structure(value, cls)
+    except (TypeError, ValueError, cattrs.BaseValidationError) as error:
+        msg = f"This is not a valid {cls.__name__}: {type(error).__name__}."
+        raise RecordFormatError(msg, "Save the record again.") from None
+
+
+@functools.cache
+def _strict() -> cattrs.Converter:
+    import cattrs
+
+    def only(*kinds: type) -> Callable[[Any, Any], Any]:
+        def take(value: Any, wanted: Any) -> Any:
+            if type(value) not in kinds:
+                msg = f"{type(value).__name__} where {wanted.__name__} is expected"
+                raise TypeError(msg)
+            if wanted is float and not math.isfinite(value):
+                msg = "a number that is not finite"
+                raise ValueError(msg)
+            return wanted(value)
+
+        return take
+
+    converter = cattrs.Converter()
+    for kind, kinds in {str: (str,), bool: (bool,), int: (int,), float: (int, float)}.items():
+        converter.register_structure_hook(kind, only(*kinds))
+    return converter

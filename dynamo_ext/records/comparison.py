@@ -1,0 +1,293 @@
+"""The vocabulary of a comparison: several backends on one piece of code, measured.
+
+Frozen dataclasses of plain strings and numbers, like ``records``. All times are seconds, all
+sizes bytes. ``Comparison.to_dict``/``from_dict`` go to JSON and back under ``SCHEMA_VERSION``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dynamo_ext.records.common import CodeBlock, structured
+from dynamo_ext.records.report import Report
+
+SCHEMA_VERSION = 1
+
+SMALLEST_DIFFERENCE = 0.02
+"""Below it two timings are called the same, whatever their significance."""
+
+SIGNIFICANCE = 0.05
+"""The p-value at which a difference counts."""
+
+FEWEST_ROUNDS = 6
+"""Rounds below which no two timings can differ significantly, however far apart."""
+
+USUAL_ROUNDS = 20
+"""Rounds that a comparison has at least, unless a number is given."""
+
+UNCLEAR_BEYOND = 0.1
+"""Where an interval goes on beyond this, no difference was found because none could be."""
+
+Outcome = Literal["measured", "eager", "wrong", "failed", "unavailable", "unmeasured"]
+Verdict = Literal[
+    "baseline", "faster", "slower", "same", "unclear", "eager", "wrong", "failed", "none"
+]
+
+_WORDS: dict[Outcome, Verdict] = {
+    "measured": "none",
+    "unmeasured": "none",
+    "eager": "eager",
+    "wrong": "wrong",
+    "failed": "failed",
+    "unavailable": "failed",
+}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call, once for each round.
+
+    ``calls`` is how many calls each sample averages over (more than one for very short code).
+    """
+
+    samples: tuple[float, ...]
+    calls: int = 1
+
+    @property
+    def median(self) -> float:
+        """The median over the rounds."""
+        return statistics.median(self.samples)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """The first and third quartile: the spread that the middle half of the rounds has."""
+        if len(self.samples) < 2:  # noqa: PLR2004 - one sample has no spread
+            return (self.samples[0], self.samples[0])
+        low, _, high = statistics.quantiles(self.samples, n=4, method="inclusive")
+        return (low, high)
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """How many times faster than the baseline: the median over rounds of paired ratios.
+
+    ``low`` and ``high`` bound the bootstrap interval of ``confidence``; ``p_value`` is that of
+    Wilcoxon's signed-rank test of the paired logarithms.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    p_value: float
+    rounds: int
+    confidence: float = 0.95
+
+    @property
+    def same(self) -> bool:
+        """Whether there is no difference to speak of: under 2 %, or not significant."""
+        small = abs(math.log(self.ratio)) < math.log1p(SMALLEST_DIFFERENCE)
+        return small or not self.p_value < SIGNIFICANCE
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there were too few rounds to tell anything."""
+        return self.rounds < FEWEST_ROUNDS
+
+    @property
+    def unclear(self) -> bool:
+        """Whether there may be a difference of 10 % and more that the rounds do not show."""
+        farthest = max(math.log(self.high), -math.log(self.low))
+        return self.same and (self.too_few or farthest > math.log1p(UNCLEAR_BEYOND))
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it comes to, in one word."""
+        if self.same:
+            return "unclear" if self.unclear else "same"
+        return "faster" if self.ratio > 1 else "slower"
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A candidate's results against one reference's.
+
+    ``reference`` is ``eager``, ``float32`` (eager before ``--dtype``) or ``float64``. ``cosine``
+    is the similarity over all floating results laid end to end, ``max_abs`` and ``max_rel`` the
+    largest errors of an element (relative to the largest element of its tensor). ``within`` is
+    the verdict by the result's dtype; against float64, that it is not much farther from it than
+    eager is, which is asked where eager's verdict is no, and decides then. ``detail`` names what
+    disagrees.
+    """
+
+    reference: str
+    cosine: float
+    max_abs: float
+    max_rel: float
+    within: bool
+    outputs: int
+    dtype: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class CandidateResult:
+    """One row of a comparison.
+
+    ``outcome`` is ``measured``; ``eager`` (no operation ran in the engine, whatever the clock
+    says); ``wrong``; ``failed`` or ``unavailable`` with ``reason`` and ``remedy``; or
+    ``unmeasured`` where time ran out. ``operations`` counts the captured graphs' normalised
+    operations and ``in_engine`` those that an engine took. ``peak_bytes`` is the high-water mark
+    of one call above what was there before it, ``None`` where it cannot be read. ``ended`` says
+    that its process died or had to be stopped.
+    """
+
+    name: str
+    backend: str
+    outcome: Outcome
+    reason: str = ""
+    remedy: str = ""
+    timing: Timing | None = None
+    speedup: Speedup | None = None
+    first_call_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    peak_bytes: int | None = None
+    operations: int = 0
+    in_engine: int = 0
+    graphs: int = 0
+    breaks: int = 0
+    fallbacks: int = 0
+    accuracy: tuple[Accuracy, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    worker: str = ""
+    ended: bool = False
+    report: Report | None = None
+
+
+@dataclass(frozen=True)
+class GraphTime:
+    """One captured graph on one backend."""
+
+    backend: str
+    outcome: Outcome
+    timing: Timing | None = None
+    speedup: Speedup | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class GraphComparison:
+    """One captured graph on every candidate; ``fastest`` is the best right one's name."""
+
+    graph: str
+    operations: int
+    calls: int
+    times: tuple[GraphTime, ...]
+    fastest: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Mix:
+    """The best backend for each graph, raced end to end.
+
+    ``predicted`` is the speedup that the sum of the graphs' gains promises; ``speedup`` what the
+    whole code then showed. ``holds`` says whether the second bears the first out.
+    """
+
+    choice: tuple[tuple[str, str], ...]
+    predicted: float
+    speedup: Speedup | None = None
+    holds: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several backends on one cell, function or module.
+
+    ``partial`` says that the budget ended it before the fewest rounds that it needs, or an
+    interrupt did (``interrupted``). ``notes`` are sentences
+    about what the reader should know: state that could not be restored, effects outside.
+    """
+
+    title: str
+    baseline: str
+    candidates: tuple[CandidateResult, ...]
+    cell: CodeBlock | None = None
+    graphs: tuple[GraphComparison, ...] = ()
+    mix: Mix | None = None
+    rounds: int = 0
+    seconds: float = 0.0
+    budget: float = 0.0
+    seed: int = 0
+    dtype: str = ""
+    train: bool = False
+    isolated: bool = False
+    partial: bool = False
+    interrupted: bool = False
+    notes: tuple[str, ...] = ()
+    device: str = ""
+    threads: int = 0
+    versions: tuple[tuple[str, str], ...] = ()
+    schema: int = SCHEMA_VERSION
+
+    def __repr__(self) -> str:
+        """One line; ``dynamo_ext.widgets.comparison.static`` shows it all."""
+        names = ", ".join(each.name for each in self.candidates)
+        return f"<Comparison of {self.title}: {names}; {self.rounds} rounds>"
+
+    def verdict(self, candidate: CandidateResult) -> Verdict:
+        """What a candidate comes to, in one word."""
+        if candidate.name == self.baseline:
+            return "baseline"
+        if candidate.outcome != "measured" or candidate.speedup is None:
+            return _WORDS[candidate.outcome]
+        return candidate.speedup.verdict
+
+    @property
+    def best(self) -> CandidateResult | None:
+        """The fastest candidate that is right and faster than the baseline, if there is one."""
+        faster = [c for c in self.candidates if self.verdict(c) == "faster"]
+        return max(faster, key=lambda c: c.speedup.ratio if c.speedup else 0.0, default=None)
+
+    def break_even(self, candidate: CandidateResult) -> float | None:
+        """Calls after which compiling has paid for itself; ``None`` where it never does."""
+        base = next((c for c in self.candidates if c.name == self.baseline), None)
+        if base is None or base.timing is None or candidate.speedup is None:
+            return None
+        if self.verdict(candidate) != "faster":
+            return None
+        gain = base.timing.median * (1 - 1 / candidate.speedup.ratio)
+        return math.ceil(max(candidate.first_call_seconds - base.timing.median, 0.0) / gain)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
+        record: dict[str, Any] = dataclasses.asdict(self)
+        return record
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Comparison:
+        """Rebuild a comparison from ``to_dict`` or from its JSON.
+
+        Raises
+        ------
+        RecordFormatError
+            When the record is not a comparison or has another schema version.
+        """
+        return structured(cls, record, SCHEMA_VERSION, "a comparison", "Comparison.to_dict()")
+
+
+def geometric_mean(speedups: tuple[Speedup, ...]) -> float:
+    """The geometric mean of several codes' speedups; 1.0 for none.
+
+    Raises
+    ------
+    ValueError
+        Where a ratio is not positive.
+    """
+    if not speedups:
+        return 1.0
+    return statistics.geometric_mean(each.ratio for each in speedups)

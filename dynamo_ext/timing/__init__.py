@@ -1,0 +1,1 @@
+"""Clocks, races and their statistics."""

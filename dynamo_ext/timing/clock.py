@@ -1,0 +1,95 @@
+"""One fair reading of the time that a call takes."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MIN_SAMPLE_SECONDS = 0.01
+"""Seconds that one sample should last: shorter calls are timed several at a time."""
+
+MAX_SAMPLE_SECONDS = 0.1
+"""Seconds that a sample of several calls may last."""
+
+MAX_CALLS = 2_000
+"""Calls of one sample at the most."""
+
+MAX_WAIT_SECONDS = 0.05
+"""Seconds, at the most, that are waited for threads to go to sleep."""
+
+_NAP = 0.005
+"""Seconds: the system may add up what other threads use only every 4 ms."""
+
+_BUSY = 0.2
+"""Share of a core that the process uses while threads of it still spin."""
+
+
+def wait_for_idle_threads() -> None:
+    """Wait until no thread of this process spins any more.
+
+    Parallel loops leave their threads waiting busily for more work: libgomp's (eager, Inductor,
+    OpenVINO) for 8 ms on two cores, and the candidate timed next would have that core less.
+    """
+    for _ in range(round(MAX_WAIT_SECONDS / _NAP)):
+        used = time.process_time()
+        time.sleep(_NAP)
+        if time.process_time() - used < _BUSY * _NAP:
+            return
+
+
+def seconds_per_call(
+    call: Callable[[], object], calls: int, wait: Callable[[], object] | None = None
+) -> float:
+    """Wall seconds of one call, averaged over ``calls`` within one reading of the clock.
+
+    ``wait`` waits for the device; it is called before both readings.
+    """
+    repeat = itertools.repeat(None, calls)
+    clock = time.perf_counter_ns
+    if wait is not None:
+        wait()
+    started = clock()
+    for _ in repeat:
+        call()
+    if wait is not None:
+        wait()
+    return (clock() - started) / calls * 1e-9
+
+
+def calls_for(seconds: float) -> int:
+    """How many calls of this length make a sample that the clock can be trusted with."""
+    return max(1, min(MAX_CALLS, round(MIN_SAMPLE_SECONDS / max(seconds, 1e-9))))
+
+
+def max_calls_for(seconds: float) -> int:
+    """How many calls of this length a sample may have at the most."""
+    return max(1, int(MAX_SAMPLE_SECONDS / max(seconds, 1e-9)))
+
+
+def device_barrier() -> Callable[[], object] | None:
+    """What waits for every CUDA device in use; ``None`` where nothing runs but the CPU."""
+    import torch
+
+    if not torch.cuda.is_available() or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return None
+    return torch.cuda.synchronize
+
+
+@contextlib.contextmanager
+def gc_disabled() -> Iterator[None]:
+    """Keep the garbage collector from running inside a sample; what is young is freed before."""
+    # Not what is old: in a large process that takes seconds, and a graph is raced several times.
+    gc.collect(1)
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

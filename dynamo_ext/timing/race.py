@@ -1,0 +1,213 @@
+"""Several contenders on one clock: interleaved round by round, in a new random order.
+
+Used for whole cells, for single graphs and by the ``auto`` backend.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.records.comparison import FEWEST_ROUNDS, USUAL_ROUNDS, Speedup, Timing
+from dynamo_ext.timing import clock, statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MOST_ROUNDS = 1_000
+TIGHT = 0.01
+"""Half the width of an interval that needs no more rounds."""
+
+LEAD_IN = 0.02
+"""Seconds: in a call as long as this, what coming after another contender costs is lost."""
+
+
+@dataclass
+class TimedCallable:
+    """What takes part in a race under a name of its own.
+
+    ``call`` is one call of the code, whose result is let go. ``before`` runs ahead of every call
+    and is not timed (state is put back); without it, several calls are timed at once where one is
+    too short for the clock. ``wait`` waits for the device.
+    """
+
+    name: str
+    call: Callable[[], object]
+    before: Callable[[], object] | None = None
+    wait: Callable[[], object] | None = None
+    samples: list[float] = field(default_factory=list)
+    calls: int = 1
+    error: Exception | None = None
+    warm: float = 0.0
+
+    def warm_up(self) -> None:
+        """Run twice, and note how long a call takes."""
+        self._ready()
+        self.warm = self._read()
+        if self.before is None:
+            self.warm = min(self.warm, self._read())
+
+    def take(self) -> None:
+        """One more sample."""
+        self.samples.append(self._sample())
+
+    def _sample(self) -> float:
+        self._ready()
+        clock.wait_for_idle_threads()
+        if self.before is None and self.warm < LEAD_IN:
+            # The one before has left other data in the caches, and this one's threads asleep.
+            for _ in range((self.calls + 1) // 2):
+                self.call()
+        return self._read()
+
+    def _ready(self) -> None:
+        if self.before is not None:
+            self.before()
+
+    def _read(self) -> float:
+        return clock.seconds_per_call(self.call, self.calls, self.wait)
+
+    @property
+    def timing(self) -> Timing | None:
+        """What was measured, if anything."""
+        return Timing(tuple(self.samples), self.calls) if self.samples else None
+
+    def speedup_over(self, base: TimedCallable, seed: int = 0) -> Speedup | None:
+        """How many times faster it is by the rounds that both have; none over itself."""
+        count = min(len(base.samples), len(self.samples))
+        if self is base or not count:
+            return None
+        return statistics.speedup(base.samples[:count], self.samples[:count], seed)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of a race, reported after each sample, at most a few times a second."""
+
+    contender: str
+    round: int
+    rounds: int
+    elapsed: float
+    budget: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long a race runs.
+
+    ``rounds`` fixes their number; without it they go on until every interval is tight. Either way
+    ``budget`` seconds end it.
+    """
+
+    budget: float = 30.0
+    rounds: int | None = None
+    seed: int = 0
+    tight: float = TIGHT
+    fewest: int = USUAL_ROUNDS
+
+
+def race(
+    contenders: Sequence[TimedCallable],
+    plan: Plan,
+    *,
+    progress: Callable[[Progress], object] | None = None,
+) -> bool:
+    """Run rounds until the plan is fulfilled; the first contender is the baseline.
+
+    A contender that raises takes no further part and keeps its exception; one that has samples
+    already, from an earlier race, is not warmed up again. Every contender has the same number of
+    samples as the baseline, except one that failed. A ``KeyboardInterrupt`` is raised as it comes;
+    the rounds that were complete are kept. Returns whether the budget, not the plan, ended it.
+    """
+    started = time.perf_counter()
+    order = random.Random(plan.seed)  # noqa: S311 - a schedule, not a secret
+    show = _Throttle(progress, plan, started)
+    with clock.gc_disabled():
+        for contender in contenders:
+            show(contender.name, 0)
+            if not contender.samples:
+                _guarded(contender, contender.warm_up)
+        _share_calls(contenders)
+        most = plan.rounds or MOST_ROUNDS
+        for number in range(1, most + 1):
+            running = [c for c in contenders if c.error is None]
+            if not running or running[0] is not contenders[0]:
+                return False
+            order.shuffle(running)
+            _round(running, number, show)
+            if plan.rounds is None and _is_settled(contenders, plan, number):
+                return False
+            if time.perf_counter() - started > plan.budget and number >= FEWEST_ROUNDS:
+                return number < (plan.rounds or plan.fewest)
+    return False
+
+
+def _share_calls(contenders: Sequence[TimedCallable]) -> None:
+    """As many calls in every sample: the first of a sample is cold, the others share that.
+
+    With numbers of their own, one that runs a call more a sample would seem faster. Only one
+    that is ten times as slow has fewer, and does not cut the others' samples short.
+    """
+    alive = [c for c in contenders if c.error is None]
+    if not alive or any(c.before is not None for c in alive):
+        return
+    wanted = max(clock.calls_for(c.warm) for c in alive)
+    for contender in alive:
+        contender.calls = min(wanted, clock.max_calls_for(contender.warm))
+
+
+def _round(running: Sequence[TimedCallable], number: int, show: _Throttle) -> None:
+    lengths = {c.name: len(c.samples) for c in running}
+    try:
+        for contender in running:
+            show(contender.name, number)
+            _guarded(contender, contender.take)
+    except BaseException:
+        # Pairs must stay pairs: a round that was cut short is dropped for all.
+        for contender in running:
+            del contender.samples[lengths[contender.name] :]
+        raise
+
+
+def _guarded(contender: TimedCallable, action: Callable[[], object]) -> None:
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
+        pass_on(error)
+        contender.error = error
+
+
+def _is_settled(contenders: Sequence[TimedCallable], plan: Plan, number: int) -> bool:
+    # Looking at every round would cost more than it saves.
+    if number < plan.fewest or number % 5:
+        return False
+    base = contenders[0].samples
+    return all(
+        statistics.is_precise(base[: len(c.samples)], c.samples, plan.tight)
+        for c in contenders[1:]
+        if c.error is None
+    )
+
+
+class _Throttle:
+    """Passes progress on ten times a second at the most: showing it takes time of its own."""
+
+    def __init__(
+        self, progress: Callable[[Progress], object] | None, plan: Plan, started: float
+    ) -> None:
+        self._progress = progress
+        self._plan = plan
+        self._started = started
+        self._last = 0.0
+
+    def __call__(self, name: str, number: int) -> Any:
+        now = time.perf_counter()
+        if self._progress is None or now - self._last < 0.1:  # noqa: PLR2004 - seconds
+            return
+        self._last = now
+        plan = self._plan
+        rounds = plan.rounds or 0
+        self._progress(Progress(name, number, rounds, now - self._started, plan.budget))

@@ -1,0 +1,1 @@
+"""Private interfaces of torch that capture and backends share."""

@@ -1,0 +1,130 @@
+"""Modes, fake tensors and symbols: what torch's dispatcher does at this moment."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import torch
+    from torch.fx import GraphModule
+
+
+def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call`` with views that autograd knows nothing of, so that AOTAutograd makes its own.
+
+    It replays a known view by ``_view_func``, which forgets a change of dtype (2.13.0).
+    """
+    import torch
+
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
+    guard: Any = torch._C._ExcludeDispatchKeyGuard
+
+    def quietly(*args: Any) -> Any:
+        with guard(keys):
+            return call(*args)
+
+    return quietly
+
+
+@contextlib.contextmanager
+def outside_modes() -> Iterator[None]:
+    """Switch off fake and functional modes, so that real tensors are real for a while.
+
+    Operators also reach their own kernels: AOTAutograd's Python dispatcher would take some apart
+    (batch normalisation) by way of Python.
+    """
+    from torch._dispatch.python import no_python_dispatcher
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with no_python_dispatcher(), _disable_current_modes():
+        yield
+
+
+def ends_recomputation(error: BaseException) -> bool:
+    """Whether ``torch.utils.checkpoint`` says by it that it has recomputed all that it needs.
+
+    It is raised where a graph saves a tensor, and is not a failure of the graph's.
+    """
+    from torch.utils.checkpoint import _StopRecomputationError
+
+    return isinstance(error, _StopRecomputationError)
+
+
+def saving_is_watched() -> bool:
+    """Whether hooks record each tensor that is saved for the backward pass (a checkpoint)."""
+    import torch
+
+    ignoring_traces = True
+    return torch._C._autograd._top_saved_tensors_default_hooks(ignoring_traces) is not None
+
+
+def autocasts(graph: GraphModule) -> bool:
+    """Whether autocast is on where a captured graph is called, or anywhere in it."""
+    import torch
+
+    enter = torch.amp.autocast_mode._enter_autocast
+    inside = any(node.target is enter for node in graph.graph.nodes)
+    return inside or bool(torch._C._is_any_autocast_enabled())
+
+
+def is_fake(value: object) -> bool:
+    """Whether ``value`` is a tensor that has no elements to read."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(value, FakeTensor)
+
+
+def share_memory(one: object, other: object) -> bool:
+    """Whether two values are tensors in the same memory; of fake ones, in the same fake memory."""
+    import torch
+
+    both = isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
+    return both and bool(torch._C._is_alias_of(one, other))  # type: ignore[attr-defined]
+
+
+def stays_put(tensor: torch.Tensor) -> bool:
+    """Whether Dynamo guards that an input is the same object in each call."""
+    import torch
+
+    return isinstance(tensor, torch.nn.Parameter) or hasattr(tensor, "_dynamo_static_input_type")
+
+
+def is_plain_tensor(value: object) -> bool:
+    """Whether ``value`` is a real strided tensor: no fake, no subclass with its own dispatch."""
+    import torch
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    return (
+        isinstance(value, torch.Tensor)
+        and not is_fake(value)
+        and not is_traceable_wrapper_subclass(value)
+        and value.layout is torch.strided
+    )
+
+
+def has_unbacked(value: object) -> bool:
+    """Whether a node's value has a size that only the data decides."""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    return bool(free_unbacked_symbols(value))
+
+
+def is_symbolic(value: object) -> bool:
+    """Whether a node's value is a symbolic number, or a tensor with a symbolic size."""
+    import torch
+
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return True
+    if isinstance(value, torch.Tensor):
+        return any(isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride()))
+    return isinstance(value, (tuple, list)) and any(map(is_symbolic, value))
+
+
+def fake_mode() -> Any:
+    """A fresh mode for shape propagation, apart from the one Dynamo is tracing under."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode(allow_non_fake_inputs=True)

@@ -1,0 +1,130 @@
+"""What torch's schemas say of the operations of a graph."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch.fx import Node
+
+
+def arguments(node: Node, overload: Any = None) -> dict[str, Any]:
+    """The arguments of a call by name, those that were left out with their defaults.
+
+    The names are those of ``overload``, or of the node's own target.
+    """
+    target: Any = overload or node.target
+    found: dict[str, Any] = {}
+    for position, argument in enumerate(target._schema.arguments):
+        if position < len(node.args):
+            found[argument.name] = node.args[position]
+        else:
+            found[argument.name] = node.kwargs.get(argument.name, argument.default_value)
+    return found
+
+
+def captured_name(node: Node) -> str:
+    """The operation of the graph as Dynamo captured it that a node came of; empty if unknown."""
+    sources = node.meta.get("from_node")
+    if not sources:
+        return ""
+    source = sources[0]
+    while source.from_node:
+        source = source.from_node[0]
+    return str(source.name)
+
+
+def changes_geometry(node: Node) -> bool:
+    """Whether an operation changes sizes, strides or memory of a tensor that it is given."""
+    import torch
+
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    packet: Any = getattr(torch.ops.aten, name, None) if name.endswith("_") else None
+    if packet is None:
+        return False
+    overloads = (getattr(packet, each) for each in packet.overloads())
+    return any(torch.Tag.inplace_view in each.tags for each in overloads)
+
+
+def is_higher_order(target: object) -> bool:
+    """Whether a node calls an operator that takes graphs."""
+    import torch
+
+    return isinstance(target, torch._ops.HigherOrderOperator)
+
+
+def is_overload(target: object) -> bool:
+    """Whether a node's target is one overload of a dispatcher operator (``aten.add.Tensor``)."""
+    from torch._ops import OpOverload
+
+    return isinstance(target, OpOverload)
+
+
+def is_operator(target: object, besides: Sequence[str] = ()) -> bool:
+    """Whether a node's target is a dispatcher operator, of any library but those named."""
+    from torch._ops import OpOverload, OpOverloadPacket
+
+    if not isinstance(target, (OpOverload, OpOverloadPacket)):
+        return False
+    packet = target.overloadpacket if isinstance(target, OpOverload) else target
+    return packet._qualified_op_name.partition("::")[0] not in besides
+
+
+def overload(name: str) -> Any:
+    """The overload of ATen of that name (``gelu.default``)."""
+    import torch
+
+    packet, _, which = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), which)
+
+
+def overloads(target: Any) -> tuple[Any, ...]:
+    """The overloads that a call may be of: an operator's own, or those of ATen's of that name."""
+    from torch._ops import OpOverloadPacket
+
+    if is_overload(target):
+        return (target,)
+    packet: Any = target
+    if not isinstance(target, OpOverloadPacket):
+        name = target if isinstance(target, str) else getattr(target, "__name__", "")
+        packet = _aten_packet(name)
+    names = packet.overloads() if packet is not None else ()
+    return tuple(getattr(packet, each) for each in names)
+
+
+@functools.cache
+def _aten_packet(name: str) -> Any:
+    # Torch looks through all operators for a name that it does not have.
+    import torch
+
+    return getattr(torch.ops.aten, name, None)
+
+
+def is_seeded(overload: Any) -> bool:
+    """Whether an operator draws random numbers, by its tags."""
+    import torch
+
+    return torch.Tag.nondeterministic_seeded in overload.tags
+
+
+def takes_tensor(node: Node, position: int) -> bool:
+    """Whether the schema of a call has a tensor at a position, where a number may be, too."""
+    target: Any = node.target
+    return str(target._schema.arguments[position].type) == "Tensor"
+
+
+def checkpoint_operator() -> Any:
+    """The higher-order operator that Dynamo writes for ``torch.utils.checkpoint``."""
+    import torch
+
+    return torch.ops.higher_order.tag_activation_checkpoint
+
+
+def is_traced(values: Sequence[Any]) -> bool:
+    """Whether code that gets these values is being traced: with fake tensors, or to a graph."""
+    from torch._guards import detect_fake_mode
+
+    return detect_fake_mode(values) is not None

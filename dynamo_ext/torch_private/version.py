@@ -1,0 +1,168 @@
+"""The private names of torch's that each feature uses, looked for before any of them is imported.
+
+They are read off the sources: of a torch that lacks one, a sentence says which, and what is off.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from dynamo_ext.errors import UnsupportedTorchError
+
+SEEN_ON = ("2.13.0",)
+"""Versions of torch that the tests have run on."""
+
+REMEDY = f"Install torch {SEEN_ON[-1]}."
+
+CORE = "capturing code"
+COMPARE = "compare"
+_BACKENDS = "every backend but eager"
+_PATCHES = "capture/torch_private/patches"
+FEATURES: dict[str, tuple[str, ...]] = {
+    CORE: ("torch_private", "capture/torch_private"),
+    "numbers and lists that change": (
+        f"{_PATCHES}/growing_lists.py",
+        f"{_PATCHES}/opaque_value.py",
+        f"{_PATCHES}/varying_floats.py",
+    ),
+    "recurrent layers, masked transformers": (f"{_PATCHES}/torch_layers.py",),
+    COMPARE: ("capture/torch_private/regions.py",),
+    _BACKENDS: ("backends/torch_private",),
+}
+"""What does not work without certain files, and their folders, as a user calls it.
+
+A file that is listed belongs to that feature alone. Each folder of an engine is a feature, too.
+"""
+
+_HOME = Path(__file__).parents[1]
+_ENGINES = "dynamo_ext.backends.engines."
+
+
+def require(feature: str = CORE) -> None:
+    """Do nothing where this torch has all that a feature uses.
+
+    Raises
+    ------
+    UnsupportedTorchError
+        With the first names that it lacks.
+    """
+    if reason := reason_without(feature):
+        raise UnsupportedTorchError(reason, REMEDY)
+
+
+def reason_without(feature: str) -> str:
+    """Why a feature is off, as a sentence; empty where this torch has all that it uses."""
+    lacking = missing(feature)
+    if not lacking:
+        return ""
+    import torch
+
+    shown = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if lacking[3:] else "")
+    return f"torch {torch.__version__} has no {shown}, which {feature} needs."
+
+
+def switched_off() -> list[str]:
+    """A sentence for each feature beside backends that is off."""
+    reasons = map(reason_without, (each for each in FEATURES if each not in {CORE, _BACKENDS}))
+    return [reason for reason in reasons if reason]
+
+
+def reason_without_backend(module: str) -> str:
+    """Why the backend that a module defines cannot run; empty where it can."""
+    if not module.startswith("dynamo_ext.") or module == f"{_ENGINES}eager.backend":
+        return ""
+    engine = module.removeprefix(_ENGINES).partition(".")[0]
+    # Two engines convert graphs to ONNX.
+    engines = [engine, "onnx"] if engine.startswith("onnx") else [engine]
+    return next(filter(None, map(reason_without, (_BACKENDS, *engines))), "")
+
+
+@functools.cache
+def missing(feature: str) -> tuple[str, ...]:
+    """The names that a feature uses and this torch lacks; a version that was seen lacks none."""
+    import torch
+
+    if torch.__version__.partition("+")[0] in SEEN_ON:
+        return ()
+    return tuple(name for name in names(feature) if not _exists(name))
+
+
+def names(feature: str) -> list[str]:
+    """The private names that a feature uses, in order."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in _files(feature))
+    return sorted(set().union(*map(private_names, trees)))
+
+
+def feature_of(path: Path) -> str:
+    """The feature that a file of capture's belongs to."""
+    own = path.relative_to(_HOME).as_posix()
+    return next((each for each, parts in FEATURES.items() if own in parts), CORE)
+
+
+def _files(feature: str) -> Iterator[Path]:
+    own = FEATURES.get(feature, (f"backends/engines/{feature}/torch_private.py",))
+    others = {_HOME / part for each, parts in FEATURES.items() if each != feature for part in parts}
+    for path in (_HOME / part for part in own):
+        yield from (each for each in path.rglob("*.py") if each not in others)
+        if path.is_file():
+            yield path
+
+
+def _exists(name: str) -> bool:
+    """Whether a dotted name leads to something: modules first, then attributes."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            module = importlib.import_module(".".join(parts[:count]))
+        except ImportError:
+            continue
+        try:
+            functools.reduce(getattr, parts[count:], module)
+        except AttributeError:
+            return False
+        return True
+    return False
+
+
+def patches(tree: ast.AST) -> list[ast.Call]:
+    """The decorators of a module that put a function in the place of one of torch's."""
+    return [
+        decorator
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "patches"
+    ]
+
+
+def private_names(tree: ast.AST) -> set[str]:
+    """The names of torch's with a part that begins with an underscore.
+
+    What is imported counts, attributes of it as far as they are written out, and what a patch
+    takes the place of. A name that another one begins with is left out, since using the other one
+    uses it.
+    """
+    known = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                name = each.name if each.asname else each.name.partition(".")[0]
+                known[each.asname or name] = name
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            known |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    found = set(known.values())
+    used = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    used += [f"{ast.unparse(p.args[0])}.{ast.literal_eval(p.args[1])}" for p in patches(tree)]
+    for root, *attributes in (name.split(".") for name in used):
+        if root in known and all(part.isidentifier() for part in attributes):
+            found.add(".".join((known[root], *attributes)))
+    found = {name for name in found if name.startswith("torch.") and _is_private(name)}
+    return {name for name in found if not any(each.startswith(f"{name}.") for each in found)}
+
+
+def _is_private(name: str) -> bool:
+    return any(part.startswith("_") and not part.endswith("__") for part in name.split("."))

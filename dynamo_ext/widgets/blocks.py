@@ -1,0 +1,110 @@
+"""Paragraphs and tables that a notebook shows as html and a terminal as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element
+from dynamo_ext.widgets.html.style import STYLE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+
+class Quiet(str):
+    """A paragraph beside the point."""
+
+    __slots__ = ()
+
+
+class Heading(str):
+    """A heading, which a terminal leaves out."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; without rows it does not show.
+
+    ``label`` is what a screen reader calls it, ``title`` the heading over it in html; ``numeric``
+    are indices of the columns that are aligned to the right. Of a cell that is markup, a terminal
+    shows the text.
+    """
+
+    label: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numeric: Collection[int] = ()
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list that folds under its title, open at first."""
+
+    title: str
+    items: Sequence[str]
+
+
+Block = str | Table | Items
+
+
+def html(blocks: Iterable[Block]) -> Markup:
+    """Render the blocks one below the other; empty for none."""
+    return markup.join(_html(block) for block in blocks if block)
+
+
+def text(blocks: Iterable[Block]) -> str:
+    """Render the same for a terminal."""
+    return "\n\n".join(filter(None, map(_text, blocks)))
+
+
+def _html(block: Block) -> Markup:
+    if isinstance(block, str):
+        if isinstance(block, Quiet):
+            return markup.quiet(block)
+        return element("h4" if isinstance(block, Heading) else "p", block)
+    if isinstance(block, Items):
+        items = element("ul", *(element("li", markup.prose(item)) for item in block.items))
+        return markup.details(element("b", block.title), items, opened=True)
+    if not block.rows:
+        return EMPTY
+    table = markup.table(block.label, block.headers, block.rows, numeric=block.numeric)
+    return markup.join([element("h4", block.title), table]) if block.title else table
+
+
+def _text(block: Block) -> str:
+    if isinstance(block, str):
+        return "" if isinstance(block, Heading) else plain_text.paragraph(block)
+    if isinstance(block, Items):
+        lines = [plain_text.paragraph(item, "      ", "  ") for item in block.items]
+        return "\n".join([f"{block.title}:", *lines])
+    if not block.rows:
+        return ""
+    return plain_text.table(block.headers, block.rows, numeric=block.numeric)
+
+
+class Shown:
+    """What is shown by itself: a notebook asks for its html, a terminal for its text."""
+
+    def blocks(self) -> Iterable[Block]:
+        """What it consists of."""
+        raise NotImplementedError
+
+    def html(self) -> Markup:
+        """Render it with its style."""
+        return element("div", STYLE, html(self.blocks()), class_="dx")
+
+    def text(self) -> str:
+        """Render it for a terminal."""
+        return text(self.blocks())
+
+    def _repr_html_(self) -> str:
+        return str(self.html())
+
+    def __repr__(self) -> str:
+        return self.text()

@@ -1,0 +1,305 @@
+"""Speedups, times and samples as charts: SVG in the theme's colours, PNG where SVG is stripped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import io
+import re
+import threading
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.formatting import clip, count, printable, seconds
+from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, quiet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dynamo_ext.records.comparison import CandidateResult, Comparison
+
+NOTHING = "There is nothing to draw: no candidate was timed."
+MISSING = "Charts need matplotlib: pip install matplotlib"
+KINDS = ("Speedup", "Time", "Samples")
+
+# Three to one or better against white and against black; the marker's shape and the words beside
+# it say the same.
+_LOOKS = {
+    "faster": ("#2e9e5b", ">"),
+    "slower": ("#c4602a", "<"),
+    "same": ("#80868b", "s"),
+    "unclear": ("#80868b", "|"),
+    "baseline": ("#4285f4", "D"),
+    "eager": ("#80868b", "o"),
+    "wrong": ("#d93025", "x"),
+}
+# Stand-ins: matplotlib writes colours, and these become the theme's own in the SVG.
+_TEXT, _QUIET = "#010203", "#040506"
+_THEME = {
+    _TEXT: "var(--jp-ui-font-color1, currentColor)",
+    _QUIET: "var(--jp-ui-font-color2, currentColor)",
+}
+_WIDTH, _ROW, _FRAME = 6.6, 0.34, 0.75
+_NAME = 28
+_BINS = 60
+_SAME = 1.02
+_WIDE = 20
+# Drawing reads matplotlib's global settings.
+_lock = threading.Lock()
+
+
+class Chart:
+    """A chart as SVG and PNG, with the words that stand for it.
+
+    ``rows`` are the candidates to draw, the first one on top. ``kind`` is one of ``KINDS``:
+    speedups with their intervals, medians with quartiles, or how the samples are distributed.
+    ``log`` makes the axis logarithmic.
+    """
+
+    def __init__(
+        self, record: Comparison, rows: Sequence[CandidateResult], kind: str, *, log: bool = False
+    ) -> None:
+        self.record, self.kind, self.log = record, kind, log
+        self.rows = [each for each in rows if _drawn(record, each, kind)]
+
+    @property
+    def alt(self) -> str:
+        """The chart in words."""
+        said = "; ".join(self._said(each) for each in self.rows)
+        return f"{_HEADS[self.kind]}: {said}."
+
+    def _said(self, each: CandidateResult) -> str:
+        name = printable(each.name)
+        if self.kind == "Speedup" and each.speedup:
+            of = f"{ratio(each.speedup.ratio)}, interval {interval(each.speedup)}"
+            return f"{name} {of}, {verdict(self.record, each)[2:]}"
+        if each.timing is None:
+            return name
+        low, high = each.timing.quartiles
+        median = seconds(each.timing.median)
+        return f"{name} {median}, quartiles {seconds(low)} to {seconds(high)}"
+
+    def svg(self) -> Markup:
+        """The chart for a page that keeps SVG, in the colours of its theme."""
+        if problem := self._problem():
+            return problem
+        with _drawing(), io.StringIO() as out:
+            self._figure(_TEXT, _QUIET).savefig(out, format="svg", transparent=True)
+            source = out.getvalue()
+        return _themed(source, self.alt)
+
+    def png(self) -> Markup:
+        """The chart as an image of its own, dark on white whatever the theme is."""
+        if problem := self._problem():
+            return problem
+        with _drawing(), io.BytesIO() as out:
+            figure = self._figure("#1f1f1f", "#5f6368")
+            figure.savefig(out, format="png", dpi=144, facecolor="white")
+            data = base64.b64encode(out.getvalue()).decode("ascii")
+        source = f"data:image/png;base64,{data}"
+        image = element("img", src=source, alt=self.alt, width=round(_WIDTH * 96))
+        return element("p", image.removesuffix("</img>"))
+
+    def _problem(self) -> Markup:
+        if not self.rows:
+            return quiet(NOTHING)
+        if importlib.util.find_spec("matplotlib") is None:
+            return quiet(MISSING)
+        return EMPTY
+
+    def _figure(self, text: str, quiet: str) -> Figure:
+        from matplotlib.figure import Figure
+
+        room = 1.6 if self.kind == "Samples" else 1.0
+        figure = Figure(
+            figsize=(_WIDTH, _FRAME + _ROW * room * len(self.rows)), layout="constrained"
+        )
+        axes = figure.add_subplot()
+        _dress(axes, [clip(printable(each.name), _NAME) for each in self.rows], text, quiet)
+        if self.log:
+            axes.set_xscale("log")
+        _DRAWN[self.kind](axes, self, text, quiet)
+        axes.set_xlabel(_HEADS[self.kind], color=quiet, parse_math=False)
+        if not self.log and self.kind == "Time":
+            axes.set_xlim(left=0)
+        return figure
+
+
+def _drawn(record: Comparison, each: CandidateResult, kind: str) -> bool:
+    if kind == "Speedup":
+        return counted(record, each)
+    return each.timing is not None
+
+
+def _look(chart: Chart, each: CandidateResult) -> tuple[str, str]:
+    return _LOOKS.get(chart.record.verdict(each), _LOOKS["eager"])
+
+
+def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
+    base = clip(printable(chart.record.baseline), _NAME)
+    axes.axvspan(1 / _SAME, _SAME, color=quiet, alpha=0.15, linewidth=0)
+    axes.axvline(1, color=text, linewidth=1)
+    for row, each in enumerate(chart.rows):
+        if each.speedup is None:
+            continue
+        colour, marker = _look(chart, each)
+        axes.plot([each.speedup.low, each.speedup.high], [row, row], color=colour, linewidth=2.5)
+        axes.plot([each.speedup.ratio], [row], marker=marker, color=colour, markersize=7)
+        words = f"{ratio(each.speedup.ratio)} {verdict(chart.record, each)[2:]}"
+        if chart.record.verdict(each) == "slower":
+            _label(axes, each.speedup.low, row, words, text, left=True)
+        else:
+            _label(axes, max(each.speedup.high, 1.0), row, words, text)
+    low = min(1.0, *(e.speedup.low for e in chart.rows if e.speedup))
+    high = max(1.0, *(e.speedup.high for e in chart.rows if e.speedup))
+    _limits(axes, low, high, log=chart.log)
+    note = f"1× is {base}; the band is what counts as the same"
+    axes.set_title(note, color=quiet, fontsize=8.5, loc="left", parse_math=False)
+    axes.xaxis.set_major_formatter(lambda value, _position: f"{value:g}×")
+
+
+def _times(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
+    shown = [(each, each.timing) for each in chart.rows if each.timing]
+    for row, (each, timing) in enumerate(shown):
+        colour, marker = _look(chart, each)
+        axes.plot(timing.quartiles, [row, row], color=colour, linewidth=2.5)
+        axes.plot([timing.median], [row], marker=marker, color=colour, markersize=7)
+        words = f"{seconds(timing.median)} {verdict(chart.record, each)[2:]}"
+        _label(axes, timing.quartiles[1], row, words, text)
+    values = [value for _, timing in shown for value in (*timing.quartiles, timing.median)]
+    _limits(axes, min(values), max(values), log=chart.log)
+    axes.xaxis.set_major_formatter(lambda value, _position: _tick(value))
+
+
+def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
+    import numpy as np
+
+    samples = [np.asarray(each.timing.samples) for each in chart.rows if each.timing]
+    low = min(float(each.min()) for each in samples)
+    # A few rounds that met another process would squeeze all others into one bin.
+    high = max(float(np.quantile(each, 0.98)) for each in samples) * 1.05
+    bins = np.geomspace(low, high, _BINS + 1) if chart.log else np.linspace(0, high, _BINS + 1)
+    for row, (each, values) in enumerate(zip(chart.rows, samples, strict=True)):
+        colour, _ = _look(chart, each)
+        heights, _ = np.histogram(values, bins)
+        tall = heights / max(int(heights.max()), 1) * 0.8
+        axes.stairs(row + 0.4 - tall, bins, baseline=row + 0.4, fill=True, color=colour, alpha=0.45)
+        middle = float(np.median(values))
+        axes.plot([middle, middle], [row + 0.4, row - 0.45], color=text, linewidth=1.4)
+        beyond = int((values > high).sum())
+        words = seconds(middle) + (f", {count(beyond, 'slower round')} beyond" if beyond else "")
+        far = middle > (low * high) ** 0.5 if chart.log else middle > high / 2
+        _label(axes, middle, row - 0.3, words, text, left=far)
+    axes.set_xlim(low * 0.95 if chart.log else 0, high)
+    if chart.log:
+        _log_ticks(axes, high / low)
+    axes.xaxis.set_major_formatter(lambda value, _position: _tick(value))
+
+
+_HEADS = {
+    "Speedup": "Speedup over the baseline, with its interval",
+    "Time": "Median time of a call, with quartiles",
+    "Samples": "Time of a call: all rounds, the line is the median",
+}
+_DRAWN: dict[str, Callable[[Axes, Chart, str, str], None]] = {
+    "Speedup": _speedups,
+    "Time": _times,
+    "Samples": _samples,
+}
+
+
+def _tick(value: float) -> str:
+    """An axis's duration, with no more digits than it needs."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-6:.3g} µs" if value else "0"
+
+
+def _label(  # noqa: PLR0913 - a place, and what is written there
+    axes: Axes, x: float, y: float, words: str, colour: str, *, left: bool = False
+) -> None:
+    """Write words beside a marker, on the side away from the baseline."""
+    axes.annotate(
+        words,
+        (x, y),
+        xytext=(-8 if left else 8, 0),
+        textcoords="offset points",
+        va="center",
+        ha="right" if left else "left",
+        color=colour,
+        fontsize=9,
+        annotation_clip=False,
+        parse_math=False,
+    )
+
+
+def _limits(axes: Axes, low: float, high: float, *, log: bool) -> None:
+    """Leave room for the words beside a marker."""
+    if log:
+        reach = max(high / low, 1.2)
+        axes.set_xlim(low / reach ** (0.35 if low < 1 else 0.06), high * reach**0.35)
+        _log_ticks(axes, reach)
+    else:
+        reach = max(high - low, 0.05 * high)
+        axes.set_xlim(max(low - 0.35 * reach, 0), high + 0.35 * reach)
+
+
+def _log_ticks(axes: Axes, reach: float) -> None:
+    """Mark more than powers of ten: most comparisons span less than one."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    subs = (1, 2, 5) if reach > _WIDE else (1, 1.5, 2, 3, 5, 7)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _dress(axes: Axes, names: list[str], text: str, quiet: str) -> None:
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0, labelcolor=text, labelsize=10)
+    axes.tick_params(axis="x", color=quiet, labelcolor=quiet, labelsize=9)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(quiet)
+    axes.patch.set_visible(False)
+    axes.grid(axis="x", color=quiet, alpha=0.18, linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    """Draw with matplotlib's own defaults: a user's style would spoil the contrast."""
+    from matplotlib import style
+
+    settings: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": "dynamo_ext"}
+    with _lock, style.context(["default", settings]), warnings.catch_warnings():
+        # A name may hold a letter that the font lacks.
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _themed(source: str, alt: str) -> Markup:
+    """An SVG for the middle of a page: its ids its own, its colours the theme's."""
+    source = source[source.index("<svg") :]
+    source = re.sub(
+        r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", source, flags=re.DOTALL
+    )
+    prefix = "dx" + hashlib.sha256((source + alt).encode()).hexdigest()[:10]
+    source = re.sub(r'\bid="', f'id="{prefix}-', source)
+    source = re.sub(r'href="#', f'href="#{prefix}-', source)
+    source = source.replace("url(#", f"url(#{prefix}-")
+    source = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font: \1 system-ui, sans-serif", source)
+    for colour, themed in _THEME.items():
+        source = source.replace(colour, themed)
+    opening, _, rest = source.partition(">")
+    opening = re.sub(r'(width|height)="[^"]*"', "", opening)
+    frame = element("svg", role="img", aria_label=alt, class_="dx-chart")
+    drawn = Markup(str(frame)[: -len("></svg>")] + opening.removeprefix("<svg") + ">" + rest)
+    return element("div", drawn, class_="dx-wide", tabindex="0", role="group", aria_label="Chart")

@@ -1,0 +1,145 @@
+"""A comparison shown: as text, as static html, as a page of its own, and live in a notebook."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from dynamo_ext.formatting import printable, sentence
+from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.comparison import accuracy as comparison_accuracy
+from dynamo_ext.widgets.comparison import columns
+from dynamo_ext.widgets.comparison import graphs as comparison_graphs
+from dynamo_ext.widgets.comparison import table as comparison_table
+from dynamo_ext.widgets.comparison.chart import Chart
+from dynamo_ext.widgets.comparison.summary import closing, headline, status
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose
+from dynamo_ext.widgets.html.style import STYLE, asset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamo_ext.records.comparison import Comparison
+
+
+def text(record: Comparison) -> str:
+    """Render the comparison for a terminal, 96 columns wide."""
+    rows = columns.ordered(record)
+    parts = [
+        plain_text.heading(f"Comparison · {printable(' '.join(record.title.split()))}"),
+        plain_text.paragraph(headline(record)),
+        comparison_table.text(record),
+    ]
+    accuracy = comparison_accuracy.text(rows)
+    if accuracy:
+        parts.append(f"{plain_text.heading(comparison_accuracy.TITLE)}\n{accuracy}")
+    graphs = comparison_graphs.text(record)
+    if graphs:
+        parts.append(f"{plain_text.heading(comparison_graphs.TITLE)}\n{graphs}")
+    if record.notes:
+        parts.append("\n".join(plain_text.paragraph(note, "  ", "! ") for note in record.notes))
+    parts.append(plain_text.paragraph(closing(record)))
+    return "\n\n".join(parts)
+
+
+def html(record: Comparison) -> Markup:
+    """Render the comparison in one element that reads well without style, script and SVG."""
+    chart = Chart(record, columns.ordered(record), "Speedup", log=wide(record)).png()
+    return element("div", STYLE, *_parts(record, chart), class_="dx dx-static")
+
+
+def mimebundle(record: Comparison) -> dict[str, str]:
+    """Make the static forms by mime type: ``text/html`` and ``text/plain``."""
+    return {"text/html": str(html(record)), "text/plain": text(record)}
+
+
+def page(record: Comparison) -> str:
+    """Make a page of its own that needs no network: light or dark, its columns sortable."""
+    rows = columns.ordered(record)
+    log = wide(record)
+    drawn = [Chart(record, rows, "Speedup", log=log).svg()]
+    if any(each.timing for each in rows):
+        folded = markup.details(
+            element("b", "Samples"), Chart(record, rows, "Samples", log=log).svg()
+        )
+        drawn.append(folded)
+    title = f"Comparison · {printable(' '.join(record.title.split()))}"
+    body = element(
+        "div", STYLE, *_parts(record, *drawn, click=_click), class_="dx dx-static dx-page"
+    )
+    order = {
+        name: {
+            "up": _names(record, name, reverse=False),
+            "down": _names(record, name, reverse=True),
+            "falls": columns.BY_TITLE[name].falling,
+        }
+        for name in columns.SORTS
+    }
+    # The text of a script ends at its closing tag, whatever string contains it.
+    data = Markup(json.dumps(order).replace("<", "\\u003c"))
+    head = [
+        Markup('<meta charset="utf-8">'),
+        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        element("title", title),
+        element("style", asset("page.css")),
+        element("script", data, type="application/json", id="dx-order"),
+        element("script", asset("sort.js")),
+    ]
+    content = element("body", element("main", element("h1", title), body))
+    return f"<!doctype html>\n{element('html', element('head', *head), content, lang='en')}\n"
+
+
+def lead(record: Comparison) -> Markup:
+    """Render the answer: verdict and sentence."""
+    grade, word = status(record)
+    tag = element("strong", word, class_=f"dx-status dx-{grade}")
+    return element("p", tag, " ", headline(record), class_="dx-headline")
+
+
+def notes(record: Comparison) -> Markup:
+    """Render what the reader should know, and how it was measured."""
+    listed = [element("li", prose(sentence(printable(note)))) for note in record.notes]
+    known = element("ul", *listed) if listed else EMPTY
+    return markup.join([known, element("p", closing(record), class_="dx-quiet dx-note")])
+
+
+def _parts(
+    record: Comparison, *charts: Markup, click: Callable[[str], str] | None = None
+) -> list[Markup]:
+    rows = columns.ordered(record)
+    table = comparison_table.html(record, rows, click=click)
+    groups = [
+        part
+        for name in ("Speed", "Coverage and memory", "Errors")
+        for part in (
+            element("h4", name),
+            comparison_table.html(record, rows, name, reasons=False),
+        )
+    ]
+    parts = [lead(record), table, *charts, markup.details(element("b", "More columns"), *groups)]
+    accuracy = comparison_accuracy.html(rows)
+    if accuracy:
+        wrong = any(each.outcome == "wrong" for each in rows)
+        parts.append(
+            markup.details(element("b", comparison_accuracy.TITLE), accuracy, opened=wrong)
+        )
+    graphs = comparison_graphs.html(record)
+    if graphs:
+        name = f"{comparison_graphs.TITLE} ({len(record.graphs):,})"
+        parts.append(markup.details(element("b", name), graphs))
+    return [*parts, notes(record)]
+
+
+def wide(record: Comparison) -> bool:
+    """Whether the speedups span so much that a linear axis would hide the small ones."""
+    ratios = [each.speedup.ratio for each in record.candidates if each.speedup]
+    return bool(ratios) and max(*ratios, 1.0) / min(*ratios, 1.0) > 5  # noqa: PLR2004 - by eye
+
+
+def _click(title: str) -> str:
+    return f"dxSort(this, {json.dumps(title)})"
+
+
+def _names(record: Comparison, column: str, *, reverse: bool) -> list[str]:
+    return [printable(each.name) for each in columns.ordered(record, column, reverse=reverse)]

@@ -1,0 +1,216 @@
+"""A comparison in words: one sentence that answers, and one that says how it was measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.formatting import clip, count, listing, printable, seconds, sentence
+from dynamo_ext.records.comparison import FEWEST_ROUNDS, USUAL_ROUNDS
+
+if TYPE_CHECKING:
+    from dynamo_ext.records.comparison import CandidateResult, Comparison, Speedup
+
+_MAX_NAMES = 4
+_MAX_CHARS = 240
+_TEN, _HUNDRED, _TENTH, _TINY = 10, 100, 0.1, 0.001
+_SURE = 0.001
+
+_WORDS = {
+    "baseline": "● baseline",
+    "faster": "▲ faster",
+    "slower": "▼ slower",
+    "same": "≈ same",
+    "unclear": "? unclear",
+    "eager": "○ ran eagerly",
+    "wrong": "✗ wrong",
+    "failed": "✗ failed",
+    "unavailable": "✗ unavailable",
+    "none": "– not measured",
+}
+_BRIEF_WORDS = _WORDS | {"eager": "○ eager", "unavailable": "✗ missing", "none": "– none"}
+_GRADES = {"faster": "good", "wrong": "bad", "failed": "bad", "eager": "part", "slower": "part"}
+
+
+def verdict(record: Comparison, candidate: CandidateResult, *, brief: bool = False) -> str:
+    """A candidate's verdict as a sign and a word; ``brief`` for a terminal."""
+    words = _BRIEF_WORDS if brief else _WORDS
+    if candidate.outcome == "unavailable":
+        return words["unavailable"]
+    return words[record.verdict(candidate)]
+
+
+def compared(speedup: Speedup) -> str:
+    """What a speedup alone comes to, as a sign and a word."""
+    return _WORDS[speedup.verdict]
+
+
+def grade(record: Comparison, candidate: CandidateResult) -> str:
+    """``good``, ``part`` or ``bad``, as the style sheet tints it; empty for neither."""
+    return _GRADES.get(record.verdict(candidate), "")
+
+
+def ratio(value: float) -> str:
+    """A speedup with three digits (``1.87×``)."""
+    if value >= _HUNDRED:
+        return f"{value:,.0f}×"
+    if value >= _TEN:
+        return f"{value:.1f}×"
+    return f"{value:.2f}×" if value >= _TENTH else f"{value:.3f}×"
+
+
+def interval(speedup: Speedup) -> str:
+    """The bounds of a speedup (``1.80–1.93``)."""
+    return f"{ratio(speedup.low)[:-1]}–{ratio(speedup.high)[:-1]}"
+
+
+def probability(value: float) -> str:
+    """A p-value (``0.012``, ``< 0.001``)."""
+    return f"< {_SURE}" if value < _SURE else f"{value:.2g}"
+
+
+def counted(record: Comparison, candidate: CandidateResult) -> bool:
+    """Whether the candidate's speedup means anything: it is right, and ran in its engine."""
+    measured = candidate.outcome == "measured" and candidate.speedup is not None
+    return measured and candidate.name != record.baseline
+
+
+def headline(record: Comparison) -> str:
+    """Answer which backend is faster, whether it is right and whether compiling pays off."""
+    parts = [_partial(record), _answer(record), _others(record)]
+    return " ".join(part for part in parts if part)
+
+
+def status(record: Comparison) -> tuple[str, str]:
+    """The comparison's own verdict: a grade, and a sign with a word."""
+    if record.interrupted:
+        return "part", "◐ interrupted"
+    if record.partial:
+        return "part", "◐ partial"
+    if record.best is not None:
+        return "good", "▲ faster"
+    if not any(counted(record, each) for each in record.candidates):
+        return "bad", "✗ nothing to compare"
+    if any(record.verdict(each) == "unclear" for each in record.candidates):
+        return "part", "? unclear"
+    return "part", "● stay with the baseline"
+
+
+def closing(record: Comparison) -> str:
+    """How it was measured, on what, in one line."""
+    speedup = next((each.speedup for each in record.candidates if each.speedup), None)
+    confidence = f"{speedup.confidence:.0%}" if speedup else "95%"
+    method = (
+        f"{count(record.rounds, 'round')} interleaved in random order (seed {record.seed}); "
+        "times are medians, speedups the medians of ratios within a round, so the two may differ; "
+        f"{confidence} bootstrap interval; Wilcoxon p"
+    )
+    facts = [
+        method,
+        "forward and backward" if record.train else "",
+        f"in {record.dtype}" if record.dtype else "",
+        "each candidate in a process of its own" if record.isolated else "",
+        f"{seconds(record.seconds)} in all, budget {seconds(record.budget)}",
+        record.device,
+        count(record.threads, "thread") if record.threads else "",
+        *(f"{name} {version}" for name, version in record.versions),
+    ]
+    return " · ".join(printable(fact) for fact in facts if fact)
+
+
+def _partial(record: Comparison) -> str:
+    if not record.partial and not record.interrupted:
+        return ""
+    rounds = count(record.rounds, "round") if record.rounds else "any round"
+    if record.interrupted:
+        when = f"after {rounds}" if record.rounds else f"before {rounds}"
+        return f"Partial: interrupted {when}."
+    if not record.rounds:
+        return "Partial: the budget ended before any round."
+    return f"Partial: the budget of {seconds(record.budget)} ended after {rounds}."
+
+
+def _answer(record: Comparison) -> str:
+    best, base = record.best, printable(record.baseline)
+    if best is None or best.speedup is None:
+        return _none_faster(record)
+    speedup = best.speedup
+    name, title = printable(best.name), printable(record.title)
+    where = f" on {clip(' '.join(title.split()), 60)}" if title else ""
+    bounds = f"{speedup.confidence:.0%} interval {interval(speedup)}"
+    right = " and right" if best.accuracy else "; its results were not compared"
+    if record.rounds and not record.partial:
+        bounds += f", {count(speedup.rounds, 'round')}"
+    said = f"{name} is {ratio(speedup.ratio)} as fast as {base}{where} ({bounds}){right}"
+    calls = record.break_even(best)
+    if calls is not None:
+        pays = f"after {count(int(calls), 'call')}" if calls >= 1 else "at the first call"
+        said += f"; compiling pays off {pays}"
+    return f"{said}."
+
+
+def _none_faster(record: Comparison) -> str:
+    others = [each for each in record.candidates if each.name != record.baseline]
+    base = printable(record.baseline)
+    if not others:
+        return f"There is nothing to compare {base} with."
+    said = [f"{printable(each.name)} {_came_to(record, each)}" for each in others[:_MAX_NAMES]]
+    if len(others) > _MAX_NAMES:
+        said.append(f"{len(others) - _MAX_NAMES} more in the table")
+    measured = any(counted(record, each) for each in others)
+    if any(record.verdict(each) == "unclear" for each in others):
+        found = f"No backend was found to be faster than {base}: {listing(said)}."
+        return f"{found} {_how_to_tell(others)}"
+    lead = f"No backend is faster than {base}" if measured else "No backend could be compared"
+    return f"{lead}: {listing(said)}."
+
+
+def _how_to_tell(others: list[CandidateResult]) -> str:
+    rounds = [each.speedup.rounds for each in others if each.speedup and each.speedup.too_few]
+    if not rounds:
+        return "Measure longer, or with less else running."
+    few = f"{count(min(rounds), 'round')} {'is' if min(rounds) == 1 else 'are'} too few to tell"
+    return f"{few}: ask for {FEWEST_ROUNDS} or more, better {USUAL_ROUNDS}."
+
+
+def _came_to(record: Comparison, each: CandidateResult) -> str:
+    word = record.verdict(each)
+    if word == "unclear" and each.speedup is not None and each.speedup.too_few:
+        return f"measured {interval(each.speedup)}×"
+    if word == "unclear" and each.speedup is not None:
+        return f"is inconclusive ({interval(each.speedup)}×)"
+    if word in {"same", "slower"} and each.speedup is not None:
+        said = "is the same" if word == "same" else "is slower"
+        return f"{said} ({ratio(each.speedup.ratio)})"
+    if each.outcome == "unavailable":
+        return "is not available"
+    outcomes = {"eager": "ran eagerly", "wrong": "gave wrong results", "failed": "failed"}
+    return outcomes.get(word, "was not measured")
+
+
+def _others(record: Comparison) -> str:
+    """What qualifies the answer: a rival within the noise, and rows that are not compared."""
+    best = record.best
+    if best is None or best.speedup is None:
+        return ""
+    said = []
+    rivals = [
+        printable(each.name)
+        for each in record.candidates
+        if each is not best
+        and record.verdict(each) == "faster"
+        and each.speedup
+        and each.speedup.high >= best.speedup.low
+    ]
+    if rivals:
+        said.append(f"{listing(rivals[:_MAX_NAMES])} may be as fast: the intervals overlap.")
+    left = [
+        f"{printable(each.name)} {_came_to(record, each)}"
+        for each in record.candidates
+        if record.verdict(each) in {"eager", "wrong", "failed"}
+    ]
+    if left:
+        more = (
+            [f"{len(left) - _MAX_NAMES} more were not compared"] if len(left) > _MAX_NAMES else []
+        )
+        said.append(sentence(listing([*left[:_MAX_NAMES], *more])))
+    return clip(" ".join(said), _MAX_CHARS)

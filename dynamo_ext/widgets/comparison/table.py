@@ -1,0 +1,135 @@
+"""The candidates as a table: as html, each row with its verdict and reason, and as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.formatting import clip, is_command, printable, sentence
+from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.comparison.columns import BY_TITLE, COLUMNS, GROUPS, LEAD, Column, ordered
+from dynamo_ext.widgets.comparison.summary import grade, verdict
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dynamo_ext.records.comparison import CandidateResult, Comparison
+
+_SUMMARY_CHARS = 200
+
+
+def html(  # noqa: PLR0913 - how a table is shown, by keyword
+    record: Comparison,
+    rows: Sequence[CandidateResult],
+    group: str = "Overview",
+    *,
+    by: str = "",
+    reverse: bool = False,
+    click: Callable[[str], str] | None = None,
+    reasons: bool = True,
+) -> Markup:
+    """Render candidates as a table with a header for every row.
+
+    ``group`` is a key of ``GROUPS``; ``by`` and ``reverse`` are what the rows are sorted by, for
+    ``aria-sort``. ``click`` gives the inline handler of a column's header, which is plain without.
+    ``reasons`` says whether a row that is not compared says why.
+    """
+    columns = [BY_TITLE[title] for title in GROUPS[group]]
+    head = element("tr", *(_header(each, by, click, reverse=reverse) for each in columns))
+    body = [part for each in rows for part in _row(record, each, columns, reasons=reasons)]
+    grid = markup.grid(f"Candidates: {group}", head, body, "dx-compare")
+    return markup.region(grid, f"Candidates, {group}: scrolls sideways")
+
+
+def text(record: Comparison) -> str:
+    """Render the table for a terminal, and under it why rows are not compared."""
+    rows = ordered(record)
+    columns = [column for column in COLUMNS if column.short]
+    cells = [[(column.brief or column.cell)(record, each) for column in columns] for each in rows]
+    titles = [column.short for column in columns]
+    parts = [plain_text.table(titles, cells, numeric=set(range(3, len(titles))))]
+    why = [
+        plain_text.paragraph(f"{each.name}: {_why(each)}", "  ", "")
+        for each in rows
+        if each.reason or each.remedy
+    ]
+    return "\n\n".join([*parts, *(["\n".join(why)] if why else [])])
+
+
+def _why(each: CandidateResult) -> str:
+    remedy = each.remedy if is_command(each.remedy) else sentence(each.remedy)
+    said = sentence(clip(" ".join(printable(each.reason).split()), 2 * _SUMMARY_CHARS))
+    return f"{said} {remedy}".strip()
+
+
+def _header(
+    column: Column, by: str, click: Callable[[str], str] | None, *, reverse: bool
+) -> Markup:
+    style = "text-align:left" if column.title in LEAD else "text-align:right"
+    sort = None
+    label: object = column.title
+    if column.title == by:
+        sort = "descending" if reverse else "ascending"
+        label = f"{column.title} {'▼' if reverse else '▲'}"
+    elif click is not None:
+        sort = "none"
+    if click is not None:
+        label = element(
+            "button", label, type="button", class_="dx-sort-by", onclick=click(column.title)
+        )
+    return element("th", label, scope="col", style=style, title=column.about, aria_sort=sort)
+
+
+def _row(
+    record: Comparison, each: CandidateResult, columns: Sequence[Column], *, reasons: bool
+) -> list[Markup]:
+    why = _reason(each) if reasons else EMPTY
+    options = ", ".join(f"{key}={value}" for key, value in each.options)
+    below = filter(None, [options, f"in {each.worker}" if each.worker else ""])
+    name = [
+        element("b", printable(each.name)),
+        *(element("span", printable(words), class_="dx-quiet") for words in below),
+    ]
+    lead = element("th", markup.join(name, markup.BREAK), scope="row", style=LEFT)
+    tint = grade(record, each)
+    word = element(
+        "span", verdict(record, each), class_=f"dx-word dx-{tint}" if tint else "dx-word"
+    )
+    start = [lead, element("td", word, style=LEFT)]
+    rest = columns[len(LEAD) :]
+    if why and each.timing is None:
+        return [element("tr", *start, _why_cell(why, len(rest)))]
+    right = f"{RIGHT};white-space:nowrap"
+    won = "dx-won" if each is record.best else None
+    cells = [
+        element(
+            "td",
+            column.cell(record, each),
+            style=right,
+            class_=won if column.title == "Speedup" else None,
+        )
+        for column in rest
+    ]
+    rows = [element("tr", *start, *cells)]
+    if why:
+        cell = _why_cell(why, len(columns) - 1)
+        rows.append(element("tr", element("td"), cell, class_="dx-because"))
+    return rows
+
+
+def _why_cell(why: Markup, columns: int) -> Markup:
+    return element("td", element("div", why), colspan=columns, style=LEFT, class_="dx-why")
+
+
+def _reason(each: CandidateResult) -> Markup:
+    """Why a row is not compared, and the remedy; a long reason folds under its beginning."""
+    reason = printable(each.reason).strip()
+    parts: list[object] = []
+    if len(reason) > _SUMMARY_CHARS or "\n" in reason:
+        parts.append(markup.folded(reason, _SUMMARY_CHARS))
+    elif reason:
+        parts.append(prose(sentence(reason)))
+    if each.remedy:
+        parts.append(markup.join(["→ ", markup.remedy(printable(each.remedy))]))
+    return markup.join(parts, " ")

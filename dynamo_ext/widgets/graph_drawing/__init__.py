@@ -1,0 +1,1 @@
+"""A graph's layout, and its drawing."""

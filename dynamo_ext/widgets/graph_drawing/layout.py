@@ -1,0 +1,174 @@
+"""A layered drawing's coordinates: rows by depth, few crossings, short straight edges.
+
+Longest-path layers, two barycentre sweeps, then each row is placed by weighted isotonic
+regression: the positions nearest to the neighbours' that keep the row's order and spacing.
+1,500 operations take about a tenth of a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+BOX_WIDTH, BOX_HEIGHT = 168, 36
+_ROW, _COLUMN, _LANE = 62, 186, 16
+_LONGEST_LANE = (
+    60  # an edge over more rows is drawn straight: its lane would cost more than it shows
+)
+_STRAIGHT = 4.0  # weight of a bend for each row that its edge goes down; a box weighs 1
+_SWEEPS = 4
+
+
+@dataclass
+class _Point:
+    """A box, or a bend of an edge that passes a row.
+
+    The longer an edge, the more its bends weigh: a residual stream runs straight, and what branches
+    off it keeps to its side. Were all alike, each block would stand aside of the one before.
+    """
+
+    row: int
+    box: bool
+    above: list[_Point] = field(default_factory=list)
+    below: list[_Point] = field(default_factory=list)
+    x: float = 0.0
+    order: float = 0.0
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Centres of boxes by name, the points of each edge from top to bottom, and the size."""
+
+    boxes: Mapping[str, tuple[float, float]]
+    edges: Sequence[Sequence[tuple[float, float]]]
+    width: float
+    height: float
+
+
+def arrange(nodes: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> Layout:
+    """Place ``nodes``, which come in the order they run, under those that ``inputs`` names."""
+    if not nodes:
+        return Layout({}, (), 0, 0)
+    depth = _depths(nodes, inputs)
+    points = {name: _Point(depth[name], box=True) for name in nodes}
+    rows: list[list[_Point]] = [[] for _ in range(max(depth.values()) + 1)]
+    for name in nodes:
+        rows[depth[name]].append(points[name])
+    paths = [
+        _route(points[source], points[name], rows) for name in nodes for source in inputs[name]
+    ]
+    _order(rows)
+    _spread(rows)
+    left = min(point.x for row in rows for point in row) - BOX_WIDTH / 2 - 12
+    right = max(point.x for row in rows for point in row) + BOX_WIDTH / 2 + 12
+
+    def at(point: _Point) -> tuple[float, float]:
+        return point.x - left, point.row * _ROW + BOX_HEIGHT / 2 + 12
+
+    return Layout(
+        {name: at(point) for name, point in points.items()},
+        [[at(point) for point in path] for path in paths],
+        right - left,
+        (len(rows) - 1) * _ROW + BOX_HEIGHT + 24,
+    )
+
+
+def _depths(nodes: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """One row below the deepest input; what has no input is right above its first user."""
+    depth: dict[str, int] = {}
+    users: dict[str, list[str]] = {}
+    for name in nodes:
+        depth[name] = max((depth[source] + 1 for source in inputs[name]), default=0)
+        for source in inputs[name]:
+            users.setdefault(source, []).append(name)
+    for name in nodes:
+        if not inputs[name] and name in users:
+            depth[name] = max(min(depth[user] for user in users[name]) - 1, 0)
+    return depth
+
+
+def _route(source: _Point, target: _Point, rows: list[list[_Point]]) -> list[_Point]:
+    """List the edge's points: one bend in each row that it passes."""
+    path = [source]
+    if target.row - source.row <= _LONGEST_LANE:
+        for row in range(source.row + 1, target.row):
+            bend = _Point(row, box=False, weight=_STRAIGHT * (target.row - source.row))
+            rows[row].append(bend)
+            path.append(bend)
+    path.append(target)
+    for upper, lower in pairwise(path):
+        upper.below.append(lower)
+        lower.above.append(upper)
+    return path
+
+
+def _order(rows: list[list[_Point]]) -> None:
+    """Sort each row by the mean place of its neighbours, downwards and upwards."""
+    for row in rows:
+        _number(row)
+    for sweep in range(_SWEEPS):
+        down = sweep % 2 == 0
+        for row in rows if down else reversed(rows):
+            for point in row:
+                near = point.above if down else point.below
+                if near:
+                    point.order = sum(other.order for other in near) / len(near)
+            row.sort(key=lambda point: point.order)
+            _number(row)
+
+
+def _number(row: list[_Point]) -> None:
+    for index, point in enumerate(row):
+        point.order = index / len(row) if len(row) > 1 else 0.5
+
+
+def _spread(rows: list[list[_Point]]) -> None:
+    """Give each point its x, near its neighbours'."""
+    for row in rows:
+        for point, offset in zip(row, _offsets(row), strict=True):
+            point.x = offset
+    for sweep in range(_SWEEPS):
+        down = sweep % 2 == 0
+        for row in rows if down else reversed(rows):
+            wanted = []
+            for point in row:
+                near = (point.above if down else point.below) or [point]
+                whole = sum(other.weight for other in near)
+                wanted.append(sum(other.x * other.weight for other in near) / whole)
+            offsets = _offsets(row)
+            nearest = _isotonic(
+                [x - offset for x, offset in zip(wanted, offsets, strict=True)],
+                [point.weight for point in row],
+            )
+            for point, x, offset in zip(row, nearest, offsets, strict=True):
+                point.x = x + offset
+
+
+def _offsets(row: list[_Point]) -> list[float]:
+    """Compute the least x of each point after the first, given the room that each one needs."""
+    offsets, x, before = [], 0.0, None
+    for point in row:
+        if before is not None:
+            x += _COLUMN if before.box and point.box else _LANE
+            x += 0 if before.box == point.box else BOX_WIDTH / 2
+        offsets.append(x)
+        before = point
+    return offsets
+
+
+def _isotonic(values: list[float], weights: list[float]) -> list[float]:
+    """Find the non-decreasing sequence nearest to ``values`` (pool adjacent violators)."""
+    pools: list[tuple[float, float, int]] = []
+    for value, weight in zip(values, weights, strict=True):
+        mean, total, size = value, weight, 1
+        while pools and pools[-1][0] > mean:
+            other, its, many = pools.pop()
+            mean = (mean * total + other * its) / (total + its)
+            total, size = total + its, size + many
+        pools.append((mean, total, size))
+    return [mean for mean, _, size in pools for _ in range(size)]

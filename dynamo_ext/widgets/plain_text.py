@@ -1,0 +1,97 @@
+"""Text for a terminal: tables and paragraphs that fit its width."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from dynamo_ext.formatting import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+WIDTH = 96
+_GAP = "  "
+_NARROWEST = 6
+
+
+def line_width() -> int:
+    """The terminal's width, 40 to `WIDTH`; `WIDTH` where the text goes anywhere else."""
+    # A kernel's own stdout is not a terminal, though its server may run in one.
+    if not sys.stdout.isatty():
+        return WIDTH
+    return min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 40), WIDTH)
+
+
+def paragraph(text: str, indent: str = "", first: str | None = None) -> str:
+    """``text`` wrapped to the width; ``first`` replaces the indent of the first line."""
+    return textwrap.fill(
+        " ".join(printable(text).split()),
+        line_width(),
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+
+
+def heading(title: str) -> str:
+    """Underline a title."""
+    return f"{title}\n{'─' * len(title)}"
+
+
+def table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numeric: Collection[int] = (),
+    width: int | None = None,
+) -> str:
+    """Aligned columns under their headers; the widest columns wrap until all fit."""
+    cells = [[printable(_plain(cell)) for cell in row] for row in rows]
+    widths = _fit([list(headers), *cells], width or line_width())
+    shown = [_row(list(headers), widths, numeric), _GAP.join("─" * each for each in widths)]
+    shown += [_row(row, widths, numeric) for row in cells]
+    return "\n".join(shown)
+
+
+def _plain(cell: str) -> str:
+    return cell.striptags() if isinstance(cell, Markup) else cell
+
+
+def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Column widths: what the cells need, less what the widest must give up."""
+    columns = zip(*rows, strict=True)
+    widths = [
+        max(1, *(len(part) for cell in column for part in cell.split("\n"))) for column in columns
+    ]
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    while excess > 0 and max(widths) > _NARROWEST:
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        widths[widest] -= 1
+        excess -= 1
+    return widths
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], numeric: Collection[int]) -> str:
+    """One row, over as many lines as its tallest cell wraps to."""
+    wrapped = [
+        [
+            part
+            for line in cell.split("\n")
+            for part in textwrap.wrap(line, width, break_on_hyphens=False) or [""]
+        ]
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    sides = [">" if index in numeric else "<" for index in range(len(widths))]
+    lines = [
+        _GAP.join(
+            f"{part:{side}{width}}" for part, side, width in zip(parts, sides, widths, strict=True)
+        )
+        for parts in zip_longest(*wrapped, fillvalue="")
+    ]
+    return "\n".join(line.rstrip() for line in lines)

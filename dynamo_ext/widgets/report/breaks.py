@@ -1,0 +1,95 @@
+"""Graph breaks: where capture stopped, why, and what lets it go on.
+
+Our words come first and torch's own are folded under them: its hints are for any program, and some
+of them do not hold here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.break_location import callers, origin, where
+from dynamo_ext.analysis.breaks import cause_of
+from dynamo_ext.formatting import count, function_name, place, sentence
+from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose, unbroken
+
+if TYPE_CHECKING:
+    from dynamo_ext.records.common import SourceLine
+    from dynamo_ext.records.report import GraphBreak, Report
+
+MARK = "✂"
+
+
+def html(report: Report) -> Markup:
+    """Each break with its place, why it is one and what helps; empty when there is none."""
+    if not report.breaks:
+        return EMPTY
+    rows = [
+        [
+            unbroken(f"{MARK} {place(origin(each))}".rstrip()),
+            f"{each.count:,}",
+            _why(each),
+            prose(sentence(cause_of(each).step)),
+        ]
+        for each in report.breaks
+    ]
+    headers = ["Where", "Times", "Why capture stopped", "What helps"]
+    return markup.table("Graph breaks", headers, rows, numeric={1}, class_="dx-breaks")
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal, without torch's own words where there are ours."""
+    parts = []
+    for each in report.breaks:
+        times = f" ({count(each.count, 'time')})" if each.count > 1 else ""
+        at = where(each).rstrip(",") or "graph break"
+        said = [because(each)]
+        if not cause_of(each).known:
+            said.append(sentence(each.explanation))
+        reason = " ".join(filter(None, said))
+        parts.append(plain_text.paragraph(reason, "  ", f"{MARK} {at}{times}: "))
+        line = origin(each)
+        if line and line.code and not line.in_cell:
+            parts.append(f"      {line.code.strip()}")
+        if step := sentence(cause_of(each).step):
+            parts.append(plain_text.paragraph(step, "      ", "    → "))
+    return "\n".join(parts)
+
+
+def because(each: GraphBreak) -> str:
+    """Say why there is a break, in one sentence."""
+    said = cause_of(each).because
+    # A name keeps its small letter.
+    return sentence(said if said.startswith("torch.") else f"{said[:1].upper()}{said[1:]}")
+
+
+def _why(each: GraphBreak) -> Markup:
+    parts: list[object] = [prose(because(each))]
+    line = origin(each)
+    if line and line.code:
+        parts += [markup.BREAK, code(line.code.strip())]
+    called = ", ".join(_caller(frame) for frame in callers(each))
+    if called:
+        parts += [markup.BREAK, element("span", "Called from ", called, class_="dx-quiet")]
+    return markup.join([*parts, _torchs_words(each)])
+
+
+def _caller(frame: SourceLine) -> str:
+    if frame.in_cell:
+        return place(frame)
+    return f"{place(frame)} in {function_name(frame.function)}"
+
+
+def _torchs_words(each: GraphBreak) -> Markup:
+    """What torch says of it, folded, with its page."""
+    words = " ".join(filter(None, [sentence(each.reason), sentence(each.explanation)]))
+    parts: list[object] = [prose(words)]
+    if each.hints:
+        parts.append(element("ul", *(element("li", prose(hint)) for hint in each.hints)))
+    if each.registry_id:
+        # Only a web address may be followed: a record can come from a file.
+        safe = each.link.startswith(("https://", "http://"))
+        parts.append(element("a", each.registry_id, href=each.link) if safe else each.registry_id)
+    return markup.details("In torch's words", *parts)

@@ -1,0 +1,72 @@
+"""Each frame's bytecode as Python compiled it, beside what Dynamo made of it."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from dynamo_ext.formatting import clip, count, function_name, printable
+from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element
+
+if TYPE_CHECKING:
+    from dynamo_ext.records.report import Bytecode, Report
+
+TITLE = "Bytecode"
+NOTHING = "No bytecode was recorded: Dynamo rewrote no function in this run."
+_STATIC_LINES = 80
+
+
+def html(report: Report, limit: int | None = _STATIC_LINES) -> Markup:
+    """Render a folded pair of listings a frame, each cut to ``limit`` lines (``None``: whole)."""
+    if not report.bytecode:
+        return EMPTY
+    only = len(report.bytecode) == 1
+    return element("div", *(_frame(report, each, limit, opened=only) for each in report.bytecode))
+
+
+def text(report: Report) -> str:
+    """Set the two listings of each frame side by side."""
+    half = (plain_text.line_width() - 3) // 2
+    parts = []
+    for each in report.bytecode:
+        pairs = zip_longest(_lines(each.before), _lines(each.after), fillvalue="")
+        rows = [("before", "after"), ("─" * half, "─" * half), *pairs]
+        body = "\n".join(
+            f"{clip(left, half):<{half}} │ {clip(right, half)}".rstrip() for left, right in rows
+        )
+        parts.append(f"{_title(report, each)}\n\n{body}")
+    return "\n\n".join(parts)
+
+
+def brief(report: Report) -> str:
+    """One line a frame."""
+    return "\n".join(_title(report, each) for each in report.bytecode)
+
+
+def _lines(listing: str) -> list[str]:
+    return printable(listing).expandtabs(4).strip("\n").split("\n")
+
+
+def _title(report: Report, each: Bytecode) -> str:
+    name = next((function_name(f.name) for f in report.frames if f.id == each.frame), "")
+    before, after = (
+        sum(bool(line.strip()) for line in _lines(t)) for t in (each.before, each.after)
+    )
+    whose = " ".join(filter(None, [name, each.frame]))
+    return f"{whose}: {count(before, 'line')} before, {after:,} after"
+
+
+def _frame(report: Report, each: Bytecode, limit: int | None, *, opened: bool) -> Markup:
+    listings = [
+        markup.listing("\n".join(_lines(code)), limit, "more lines")
+        for code in (each.before, each.after)
+    ]
+    table = markup.table(
+        f"Bytecode of {each.frame}",
+        ["Before: as Python compiled it", "After: as Dynamo rewrote it"],
+        [listings],
+        class_="dx-bytes",
+    )
+    return markup.details(_title(report, each), table, opened=opened)

@@ -1,0 +1,293 @@
+"""The user's lines, each with the graph it ran in, and a mark at each break.
+
+The label in the gutter carries the meaning and the tint repeats it. A line gets a label only where
+the record has an operation of it; the others are Python that Dynamo evaluated while tracing.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.break_location import origin
+from dynamo_ext.analysis.placement import EAGER, place_graph
+from dynamo_ext.formatting import clip, function_name, percent, place, printable
+from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose
+from dynamo_ext.widgets.html.style import hue
+from dynamo_ext.widgets.report import breaks
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from dynamo_ext.records.common import CodeBlock, SourceLine
+    from dynamo_ext.records.report import Graph, GraphBreak, Report
+
+TITLE = "Code"
+NOTHING = "No source was recorded for this run."
+_NOTABLE = 0.005  # of the operations' time in eager
+_FAILED = "✗"
+_GIVEN_UP = {"skipped", "failed", "eager"}
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_MIN_CHARS, _MAX_CHARS = 20, 80  # letters of a line in a terminal
+_KEYS = 12  # graphs that the key names
+_OUTSIDE = 40  # lines of other files worth listing; a deep model has hundreds
+
+
+@dataclass
+class _Mark:
+    """What is known of one line: the graphs of its operations, and whether some ran eagerly.
+
+    ``seconds`` are what its operations take in eager, over all calls, where they were timed.
+    """
+
+    graphs: list[str] = field(default_factory=list)
+    eager: bool = False
+    broken: str = ""
+    failed: bool = False
+    seconds: float = 0.0
+    share: str = ""
+
+    @property
+    def label(self) -> str:
+        words = [*self.graphs, *([EAGER] if self.eager else []), self.share]
+        words = [word for word in words if word]
+        signs = [(breaks.MARK, bool(self.broken)), (_FAILED, self.failed)]
+        return " ".join([*words, *(sign for sign, holds in signs if holds)])
+
+
+def html(report: Report) -> Markup:
+    """Render the cell with its gutter, the lines outside it, and the table of breaks."""
+    marks = _marks(report)
+    tints = {
+        graph.id: "dx-eager" if place_graph(report, graph).label == EAGER else hue(index)
+        for index, graph in enumerate(report.graphs)
+    }
+    parts: list[object] = []
+    if report.cell:
+        rows = [
+            _row(number, line, marks.get(("", number), _Mark()), tints)
+            for number, line in _numbered(report.cell)
+        ]
+        body = element("tbody", *rows)
+        grid = element("table", body, class_="dx-code", aria_label="Code, by graph")
+        parts += [_key(report, tints), element("div", grid, class_="dx-wide")]
+    outside = _outside(report)
+    if outside:
+        parts.append(element("h4", "Lines outside the cell" if report.cell else "Lines"))
+        cells = [
+            [place(x), marks[_where(x)].label, code(x.code.strip()), function_name(x.function)]
+            for x in outside[:_OUTSIDE]
+        ]
+        headers = ["Line", "Ran in", "Code", "Function"]
+        parts.append(markup.table("Lines outside the cell", headers, cells))
+        if len(outside) > _OUTSIDE:
+            rest = f"{len(outside) - _OUTSIDE:,} more lines are in the graphs' tables."
+            parts.append(markup.quiet(rest))
+    if found := breaks.html(report):
+        parts += [element("h4", "Graph breaks"), found]
+    return element("div", *parts) if parts else EMPTY
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal."""
+    marks = _marks(report)
+    parts = []
+    if report.cell:
+        rows = [(n, line, marks.get(("", n), _Mark())) for n, line in _numbered(report.cell)]
+        gutter = max((len(mark.label) for _, _, mark in rows), default=0)
+        digits = max((len(str(n)) for n, _, _ in rows), default=0)
+        room = max(min(plain_text.line_width() - digits - gutter - 4, _MAX_CHARS), _MIN_CHARS)
+        parts += [
+            _key_text(report),
+            "\n".join(
+                f"{n:>{digits}} {mark.label:<{gutter}} │ {clip(printable(line), room)}".rstrip()
+                for n, line, mark in rows
+            ),
+        ]
+    outside = [] if report.cell else _outside(report)
+    if outside:
+        cells = [[place(x), marks[_where(x)].label, x.code.strip()] for x in outside[:_OUTSIDE]]
+        parts.append(plain_text.table(["Line", "Ran in", "Code"], cells))
+    parts.append(breaks.text(report))
+    return "\n\n".join(filter(None, parts))
+
+
+def _numbered(cell: CodeBlock) -> list[tuple[int, str]]:
+    lines = cell.source.rstrip("\n").expandtabs(4).split("\n")
+    return list(enumerate(lines, cell.first_line))
+
+
+def _where(line: SourceLine) -> tuple[str, int]:
+    return ("" if line.in_cell else line.file), line.line
+
+
+def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
+    """Gather what is known of each line, by file (empty for the cell) and number."""
+    marks: dict[tuple[str, int], _Mark] = {}
+    for graph in report.graphs:
+        placement = place_graph(report, graph)
+        for op in graph.operations:
+            if op.line is None or not op.opcode.startswith("call_"):
+                continue
+            mark = marks.setdefault(_where(op.line), _Mark())
+            if graph.id not in mark.graphs:
+                mark.graphs.append(graph.id)
+            mark.eager = mark.eager or EAGER in placement.engine_of(op).split(" + ")
+            mark.seconds += op.seconds * graph.calls
+    _share_out(marks.values())
+    for each in report.breaks:
+        for at in _lines_of(each):
+            mark = marks.setdefault(_where(at), _Mark())
+            mark.eager, mark.broken = not report.refused, breaks.because(each)
+    for number in _plain(report):
+        marks.setdefault(("", number), _Mark(eager=True))
+    if report.stopped_at and not report.refused:
+        marks.setdefault(("", report.stopped_at), _Mark()).failed = True
+    return marks
+
+
+def _share_out(marks: Collection[_Mark]) -> None:
+    """Say of each line what share of the time its operations have, where that is worth a word."""
+    whole = sum(mark.seconds for mark in marks)
+    for mark in marks:
+        if whole and mark.seconds >= _NOTABLE * whole:
+            mark.share = percent(mark.seconds / whole)
+
+
+def _plain(report: Report) -> Iterable[int]:
+    """The lines of the cell that ran as plain Python because Dynamo gave them up."""
+    if report.cell is None or report.refused:
+        return ()
+    of = _statements if _own_code_is_eager(report) else _given_up
+    return of(report, report.cell)
+
+
+def _own_code_is_eager(report: Report) -> bool:
+    """Whether the cell's own statements were never compiled, whatever they call may have been."""
+    own = [frame for frame in report.frames if frame.is_cell]
+    return not report.graphs or (bool(own) and all(frame.outcome in _GIVEN_UP for frame in own))
+
+
+def _given_up(report: Report, cell: CodeBlock) -> Iterator[int]:
+    """Lines of the cell's own statements from where Dynamo gave it up to where it took it up."""
+    starts: dict[int, bool] = {}
+    for frame in report.frames:
+        if frame.is_cell:
+            starts[frame.line] = starts.get(frame.line, True) and frame.outcome in _GIVEN_UP
+    lines = list(_statements(report, cell))
+    for node, first, last in _top_level(cell):
+        before = max((at for at in starts if at <= first), default=None)
+        if before is not None and starts[before] and not isinstance(node, _DEFINITIONS):
+            yield from (n for n in lines if first <= n <= last)
+
+
+def _top_level(cell: CodeBlock) -> Iterator[tuple[ast.stmt, int, int]]:
+    """The cell's own statements with their first and last line; none of what Python rejects."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        for node in ast.parse(cell.source).body:
+            first, last = node.lineno, node.end_lineno or node.lineno
+            yield node, first + cell.first_line - 1, last + cell.first_line - 1
+
+
+def _statements(report: Report, cell: CodeBlock) -> Iterator[int]:
+    """The lines with code, up to the end of the statement that raised."""
+    at = report.stopped_at
+    ends = (last for _, first, last in _top_level(cell) if at and first <= at <= last)
+    reached = next(ends, math.inf)
+    for number, line in _numbered(cell):
+        if number <= reached and line.strip() and not re.match(r"\s*#", line):
+            yield number
+
+
+def _outside(report: Report) -> list[SourceLine]:
+    """List the distinct lines of other files that gave operations or breaks, in order of file."""
+    found: dict[tuple[str, int], SourceLine] = {}
+    for line in _all_lines(report):
+        if not line.in_cell:
+            found.setdefault(_where(line), line)
+    return [found[key] for key in sorted(found)]
+
+
+def _all_lines(report: Report) -> Iterator[SourceLine]:
+    for graph in report.graphs:
+        for op in graph.operations:
+            if op.line and op.opcode.startswith("call_"):
+                yield op.line
+    for each in report.breaks:
+        yield from _lines_of(each)
+
+
+def _lines_of(each: GraphBreak) -> tuple[SourceLine, ...]:
+    """The line that breaks, and the cell's line that leads to it."""
+    inner = origin(each)
+    return tuple(line for line in dict.fromkeys((each.line, inner)) if line is not None)
+
+
+def _row(number: int, line: str, mark: _Mark, tints: dict[str, str]) -> Markup:
+    """One line; a break adds its reason under it."""
+    tint = "dx-eager" if mark.eager else tints[mark.graphs[0]] if mark.graphs else None
+    body = line.lstrip(" ")
+    # No-break spaces: an indent must survive where white-space cannot be set.
+    indent = "\N{NO-BREAK SPACE}" * (len(line) - len(body))
+    cells = [
+        element("td", number, style="text-align:right"),
+        element("td", mark.label, style="text-align:left"),
+        element("td", element("code", indent, body) if body else "", style="text-align:left"),
+    ]
+    row = element("tr", *cells, class_=tint)
+    if not mark.broken:
+        return row
+    reason = f"{indent}{breaks.MARK} {clip(mark.broken, 160)}"
+    note = element("td", element("em", prose(reason)), style="text-align:left", class_="dx-note")
+    return markup.join([row, element("tr", element("td"), element("td"), note, class_="dx-eager")])
+
+
+def _key(report: Report, tints: dict[str, str]) -> Markup:
+    """Say what each label means."""
+    parts = [
+        element("span", words, class_=f"dx-key {tints.get(graph, graph)}".rstrip())
+        for graph, words in _key_words(report)
+    ]
+    # The tints tell the entries apart; where they are gone, the dots do.
+    key = element("p", markup.join(parts, element("span", " · ", class_="dx-gap")))
+    return markup.join([key, markup.quiet(_shares(report))])
+
+
+def _key_text(report: Report) -> str:
+    """Say the same for a terminal; empty where no label needs it."""
+    words = [each for class_, each in _key_words(report) if class_ != "dx-eager"]
+    words += filter(None, [_shares(report).rstrip(".")])
+    return plain_text.paragraph(" · ".join(words)) if words else ""
+
+
+def _key_words(report: Report) -> Iterator[tuple[str, str]]:
+    """What each label means, with the graph or class that it is tinted by."""
+    for graph in report.graphs[:_KEYS]:
+        yield graph.id, f"{graph.id}: {place_graph(report, graph).label}{_share(report, graph)}"
+    if len(report.graphs) > _KEYS:
+        yield "", f"and {len(report.graphs) - _KEYS:,} more graphs"
+    if (report.breaks or not report.graphs) and not report.refused:
+        yield "dx-eager", "eager: ordinary Python"
+    if report.breaks:
+        yield "", f"{breaks.MARK} graph break"
+    if report.stopped_at and not report.refused:
+        yield "", f"{_FAILED} raised the error"
+
+
+def _shares(report: Report) -> str:
+    timed = any(graph.operation_seconds for graph in report.graphs)
+    return "Percentages are shares of the operations' time in eager." if timed else ""
+
+
+def _share(report: Report, graph: Graph) -> str:
+    """Say how much of all graphs' time one took; empty where it is the only one, or none ran."""
+    total = sum(each.run_seconds for each in report.graphs)
+    if len(report.graphs) == 1 or not total:
+        return ""
+    return f", {percent(graph.run_seconds / total)} of the graphs' time"

@@ -1,0 +1,201 @@
+"""The graphs: where each ran, its operations as a table, and its source."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.placement import partition_engine, place_graph
+from dynamo_ext.analysis.repro_script import repro
+from dynamo_ext.formatting import clip, count, function_name, place, seconds, sentence
+from dynamo_ext.widgets import blocks, plain_text
+from dynamo_ext.widgets.blocks import Table
+from dynamo_ext.widgets.graph_drawing.svg import colours, is_parameter, result, share
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, unbroken
+from dynamo_ext.widgets.report import breaks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamo_ext.records.report import Graph, Operation, Partition, Report
+
+TITLE = "Graphs"
+NOTHING = "No graph was captured."
+
+# A notebook keeps its output in its file: what is over these stays in the widget and the record.
+_STATIC_ROWS, _STATIC_LINES, _TEXT_ROWS, _TEXT_GRAPHS = 200, 120, 24, 8
+_ARGUMENTS = 160
+_IN_EAGER = "In eager"
+
+
+def html(report: Report) -> Markup:
+    """Render the list of graphs, then each one folded."""
+    if not report.graphs:
+        return EMPTY
+    return element("div", overview(report), *(_folded(report, graph) for graph in report.graphs))
+
+
+def text(report: Report) -> str:
+    """Render the list of graphs, and the first operations of the first ones."""
+    if not report.graphs:
+        return ""
+    parts = [blocks.text([_overview(report)])]
+    for graph in report.graphs[:_TEXT_GRAPHS]:
+        lasting = [op for op in graph.operations if not is_parameter(op)]
+        shown = lasting[:_TEXT_ROWS]
+        folded = len(graph.operations) - len(lasting)
+        cells = [
+            [op.opcode, op.name, op.target, clip(_arguments(op), 60), result(op)] for op in shown
+        ]
+        headers = ["opcode", "name", "target", "args", "result"]
+        if whole := graph.operation_seconds:
+            headers.append(_IN_EAGER.lower())
+            cells = [[*row, _taken(op, whole)] for row, op in zip(cells, shown, strict=True)]
+        table = plain_text.table(headers, cells)
+        parts.append(f"{graph.id}: {describe(report, graph)}\n\n{table}")
+        left = [f"{len(lasting) - len(shown):,} more operations"] if lasting[_TEXT_ROWS:] else []
+        left += [f"{count(folded, 'parameter')} not listed"] if folded else []
+        if left:
+            parts.append(f"… {', '.join(left)}")
+    if len(report.graphs) > _TEXT_GRAPHS:
+        parts.append(f"… {len(report.graphs) - _TEXT_GRAPHS:,} more graphs")
+    return "\n\n".join(parts)
+
+
+def overview(report: Report) -> Markup:
+    """One row a graph: where it ran, how often, how long."""
+    return blocks.html([_overview(report)])
+
+
+def describe(report: Report, graph: Graph) -> str:
+    """Describe a graph in one line: what ran it, its size and how it ended."""
+    placement = place_graph(report, graph)
+    size = count(graph.operation_count, "operation")
+    ended = ""
+    if graph.ended_by is not None and 0 <= graph.ended_by < len(report.breaks):
+        ended = f", ended by a break: {clip(breaks.because(report.breaks[graph.ended_by]), 120)}"
+    once = f", {graph.folded:,} normalised ones computed at compile time" if graph.folded else ""
+    return f"{size} in {placement.label}{once}{ended}"
+
+
+def partitions(report: Report, graph: Graph) -> Markup:
+    """Render the parts that engines took, as a bar and a table; empty for a graph taken whole."""
+    if not graph.partitions:
+        return EMPTY
+    engines = [partition_engine(report, graph, part) for part in graph.partitions]
+    tints = colours(place_graph(report, graph).shares)
+    shares = [
+        element(
+            "span",
+            f"{engine} {part.operations}",
+            class_=f"dx-share {tints[engine]}",
+            style=f"flex:{max(part.operations, 1)}",
+            title=f"{part.name}: {count(part.operations, 'operation')} in {engine}",
+        )
+        for part, engine in zip(graph.partitions, engines, strict=True)
+    ]
+    rows = [
+        [
+            part.name,
+            engine,
+            f"{part.operations:,}",
+            f"{part.frozen:,}",
+            seconds(part.lower_seconds),
+            _targets(part),
+        ]
+        for part, engine in zip(graph.partitions, engines, strict=True)
+    ]
+    last = "Operators, and why eager" if any(p.reason for p in graph.partitions) else "Operators"
+    headers = ["Partition", "Engine", "ATen operations", "Frozen", "Lowering", last]
+    table = markup.table(f"Partitions of {graph.id}", headers, rows, numeric={2, 3, 4})
+    if len(shares) == 1:
+        return table
+    bar = element("div", markup.join(shares, " "), class_="dx-bar", aria_hidden="true")
+    return element("div", bar, table)
+
+
+def _targets(part: Partition) -> Markup:
+    """A partition's operators, and under them why they stay in eager: one more column scrolls."""
+    named = clip(", ".join(dict.fromkeys(part.targets)), 200)
+    return markup.join(filter(None, [named, sentence(part.reason)]), markup.BREAK)
+
+
+def operations_table(graph: Graph, operations: Sequence[Operation]) -> Markup:
+    """Render the FX table of some of a graph's operations."""
+    whole = graph.operation_seconds
+    rows = [
+        [
+            op.opcode,
+            code(op.name),
+            code(op.target),
+            code(clip(op.args, _ARGUMENTS)),
+            code(clip(op.kwargs, _ARGUMENTS) if op.kwargs not in {"{}", "()"} else ""),
+            code(result(op)),
+            *([_taken(op, whole)] if whole else []),
+            unbroken(place(op.line)),
+        ]
+        for op in operations
+    ]
+    headers = ["Opcode", "Name", "Target", "Args", "Kwargs", "Result", "Line"]
+    if whole:
+        headers.insert(-1, _IN_EAGER)
+    title = f"Operations of {graph.id}"
+    return markup.table(title, headers, rows, class_="dx-fx", numeric={6} if whole else ())
+
+
+def _taken(op: Operation, whole: float) -> str:
+    return f"{seconds(op.seconds)}, {share(op, whole)}" if op.seconds else ""
+
+
+def source(graph: Graph, limit: int | None = None) -> Markup:
+    """Render the graph's Python source, cut to ``limit`` lines."""
+    return markup.listing(graph.source, limit, "more lines.")
+
+
+def download(report: Report, graph: Graph) -> Markup:
+    """A link that saves the graph as a script, made when it is followed by the browser alone."""
+    script = base64.b64encode(repro(graph, report.title).encode()).decode()
+    link = element(
+        "a",
+        f"Download {graph.id}.py",
+        href=f"data:text/x-python;base64,{script}",
+        download=f"{graph.id}.py",
+    )
+    about = element("span", " runs this graph with torch alone", class_="dx-quiet")
+    return element("p", link, about)
+
+
+def _overview(report: Report) -> Table:
+    names = {frame.id: function_name(frame.name) for frame in report.frames}
+    rows = []
+    for graph in report.graphs:
+        name = names.get(graph.frame)
+        rows.append(
+            [
+                graph.id,
+                f"{name} ({graph.frame})" if name else graph.frame,
+                place_graph(report, graph).label,
+                f"{graph.operation_count:,}",
+                f"{graph.calls:,}",
+                seconds(graph.compile_seconds) if graph.compiled_now else "reused",
+                seconds(graph.run_seconds),
+            ]
+        )
+    headers = ["Graph", "Function", "Ran in", "Operations", "Calls", "Compile", "Run"]
+    return Table("Graphs", headers, rows, {3, 4, 5, 6})
+
+
+def _arguments(op: Operation) -> str:
+    keywords = op.kwargs if op.kwargs not in {"{}", "()"} else ""
+    return f"{op.args} {keywords}".strip()
+
+
+def _folded(report: Report, graph: Graph) -> Markup:
+    shown = graph.operations[:_STATIC_ROWS]
+    parts: list[object] = [partitions(report, graph), operations_table(graph, shown)]
+    if rest := len(graph.operations) - len(shown):
+        parts.append(markup.quiet(f"{rest:,} more operations are in the record's graphs."))
+    if graph.source.strip():
+        parts.append(markup.details("Source", source(graph, _STATIC_LINES)))
+    return markup.titled(graph.id, describe(report, graph), *parts)

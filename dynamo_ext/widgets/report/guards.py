@@ -1,0 +1,158 @@
+"""Guards in words, by variable; those that failed come first, with expected and actual."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.guards import actual, condition, expected
+from dynamo_ext.analysis.recompiles import changes
+from dynamo_ext.formatting import clip, count, function_name, place, sentence
+from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose, unbroken
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamo_ext.records.report import Guard, Recompile, Report
+
+TITLE = "Guards"
+NOTHING = "No guard was recorded: nothing was compiled or reused in this run."
+_OTHER = "other conditions"
+_FEW = 4  # variables with at most this many guards share one table
+_ROWS = 200
+_TEXT_ROWS = 6
+
+
+def html(report: Report) -> Markup:
+    """Failures as a table, then every variable with its guards."""
+    parts: list[object] = []
+    if words := _number(report):
+        parts.append(element("p", words))
+    if report.recompiles:
+        parts += [element("h4", "Guards that failed"), _failures(report)]
+    groups = _groups(report)
+    if groups and report.recompiles:
+        parts.append(element("h4", "All guards"))
+    few = {name: guards for name, guards in groups.items() if len(guards) <= _FEW}
+    if few:
+        parts.append(_table("Guards by variable", few, named=True))
+    parts += [_group(name, guards) for name, guards in groups.items() if name not in few]
+    return element("div", *parts) if parts else EMPTY
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal, the first guards of each variable only."""
+    parts = [plain_text.paragraph(words)] if (words := _number(report)) else []
+    if report.recompiles:
+        lines = ["Guards that failed:"]
+        for each in report.recompiles:
+            lead = f"  {each.variable or each.guard or function_name(each.function)}: "
+            lines.append(
+                plain_text.paragraph(f"{_came(each)}; {_then(report, each)}.", "    ", lead)
+            )
+            if each.guard and expected(each):
+                lines.append(plain_text.paragraph(clip(each.guard, 160), "      "))
+            if step := _step(each):
+                lines.append(plain_text.paragraph(step, "      ", "    → "))
+        parts.append("\n".join(lines))
+    for name, guards in _groups(report).items():
+        lines = [f"{name}: {count(len(guards), 'guard')}"]
+        lines += [
+            plain_text.paragraph(condition(g), "    ", "  · ") for g in list(guards)[:_TEXT_ROWS]
+        ]
+        if len(guards) > _TEXT_ROWS:
+            lines.append(f"  … {len(guards) - _TEXT_ROWS:,} more")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _number(report: Report) -> str:
+    """How many guards there are."""
+    frames = [f for f in report.frames if f.guards]
+    if not frames:
+        return ""
+    number = count(sum(f.guards for f in frames), "guard")
+    return f"{number} on {count(len(frames), 'function')}."
+
+
+def _failures(report: Report) -> Markup:
+    rows = [
+        [
+            element("b", each.variable or "—"),
+            clip(expected(each), 200) or "—",
+            clip(actual(each), 200) or "—",
+            f"{each.count:,}",
+            _then(report, each),
+            " · ".join(filter(None, [function_name(each.function), place(each.line)])),
+            code(clip(each.guard, 200)),
+            prose(_step(each)),
+        ]
+        for each in report.recompiles
+    ]
+    headers = ["Variable", "Expected", "Actual", "Times", "Action", "Where", "Guard", "What helps"]
+    return markup.table("Guards that failed", headers, rows, numeric={3})
+
+
+def _step(each: Recompile) -> str:
+    """What would let one compiled version serve both, where that is known."""
+    return changes([each])[0].step if each.kind else ""
+
+
+def _came(each: Recompile) -> str:
+    """Say what was expected and what came, or what does not hold any more."""
+    wanted, came = expected(each), actual(each)
+    if not wanted:
+        return f"`{clip(each.guard, 160)}` does not hold" if each.guard else "another one came"
+    return f"expected {wanted}" + (f", got {came}" if came else "")
+
+
+def _then(report: Report, each: Recompile) -> str:
+    """Say what the failure led to."""
+    if not each.prevented:
+        return "compiled again"
+    why = "run never compiles" if report.mode == "run" else "torch's stance has it"
+    return f"ran eagerly, as {why}"
+
+
+def _groups(report: Report) -> dict[str, Mapping[Guard, list[str]]]:
+    """Distinct guards by variable, each with its frames; variables that failed come first."""
+    groups: dict[str, dict[tuple[str, str], tuple[Guard, list[str]]]] = {}
+    for guard in report.guards:
+        same = groups.setdefault(guard.variable or _OTHER, {})
+        _, frames = same.setdefault((guard.source, condition(guard)), (guard, []))
+        if guard.frame not in frames:
+            frames.append(guard.frame)
+    failed = {each.variable for each in report.recompiles}
+    # Guards on libraries and torch's own settings are many, and alike in every report: they come
+    # after the user's.
+    libraries = {g.variable for g in report.guards if g.source.startswith("G['__import_")}
+    last = {_OTHER, "torch", *libraries}
+    names = sorted(groups, key=lambda name: (name in last, name not in failed))
+    return {name: dict(groups[name].values()) for name in names}
+
+
+def _group(name: str, guards: Mapping[Guard, list[str]]) -> Markup:
+    """Fold the many guards of one variable."""
+    shown = dict(list(guards.items())[:_ROWS])
+    parts: list[object] = [_table(f"Guards on {name}", {name: shown}, named=False)]
+    if len(guards) > len(shown):
+        parts.append(markup.quiet(f"{len(guards) - len(shown):,} more guards."))
+    return markup.titled(name, count(len(guards), "guard"), *parts)
+
+
+def _table(label: str, groups: Mapping[str, Mapping[Guard, list[str]]], *, named: bool) -> Markup:
+    """Render guards as rows; ``named`` puts each variable's name before its first one."""
+    rows = []
+    for name, guards in groups.items():
+        for index, (guard, frames) in enumerate(guards.items()):
+            row: list[object] = [
+                prose(sentence(condition(guard))),
+                code(clip(guard.source, 120)),
+                element("span", guard.kind, title="\n".join(guard.code)),
+                ", ".join(frames),
+                unbroken(place(guard.line)),
+            ]
+            rows.append([element("b", "" if index else name), *row] if named else row)
+    headers = ["Condition", "Expression", "Kind", "Frame", "Line"]
+    return markup.table(label, ["Variable", *headers] if named else headers, rows)

@@ -1,0 +1,133 @@
+"""The widget's panes, each built when its tab is first opened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.placement import place_graph, sets_mode
+from dynamo_ext.formatting import clip, count
+from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, matches, select
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element
+from dynamo_ext.widgets.live import control, framed, ipywidgets, row
+from dynamo_ext.widgets.report import advice, bytecode, graphs, static, summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ipywidgets import Widget
+
+    from dynamo_ext.records.report import Report
+
+TITLES = (summary.TITLE, *(part.title for part in static.PARTS))
+_VIEWS = ("Drawing", "Table", "Source")
+_ZOOMS = (25, 50, 75, 100, 150)  # percent
+
+
+def build(title: str, report: Report, show: Callable[[str], None]) -> Widget:
+    """Build the widget of the pane with this title; ``show`` opens another pane."""
+    if title == graphs.TITLE and report.graphs:
+        return GraphPane(report).widget
+    if title == summary.TITLE:
+        return _summary(report, show)
+    part = next(part for part in static.PARTS if part.title == title)
+    body = bytecode.html(report, None) if title == bytecode.TITLE else part.html(report)
+    return ipywidgets().HTML(framed(body or markup.quiet(part.nothing)))
+
+
+def _summary(report: Report, show: Callable[[str], None]) -> Widget:
+    """The summary, with a button for each part that its steps point to."""
+    widgets = ipywidgets()
+    body = widgets.HTML(framed(summary.html(report)))
+    buttons = []
+    for part in advice.parts(advise(report)):
+        words = f"Show the part of the report called {part}"
+        auto = widgets.Layout(width="auto")
+        button = widgets.Button(description=f"Open {part}", tooltip=words, layout=auto)
+        button.on_click(lambda _, part=part: show(part))
+        buttons.append(button)
+    return widgets.VBox([body, row(*buttons)]) if buttons else body
+
+
+class GraphPane:
+    """The graphs, one or more, and one of them: drawing, table or source, with a search."""
+
+    def __init__(self, report: Report) -> None:
+        widgets = ipywidgets()
+        self._report = report
+        names = [f"{each.id} · {graphs.describe(report, each)}" for each in report.graphs]
+        self.choice = control(
+            "Dropdown", "Graph", options=[(clip(name, 70), i) for i, name in enumerate(names)]
+        )
+        self.choice.layout = widgets.Layout(width="auto", max_width="560px")
+        self.view = widgets.ToggleButtons(
+            options=_VIEWS,
+            tooltips=["Boxes and edges", "FX table", "Python source of the graph"],
+            style={"button_width": "80px"},
+        )
+        self.find = control(
+            "Text",
+            "Find",
+            "240px",
+            placeholder="operator, name or shape",
+            continuous_update=False,
+        )
+        self.parameters = control("Checkbox", "Show parameters", "150px", indent=False)
+        sizes = [(f"{size} %", size) for size in _ZOOMS]
+        self.zoom = control("Dropdown", "Zoom", "125px", options=sizes, value=100)
+        self.body = widgets.HTML()
+        for each in (self.choice, self.view, self.find, self.parameters, self.zoom):
+            each.observe(self._draw, "value")
+        top = [widgets.HTML(framed(graphs.overview(report)))]
+        if len(report.graphs) > 1:
+            top.append(self.choice)
+        controls = row(self.view, self.find, self.parameters, self.zoom)
+        self.widget = widgets.VBox([*top, controls, self.body])
+        self._draw()
+
+    def _draw(self, _change: object = None) -> None:
+        """Show what the controls ask for."""
+        chosen = self._report.graphs[self.choice.value]
+        self.zoom.disabled = self.view.value != "Drawing"
+        head = graphs.partitions(self._report, chosen)
+        body = graphs.source(chosen) if self.view.value == "Source" else self._operations()
+        script = graphs.download(self._report, chosen)
+        self.body.value = framed(head, script, body)
+
+    def _operations(self) -> Markup:
+        chosen, find = self._report.graphs[self.choice.value], self.find.value
+        shown = select(chosen, find, parameters=self.parameters.value)
+        hits = {op.name for op in shown if matches(op, find)} if find.strip() else set()
+        said = self._said(len(shown), len(hits))
+        if self.view.value == "Table":
+            return markup.join([said, graphs.operations_table(chosen, shown[:MAX_NODES])])
+        placement = place_graph(self._report, chosen)
+        drawn = draw(chosen, placement, shown, hits)
+        if not drawn:
+            return said
+        label = f"Drawing of graph {chosen.id}, scrolls"
+        sized = element("div", drawn, style=f"--dx-zoom:{self.zoom.value / 100}")
+        canvas = markup.region(sized, label, "dx-canvas")
+        tints = colours(placement.shares)
+        key = [
+            element("span", engine, class_=f"dx-key {tints[engine]}") for engine in placement.shares
+        ]
+        computed = [op for op in shown if op.opcode.startswith("call_") and not sets_mode(op)]
+        engines = {placement.engine_of(op) for op in computed}
+        for found, why in (("", "the record does not tell"), (" + ", "more than one engine")):
+            if any(found in engine if found else not engine for engine in engines):
+                key.append(element("span", f"no tint: {why}. ", class_="dx-quiet"))
+        return markup.join([element("p", markup.join(key), said), canvas])
+
+    def _said(self, shown: int, hits: int) -> Markup:
+        """How much of the graph is shown."""
+        total = len(self._report.graphs[self.choice.value].operations)
+        words: list[str] = []
+        if self.find.value.strip():
+            words.append(f"{count(hits, 'match', 'matches')}, with neighbours")
+        if shown > MAX_NODES:
+            words.append(f"the first {MAX_NODES:,} of {shown:,} nodes: use Find for the others")
+        elif shown < total and not words:
+            words.append(f"{count(total - shown, 'parameter')} folded")
+        return element("span", "; ".join(words), class_="dx-quiet") if words else EMPTY

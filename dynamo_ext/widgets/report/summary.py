@@ -1,0 +1,235 @@
+"""What happened, in one sentence to act on, and the counts."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.break_location import where
+from dynamo_ext.analysis.breaks import cause_of
+from dynamo_ext.analysis.placement import EAGER, Coverage, coverage
+from dynamo_ext.formatting import clip, count, is_command, listing, seconds, sentence
+from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import Markup, element, prose
+from dynamo_ext.widgets.report import advice, autotuning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dynamo_ext.analysis.advice import Advice
+    from dynamo_ext.records.report import Fallback, Report
+
+TITLE = "Summary"
+_MAX_CHARS = 400
+# What IPython makes of it, first under the comments that stand for the magic lines.
+_CELL_MAGIC = re.compile(r"\A(?:\s*#.*\n|\s*\n)*get_ipython\(\)\.run_cell_magic\('([\w.]+)'")
+_MAX_NAMES = 3
+_PLAIN = frozenset({"skipped", "failed", "eager"})
+
+
+def covered_words(covered: Coverage, kind: str = "") -> str:
+    """``all 14 operations`` or ``12 of 14 operations``; ``kind`` says which (``captured``)."""
+    noun = f"{kind} operation".lstrip()
+    if covered.total == covered.in_engine:
+        return f"all {count(covered.total, noun)}" if covered.total > 1 else f"its 1 {noun}"
+    return f"{covered.in_engine:,} of {count(covered.total, noun)}"
+
+
+def status(report: Report) -> tuple[str, str]:
+    """Judge the run: ``good``, ``part`` or ``bad``, and the sign and word for it."""
+    covered = coverage(report)
+    eager_frames = any(frame.outcome in {"eager", "failed"} for frame in report.frames)
+    gave_way = bool(report.fallbacks) or eager_frames or any(r.prevented for r in report.recompiles)
+    verdicts = [
+        (_unavailable(report) is not None, "bad", "✗ backend unavailable"),
+        (report.interrupted, "part", "◐ interrupted"),
+        (report.refused, "bad", "✗ refused"),
+        (bool(report.error), "bad", "✗ stopped by an error"),
+        (not report.graphs, "bad", "✗ no graph"),
+        (not covered.graphs, "bad", "✗ nothing ran compiled"),
+        (_eager_won(report) and not report.fallbacks, "good", "✓ eager is fastest"),
+        (report.backend == EAGER and not gave_way, "good", "✓ captured"),
+        (report.backend == EAGER, "part", "◐ captured in part"),
+        (not covered.in_engine, "bad", "✗ all eager"),
+        (gave_way or covered.in_engine < covered.total, "part", "◐ partly eager"),
+        (bool(report.breaks), "good", "✓ compiled, with breaks"),
+    ]
+    met = ((grade, words) for holds, grade, words in verdicts if holds)
+    return next(met, ("good", "✓ compiled"))
+
+
+def _eager_won(report: Report) -> bool:
+    """Whether ``auto`` left every graph with eager, since nothing was faster."""
+    held = [graph.contest for graph in report.graphs if graph.calls]
+    return bool(held) and all(each is not None and each.winner == EAGER for each in held)
+
+
+def headline(report: Report, found: Sequence[Advice]) -> str:
+    """Say what happened, and what to do about it by what ``advise`` found."""
+    # The first step names the function, and why.
+    plain_words = "" if found and found[0].topic == "uncaptured" else _plain_words(report)
+    parts = [_what_happened(report, plain_words), autotuning.sentence(report), advice.first(found)]
+    return " ".join(part for part in parts if part)
+
+
+def html(report: Report) -> Markup:
+    """Render the verdict, the sentence and a table of counts."""
+    grade, word = status(report)
+    names, numbers = zip(*counts(report), strict=True)
+    table = markup.table("Counts", names, [numbers], class_="dx-counts")
+    if gone := _unavailable(report):
+        words = prose(_gone(report, gone))
+        banner = element("div", element("strong", "✗ "), words, class_="dx-banner")
+        return element("div", banner, table)
+    found = advise(report)
+    tag = element("strong", word, class_=f"dx-status dx-{grade}")
+    lead = element("p", tag, " ", prose(headline(report, found)), class_="dx-headline")
+    return element("div", lead, advice.html(found), table)
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal."""
+    if gone := _unavailable(report):
+        lead = plain_text.paragraph(_gone(report, gone), "  ", "✗ ")
+    else:
+        found = advise(report)
+        lead = plain_text.paragraph(f"{status(report)[1]}: {headline(report, found)}")
+        if more := advice.text(found):
+            lead = f"{lead}\n\n{more}"
+    names, numbers = zip(*counts(report), strict=True)
+    return f"{lead}\n\n{plain_text.table(names, [numbers])}"
+
+
+def _unavailable(report: Report) -> Fallback | None:
+    return next((f for f in report.fallbacks if f.stage == "unavailable"), None)
+
+
+def _gone(report: Report, fallback: Fallback) -> str:
+    """Write the banner over a run whose backend is not here."""
+    ran = count(len(report.graphs), "captured graph") if report.graphs else "the code"
+    covered = coverage(report)
+    lead = f"{report.backend} is not available here, so {ran} ran eagerly."
+    if covered.in_engine:
+        lead = f"A backend is not available here: only {covered_words(covered)} ran compiled."
+    message = fallback.message
+    if fallback.lack and not covered.in_engine:
+        lead, message = f"{lead[:-1]}:", fallback.lack
+    said = clip(sentence(message), _MAX_CHARS)
+    return " ".join(filter(None, [lead, said, _remedy(fallback)]))
+
+
+def _is_part(report: Report) -> bool:
+    """Whether some function or part of the cell ran as plain Python, which no graph counts."""
+    return any(f.stage == "capture" and f.scope == "frame" for f in report.fallbacks)
+
+
+def _plain_words(report: Report) -> str:
+    """Say what ran as plain Python; empty where nothing did."""
+    if not _is_part(report):
+        return ""
+    left = {f.subject for f in report.fallbacks if f.stage == "capture" and f.scope == "frame"}
+    frames = [f for f in report.frames if f.id in left and f.outcome in _PLAIN]
+    named = dict.fromkeys(f"`{f.name}`" for f in frames if f.name != "<module>")
+    names = [*named, *(["part of the cell"] if len(named) < len(frames) else [])][:_MAX_NAMES]
+    more = [f"{len(named) - _MAX_NAMES:,} more"] if len(named) > _MAX_NAMES else []
+    return f"; {listing([*names, *more])} ran as plain Python" if names else ""
+
+
+def _what_happened(report: Report, plain_words: str) -> str:
+    covered, backend = coverage(report), report.backend
+    graphs = count(covered.graphs, "graph")
+    ended = ""
+    if report.interrupted:
+        ended = f"Interrupted after {seconds(report.seconds)}; what was recorded is kept. "
+    elif report.refused:
+        ended = f"{refusal(report)} "
+    elif report.error:
+        ended = f"The code raised {clip(sentence(report.error), _MAX_CHARS)} "
+    if not report.graphs:
+        return (ended + ("" if report.refused else _nothing(report))).rstrip()
+    if not covered.graphs:
+        compiled = count(len(report.graphs), "graph")
+        return f"{ended}{compiled} captured, and none was called in this run."
+    if backend == EAGER:
+        ops = count(covered.total, "operation")
+        runs = "the eager backend runs them as they are"
+        return f"{ended}{graphs} of {ops} captured; {runs}{plain_words}."
+    if _eager_won(report):
+        return f"{ended}{graphs} captured; no backend was faster than eager."
+    if not covered.in_engine:
+        ops = count(covered.total, "operation")
+        return f"{ended}Nothing ran in {backend}: {graphs} of {ops} ran eagerly."
+    left = covered.total - covered.in_engine
+    rest = f"; {left:,} ran eagerly" if left else ""
+    where = " where it ran" if any(r.prevented for r in report.recompiles) else ""
+    ran = covered_words(covered, "captured" if _is_part(report) else "")
+    return f"{ended}{backend} ran {ran} in {graphs}{where}{rest}{plain_words}."
+
+
+def refusal(report: Report) -> str:
+    """Say what is in the way of the one graph that was asked for, and both ways on."""
+    leave = "Or leave --fullgraph out: what can be captured is then."
+    if not report.breaks:
+        return f"--fullgraph asks for one graph. {clip(sentence(report.error), _MAX_CHARS)} {leave}"
+    cause, at = cause_of(report.breaks[-1]), where(report.breaks[-1])
+    lead = f"--fullgraph asks for one graph, and {at or 'the code'} ends it because"
+    return " ".join(filter(None, [lead, sentence(cause.because), sentence(cause.step), leave]))
+
+
+def _nothing(report: Report) -> str:
+    """Why there is no graph."""
+    if report.interrupted:
+        return "No graph was captured before."
+    if report.error:
+        # The error is the reason, and torch's name for it would be a second one.
+        return "Nothing was captured."
+    if report.mode == "run":
+        none = "Nothing ran compiled: run only reuses compiled code"
+        # The first step says then what did not fit, and what to do.
+        if any(each.prevented for each in report.recompiles):
+            return f"{none}."
+        return f"{none}, and none fits this code and these inputs. Run it under %%dynamo first."
+    reasons = [f.reason for f in report.frames if f.reason]
+    kept_out = any(f.scope == "run" for f in report.fallbacks)
+    why = sentence(clip(reasons[0], _MAX_CHARS)) if reasons and not kept_out else ""
+    if other := _other_magic(report):
+        why = f"%%{other} has the code to run: put %%dynamo below %%{other}."
+    elif not why and not kept_out:
+        why = "Only tensor operations become graphs; check that the code has some."
+    return f"Nothing was captured: all of it ran as ordinary Python. {why}".rstrip()
+
+
+def _other_magic(report: Report) -> str:
+    """The cell magic right under ``%%dynamo``; empty where there is none."""
+    found = _CELL_MAGIC.search(report.cell.source) if report.cell is not None else None
+    return found[1] if found else ""
+
+
+def _remedy(fallback: Fallback) -> str:
+    """Write the remedy as a sentence; a command stays as it is typed."""
+    remedy = clip(" ".join(fallback.remedy.split()), _MAX_CHARS)
+    if is_command(remedy):
+        return f"Install it with: {remedy}"
+    return sentence(remedy)
+
+
+def counts(report: Report) -> Iterator[tuple[str, str]]:
+    """The numbers of a run, by name, as they are shown."""
+    covered = coverage(report)
+    yield "Graphs", f"{len(report.graphs):,}"
+    yield "Operations", f"{sum(g.operation_count for g in report.graphs):,}"
+    if report.backend != EAGER and covered.total:
+        # Captured operations become others: what an engine is given is ATen's.
+        captured = sum(g.operation_count for g in report.graphs if g.calls)
+        part = " captured" if _is_part(report) else ""
+        kind = " ATen" if covered.total != captured else part
+        yield f"In {clip(report.backend, 20)}", f"{covered.in_engine:,} of {covered.total:,}{kind}"
+    yield "Breaks", f"{len(report.breaks):,}"
+    guards = len(report.guards) or sum(f.guards for f in report.frames)
+    yield "Guards", f"{guards:,}"
+    yield "Recompiles", f"{sum(r.count for r in report.recompiles if not r.prevented):,}"
+    yield "Fallbacks", f"{len(report.fallbacks):,}"
+    yield "Compile", seconds(report.compile_seconds)
+    yield "Run", seconds(report.run_seconds)

@@ -1,0 +1,171 @@
+"""Where the time went: compiling, running graphs, and the Python around them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.analysis.operator_times import operator_times
+from dynamo_ext.analysis.placement import coverage, place_graph
+from dynamo_ext.formatting import clip, count, function_name, percent, seconds, sentence
+from dynamo_ext.widgets import blocks
+from dynamo_ext.widgets.blocks import Block, Quiet, Table
+from dynamo_ext.widgets.html.markup import Markup, element
+from dynamo_ext.widgets.report import autotuning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dynamo_ext.records.report import Report
+
+TITLE = "Timing"
+_FRAMES = 60
+_BAR = 24
+_REASON = 200
+_OPERATORS = 12
+_ONE_BY_ONE = (
+    "Each operation was timed in eager by itself, with warm caches, on the inputs of its graph's "
+    "first call, and counted for every call: together they may take less than the graph does. "
+    "Engines fuse operations, so times of single operations inside an engine are not available."
+)
+
+
+def html(report: Report) -> Markup:
+    """Render the parts of the run, then graphs and functions."""
+    return element("div", blocks.html(_blocks(report)))
+
+
+def text(report: Report) -> str:
+    """Render the same for a terminal."""
+    return blocks.text(_blocks(report))
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
+    yield captured(report)
+    headers = ["Graph", "Ran in", "Compile", "Calls", "Run", "Time per call"]
+    yield Table("Time by graph", headers, _graphs(report), {2, 3, 4, 5}, "Graphs")
+    yield from autotuning.blocks(report)
+    headers = ["Operator", "Calls", "In eager", "Share", "Ran in"]
+    title = "Operators, by their time in eager"
+    if rows := _operators(report):
+        yield Table("Time by operator", headers, rows, {1, 2, 3}, title)
+        yield Quiet(_ONE_BY_ONE)
+    yield _untimed(report)
+    headers = ["Function", "Outcome", "Compile", "Guards", "Graphs", "Why"]
+    title = "Functions Dynamo looked at"
+    yield Table("Time by function", headers, _frames(report), {2, 3, 4}, title)
+    yield Quiet(" · ".join(f"{name} {version}" for name, version in report.versions))
+
+
+def captured(report: Report) -> str:
+    """How much of the run is in graphs: operations, and the time that was not compiling."""
+    covered = coverage(report)
+    rest = report.run_seconds
+    if not covered.graphs or rest <= 0:
+        return ""
+    taken = sum(graph.run_seconds + graph.backward_seconds for graph in report.graphs)
+    share = min(taken / rest, 1.0)
+    graphs = count(covered.graphs, "graph")
+    operations = count(covered.total, "operation")
+    return (
+        f"{operations} in {graphs}, {covered.in_engine:,} of them in an engine. "
+        f"Graphs took {percent(share)} of the time that was {_rest_is(report)}."
+        f"{_ELSEWHERE if any(graph.backward_untimed for graph in report.graphs) else ''}"
+    )
+
+
+def _rest_is(report: Report) -> str:
+    first, *others = (name.lower() for name, _ in _apart(report))
+    return (
+        f"neither {', '.join([first, *others[:-1]])} nor {others[-1]}" if others else f"not {first}"
+    )
+
+
+def _apart(report: Report) -> list[tuple[str, float]]:
+    """The parts that do not run the user's code: compiling, and others if there were any."""
+    others = [
+        ("Timing operations", report.profile_seconds),
+        ("Racing backends", report.race_seconds),
+    ]
+    return [
+        ("Compiling", min(report.compile_seconds, report.seconds)),
+        *(part for part in others if part[1]),
+    ]
+
+
+_ELSEWHERE = (
+    " Python and uncaptured code includes any backward passes: autograd runs them operation by "
+    "operation, outside of the graphs."
+)
+
+
+def _parts(report: Report) -> list[list[str]]:
+    """Shares of the wall time. A graph's time can hold another's, so a share is capped at all."""
+    graphs = min(sum(g.run_seconds for g in report.graphs), report.seconds)
+    backward = min(sum(g.backward_seconds for g in report.graphs), report.seconds)
+    rest = max(report.run_seconds - graphs - backward, 0.0)
+    spent = [*_apart(report), ("Running graphs", graphs)]
+    spent += [("Their backward passes", backward)] if backward else []
+    spent += [("Python and uncaptured code", rest)]
+    rows = [_share(name, value, report.seconds) for name, value in spent]
+    return [*rows, ["Whole run", seconds(report.seconds), "", ""]]
+
+
+def _share(name: str, value: float, whole: float) -> list[str]:
+    share = value / whole if whole > 0 else 0.0
+    bar = element("span", "█" * round(share * _BAR), class_="dx-meter")
+    return [name, seconds(value), percent(share), bar]
+
+
+def _graphs(report: Report) -> list[list[str]]:
+    return [
+        [
+            graph.id,
+            place_graph(report, graph).label,
+            seconds(graph.compile_seconds) if graph.compiled_now else "reused",
+            f"{graph.calls:,}",
+            seconds(graph.run_seconds),
+            seconds(graph.run_seconds / graph.calls) if graph.calls else "",
+        ]
+        for graph in report.graphs
+    ]
+
+
+def _operators(report: Report) -> list[list[str]]:
+    """What operators take in eager, over all calls of this run, and where they ran."""
+    return [
+        [
+            each.name,
+            f"{each.calls:,}",
+            seconds(each.seconds),
+            percent(each.share),
+            ", ".join(engine or "engine or eager" for engine in each.engines),
+        ]
+        for each in operator_times(report)[:_OPERATORS]
+    ]
+
+
+def _untimed(report: Report) -> str:
+    """Which graphs' operations could not be timed, and why; empty where all were, or none asked."""
+    return " ".join(
+        sentence(f"The operations of {graph.id} could not be timed: {graph.untimed}")
+        for graph in report.graphs
+        if graph.untimed
+    )
+
+
+def _frames(report: Report) -> list[list[str]]:
+    rows = [
+        [
+            " ".join([function_name(frame.name), *([f"({frame.id})"] if frame.id else [])]),
+            frame.outcome,
+            seconds(frame.compile_seconds) if frame.compile_seconds else "",
+            f"{frame.guards:,}",
+            ", ".join(frame.graphs),
+            clip(" ".join(frame.reason.split()), _REASON),
+        ]
+        for frame in report.frames[:_FRAMES]
+    ]
+    if len(report.frames) > _FRAMES:
+        rows.append([f"… {len(report.frames) - _FRAMES:,} more", "", "", "", "", ""])
+    return rows

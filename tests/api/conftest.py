@@ -1,0 +1,7 @@
+"""What the tests of capture share, too."""
+
+from __future__ import annotations
+
+from tests.capture.conftest import _fresh, cells, compiles
+
+__all__ = ["_fresh", "cells", "compiles"]

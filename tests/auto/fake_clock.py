@@ -1,0 +1,61 @@
+"""Graphs for cycles whose variants take a known time, by a clock of their own."""
+
+from __future__ import annotations
+
+BASE = 0.0005
+
+
+class Clock:
+    """A clock that variants move on, so that no other program's turn can change what comes out."""
+
+    now = 0.0
+
+    @classmethod
+    def perf_counter(cls):
+        return cls.now
+
+
+def wait(seconds):
+    Clock.now += seconds
+
+
+class Graph:
+    """A member whose variants take a known time; ``beside`` is added where the one before differs."""
+
+    last = ""
+
+    def __init__(self, winner, seconds, beside=0.0, *, trains=False):
+        self.trials = None
+        self.waited = 0
+        self.trains = trains
+        self.winner = winner
+        self.seconds = seconds
+        self.beside = beside
+        self.settled = None
+        self.confirmation = None
+        self.ran = []
+
+    def variant(self, name):
+        name = name if name in self.seconds else "eager"
+
+        def run(x):
+            strange = name not in {Graph.last, "eager"}
+            wait(self.seconds[name] + (self.beside if strange else 0.0))
+            Graph.last = name
+            self.ran.append(name)
+            return (x,)
+
+        return run
+
+    def narrow(self):
+        self.seconds = {name: self.seconds[name] for name in {"eager", self.winner}}
+
+    def settle(self, name="", confirmation=None):
+        self.settled = name or self.winner
+        self.confirmation = confirmation
+
+
+def one_of_each(beside=0.0):
+    first = Graph("a", {"eager": 3 * BASE, "a": BASE, "b": 1.1 * BASE}, beside)
+    second = Graph("b", {"eager": 3 * BASE, "a": 1.1 * BASE, "b": BASE}, beside)
+    return first, second

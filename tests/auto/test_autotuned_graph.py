@@ -1,0 +1,115 @@
+"""One graph under ``auto``, from its race to the variant that stays."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from dynamo_ext.auto import graph_race
+from dynamo_ext.auto.autotuned_graph import AutotunedGraph
+from dynamo_ext.auto.call_cycle import CallCycles
+from dynamo_ext.backends import journal as journals
+
+SLOW = 0.003
+
+
+def slowly(x, weight):
+    end = time.perf_counter() + SLOW
+    while time.perf_counter() < end:
+        pass
+    return x * weight
+
+
+def racer_of(**variants):
+    """A graph that multiplies, slowly in eager, and a racer for it whose variants are given."""
+    graph = torch.fx.Graph()
+    inputs = [graph.placeholder(name) for name in ("x", "weight")]
+    graph.output((graph.call_function(slowly, tuple(inputs)),))
+    made = AutotunedGraph(
+        torch.fx.GraphModule({}, graph), journals.Journal("g0"), 0.1, CallCycles()
+    )
+    made.compile({name: lambda *_, f=variant: f for name, variant in variants.items()}, [])
+    return made
+
+
+def test_a_graph_that_trains_is_confirmed_and_trained_as_before():
+    racer = racer_of(fast=lambda x, weight: (x * weight,))
+    weight = torch.ones(3, requires_grad=True)
+    x = torch.tensor([1.0, 2.0, 3.0])
+    for _ in range(60):
+        [product] = racer(x, weight)
+        product.sum().backward()
+        assert torch.equal(weight.grad, x)
+        weight.grad = None
+    assert racer.trains
+    assert racer.contest.winner == "fast"
+    assert racer.contest.confirmation.kept == "mix"
+    assert racer.switch is None
+
+
+def test_one_that_seems_alone_keeps_the_winner_and_eager_alone():
+    def other(x, weight):
+        slowly(x, weight)
+        return (x * weight,)
+
+    racer = racer_of(fast=lambda x, weight: (x * weight,), other=other)
+    x = torch.ones(3)
+    with torch.no_grad():
+        racer(x, x)
+        assert set(racer.seconds) >= {"eager", "fast"}
+        racer(x, x)
+        assert set(racer.seconds) == set(racer.switch.compiled) == {"eager", "fast"}
+
+
+def test_one_that_loses_in_company_gives_place_to_eager():
+    company = []
+
+    def fast(x, weight):
+        # As an engine does whose threads find the cores taken.
+        for _ in company:
+            slowly(x, weight)
+        return (x * weight,)
+
+    racer = racer_of(fast=fast)
+    found = []
+    racer.remember = found.append
+    x = torch.ones(3)
+    with torch.no_grad():
+        racer(x, x)
+        company.extend(range(3))
+        for _ in range(60):
+            assert torch.equal(racer(x, x)[0], x)
+    assert [contest.winner for contest in found] == ["fast", "eager"]
+    assert racer.contest.confirmation.kept == "eager"
+    assert {row.backend: row.outcome for row in racer.contest.contestants}["fast"] == "slower"
+
+
+def test_a_call_that_began_before_another_thread_settled_the_graph_runs_what_stays():
+    racer = racer_of(fast=lambda x, weight: (x * weight,))
+    x = torch.ones(3)
+    with torch.no_grad():
+        racer(x, x)
+        racer.settle()
+        assert not racer.seconds.keys() - {"eager"}
+        racer.narrow()
+        assert torch.equal(racer.variant("fast")(x, x)[0], x)
+
+
+def test_of_two_threads_that_race_a_graph_the_first_to_end_decides(monkeypatch):
+    racer = racer_of(fast=lambda x, weight: (x * weight,))
+    x, race, raced = torch.ones(3), graph_race.run_race, []
+
+    def twice(*args):
+        held = race(*args)
+        if not raced:
+            raced.append(held)
+            with torch.no_grad():
+                racer(x, x)
+            racer.settle()
+        return held
+
+    monkeypatch.setattr(graph_race, "run_race", twice)
+    with torch.no_grad():
+        assert torch.equal(racer(x, x)[0], x)
+    assert racer.contest is not raced[0]

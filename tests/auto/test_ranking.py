@@ -1,0 +1,53 @@
+"""Who wins, and in which words the others lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynamo_ext.auto.ranking import place, winner_of
+from dynamo_ext.records.comparison import Speedup
+
+
+def speedup(low, ratio, high, *, same=False):
+    return Speedup(ratio, low, high, p_value=0.5 if same else 0.01, rounds=20)
+
+
+FAST, FASTER = speedup(1.4, 1.5, 1.6), speedup(1.9, 2.0, 2.1)
+NOISE, SLOW = speedup(0.9, 1.1, 1.3, same=True), speedup(0.4, 0.5, 0.6)
+
+MAYBE = speedup(1.04, 1.09, 1.26, same=True)
+
+
+def test_the_fastest_beyond_noise_wins():
+    assert winner_of({"a": FAST, "b": FASTER, "c": NOISE}) == "b"
+
+
+@pytest.mark.parametrize("speedups", [{}, {"a": NOISE}, {"a": SLOW, "b": NOISE}])
+def test_eager_wins_where_nobody_is_faster(speedups):
+    assert winner_of(speedups) == "eager"
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "outcome", "reason"),
+    [
+        ("a", FASTER, "won", ""),
+        ("b", FAST, "slower", "a is faster."),
+        ("b", NOISE, "same", "No faster than eager within noise."),
+        ("b", MAYBE, "same", "Perhaps faster: by too little, or in too few rounds, to be sure."),
+        ("b", SLOW, "slower", "Slower than eager."),
+        ("b", None, "slower", "Not timed."),
+        ("eager", None, "slower", "a is faster."),
+    ],
+)
+def test_who_finished_is_told_why_it_lost(name, found, outcome, reason):
+    row = place(name, "a", speedup=found)
+    assert (row.outcome, row.reason) == (outcome, reason)
+
+
+def test_who_did_not_finish_keeps_its_own_reason():
+    row = place("b", "a", outcome="wrong", reason="NaN in 1 of 4 values.", error=2.0)
+    assert (row.outcome, row.reason, row.error) == ("wrong", "NaN in 1 of 4 values.", 2.0)
+
+
+def test_eager_is_once_as_fast_as_itself():
+    assert place("eager", "eager").speedup == 1.0

@@ -1,0 +1,73 @@
+"""``cudagraphs`` without a GPU: its probe, and how skips are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.utils import counters
+from torch._inductor import cudagraph_utils
+
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.engines.cudagraphs import backend as cudagraphs
+from dynamo_ext.backends.engines.cudagraphs import torch_private
+from dynamo_ext.errors import BackendUnavailableError, OptionError
+
+needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA is here")
+
+
+@pytest.mark.parametrize("given", [{"clone_outputs": "perhaps"}, {"clone": True}])
+def test_options_are_checked(given: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="clone_outputs"):
+        registry.compiler("cudagraphs", given)
+
+
+def test_reasons_lose_their_prefixes_and_traces() -> None:
+    twice = (
+        "skipping cudagraphs due to skipping cudagraphs due to cpu device (x). Found from : \n F"
+    )
+    assert torch_private.plain_skip(twice) == "cpu device (x)"
+
+
+def test_skips_become_fallbacks(harness: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """Torch's own backend skips every graph on the CPU, so its counter and log are real here."""
+    before = counters["inductor"]["cudagraph_skips"]
+    compiled = harness.compile(lambda x: x.sin() + 1, cudagraphs.BACKEND)
+    x = torch.randn(3)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), x.sin() + 1)
+    assert counters["inductor"]["cudagraph_skips"] == before + 1
+    (fallback,) = harness.journal.fallbacks.values()
+    assert (fallback.stage, fallback.scope, fallback.count) == ("unsupported", "graph", 1)
+    assert "cpu device" in fallback.message
+    assert "skipping" not in fallback.message
+    assert fallback.remedy
+    assert capfd.readouterr() == ("", "")
+
+
+def test_skips_at_run_time_become_fallbacks_too(harness: Any) -> None:
+    def run(x: torch.Tensor) -> list[torch.Tensor]:
+        cudagraph_utils.log_cudagraph_skip_and_bump_counter("skipping cudagraphs due to the moon")
+        return [x]
+
+    watched = cudagraphs._Watched(run, harness.journal, clone=True)
+    assert watched(torch.ones(1))[0].item() == 1
+    watched(torch.ones(1))
+    (fallback,) = harness.journal.fallbacks.values()
+    assert "the moon" in fallback.message
+    assert fallback.count == 2
+
+
+@needs_no_gpu
+def test_without_a_gpu_it_runs_eagerly(harness: Any) -> None:
+    answer = cudagraphs.BACKEND.probe()
+    assert not answer.available
+    assert "CUDA" in answer.reason
+    assert answer.remedy
+    with pytest.raises(BackendUnavailableError, match="CUDA"):
+        registry.compiler("cudagraphs", strict=True)
+    x = torch.randn(3)
+    compiled = harness.compile(torch.sin, registry.compiler("cudagraphs"))
+    torch.testing.assert_close(compiled(x), x.sin())
+    assert harness.stages == ["unavailable"]

@@ -1,0 +1,270 @@
+"""ONNX to TensorFlow against eager: values, what is refused, memory, and what it leaves alone."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - its usual name
+from torch import nn
+
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.engines.onnx2tf import session
+from tests.backends.engine_zoo import ZOO as COMMON
+from tests.backends.engine_zoo import gives_what_eager_gives, lowered, node_of, same
+from tests.needs import needs
+
+Harness = Any
+
+needs("tensorflow")
+
+
+def onnx2tf(**options: Any) -> Any:
+    return registry.compiler("onnx2tf", options)
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(50, 16)
+        self.q, self.k, self.v = (nn.Linear(16, 16) for _ in range(3))
+        self.norm, self.up, self.down = nn.LayerNorm(16), nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.words(tokens)
+        heads = (part(x).unflatten(-1, (2, 8)).transpose(1, 2) for part in (self.q, self.k, self.v))
+        y = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+        return x + self.down(F.gelu(self.up(self.norm(x + y))))
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+
+
+def cnn() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.Hardswish(), nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(), nn.Linear(8, 5),
+    )  # fmt: skip
+
+
+def floats(*shape: int) -> Any:
+    return lambda: torch.randn(shape)
+
+
+MODELS: dict[str, tuple[Any, Any]] = {
+    "mlp": (mlp, floats(3, 8)),
+    "cnn": (cnn, floats(2, 3, 8, 8)),
+    "attention": (Attention, lambda: torch.randint(0, 50, (2, 5))),
+}
+
+
+ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "signs": (
+        lambda x, y: (x // y, x % y, torch.fmod(x, y)),
+        (torch.tensor([-7, 7, -7]), torch.tensor([2, -2, -2])),
+    ),
+    "unaligned": (lambda x: x.exp() + x, (torch.randn(33)[1:],)),
+    "twice": (lambda x: (y := x.exp() + 1, y, y.clone(), y.view(-1)), (torch.randn(3),)),
+    "constants": (lambda x: (torch.full((2, 2), 3.0), x.new_ones(3), x + 1), (torch.randn(3),)),
+    "gather": (
+        lambda x, i: x.gather(1, i) + 1,
+        (torch.randn(3, 3), torch.tensor([[0, 2], [1, 0]])),
+    ),
+    "index": (lambda x, i: x[i] * 2 + 1, (torch.randn(5, 3), torch.tensor([-1, 0, 4]))),
+    "cut off": (lambda x: F.pad(x, (-1, 2)) * 2, (torch.randn(3, 6),)),
+    "dilated windows": (
+        lambda x: F.max_pool2d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=True) + 1,
+        (torch.randn(1, 2, 9, 8),),
+    ),
+    "average": (
+        lambda x: F.avg_pool2d(x, 3, 2, padding=1, count_include_pad=False) + 1,
+        (torch.randn(1, 2, 8, 8),),
+    ),
+    "nan": (
+        lambda x: (torch.relu(x), x.clamp(-1, 1), x.log() + 1, x.sign()),
+        (torch.tensor([torch.nan, -1.0, 0.0, 1.0, torch.inf]),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
+    with torch.no_grad():
+        gives_what_eager_gives(harness, onnx2tf(verify=False, min_partition=1), ZOO[name])
+
+
+TAKEN = ["float32", "bfloat16", "int64", "signs", "overflow", "bool", "index", "average"]
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
+    fn, args = {**COMMON, **ZOO}[name]
+    with torch.no_grad():
+        harness.compile(fn, onnx2tf())(*args)
+    assert set(harness.engines) == {"onnx2tf"}
+    assert harness.journal.normalised == harness.engines["onnx2tf"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_run_in_one_part_and_follow_their_weights(harness: Harness, name: str) -> None:
+    make, data = MODELS[name]
+    model, other = make().eval(), make().eval()
+    compiled, second = harness.compile(model, onnx2tf()), harness.compile(other, onnx2tf())
+    with torch.no_grad():
+        for _ in range(2):
+            x = data()
+            same(compiled(x), model(x))
+            same(second(x), other(x))
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+        for _ in range(2):
+            x = data()
+            same(compiled(x), model(x))
+    assert set(harness.engines) == {"onnx2tf"}
+    assert not harness.stages
+
+
+RAISES: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
+    "an index beyond the end": (
+        lambda x, i: F.embedding(i, x) * 2 + 1,
+        (torch.randn(5, 3), torch.tensor([0, 4])),
+        (torch.randn(5, 3), torch.tensor([0, 5])),
+    ),
+    "a negative index where none may be": (
+        lambda x, i: x.gather(0, i) * 2 + 1,
+        (torch.randn(5), torch.tensor([0, 4])),
+        (torch.randn(5), torch.tensor([0, -1])),
+    ),
+    "division by zero": (
+        lambda x, y: x // y * 2 + 1,
+        (torch.tensor([5, 6]), torch.tensor([2, 3])),
+        (torch.tensor([5, 6]), torch.tensor([2, 0])),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RAISES)
+def test_where_torch_raises_it_raises(harness: Harness, name: str) -> None:
+    fn, good, bad = RAISES[name]
+    compiled = harness.compile(fn, onnx2tf(min_partition=1))
+    with torch.no_grad():
+        for _ in range(2):
+            same(compiled(*good), fn(*good))
+        with pytest.raises((RuntimeError, IndexError)):
+            fn(*bad)
+        with pytest.raises((RuntimeError, IndexError)):
+            compiled(*bad)
+        same(compiled(*good), fn(*good))
+
+
+def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
+    export, adopt, give, take = session._dlpack()
+    lent, given = [], []
+
+    def spy(value: Any) -> Any:
+        made = adopt(value)
+        lent.append(take(give(made)).data_ptr())
+        return made
+
+    def receive(value: Any) -> Any:
+        given.append(take(value))
+        return given[-1]
+
+    run = lowered("onnx2tf", lambda x: (torch.ops.aten.mul.Tensor(x, x),), torch.randn(32))
+    monkeypatch.setattr(session, "_dlpack", lambda: (export, spy, give, receive))
+    example = torch.randn(32)
+    (first,), (second,) = run(example), run(example)
+    assert lent == [example.data_ptr()] * 2
+    assert [first.data_ptr(), second.data_ptr()] == [value.data_ptr() for value in given]
+    assert first.data_ptr() != second.data_ptr()
+    kept = first.clone()
+    run(torch.zeros(32))
+    torch.testing.assert_close(first, kept)
+    first.add_(1)
+    torch.testing.assert_close(second, kept)
+    torch.testing.assert_close(second, example * example)
+
+
+def test_results_that_are_inputs_or_constants_are_the_callers_own() -> None:
+    aten = torch.ops.aten
+    example = torch.randn(4)
+    run = lowered(
+        "onnx2tf",
+        lambda x: (
+            aten.view.default(x, [4]),
+            aten.clone.default(x),
+            aten.full.default([4], 3.0),
+            aten.mul.Tensor(x, 1),
+            aten.expand.default(x, [4]),
+        ),
+        example,
+    )
+    kept = example.clone()
+    for value in run(example):
+        value.fill_(9)
+    torch.testing.assert_close(example, kept)
+    found = run(example)
+    torch.testing.assert_close(found[2], torch.full((4,), 3.0))
+    assert len({value.data_ptr() for value in (*found, example)}) == 6
+
+
+REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
+    "complex64": (torch.ops.aten.sin.default, torch.randn(3) * 1j, (), "No complex64"),
+    "sign of NaN": (torch.ops.aten.sign.default, torch.randn(3), (), "NaN values"),
+    "no translation": (
+        torch.ops.aten.topk.default, torch.randn(3, 7), (2,), "is known for ONNX's TopK",
+    ),
+    "a mode": (
+        torch.ops.aten.avg_pool2d.default, torch.randn(1, 1, 5, 5), ([2, 2], [2, 2], [1, 1], True),
+        "AveragePool with count_include_pad and ceil_mode is not converted to TensorFlow",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_it_refuses_and_why(name: str) -> None:
+    import operator
+
+    op, value, rest, reason = REFUSED[name]
+    node = node_of(op, value, *rest)
+    if isinstance(node.meta["val"], (tuple, list)):
+        node.graph.call_function(operator.getitem, (node, 0)).meta["val"] = node.meta["val"][0]
+    answer = registry.get("onnx2tf").supports(node)
+    assert not answer
+    assert reason in answer.reason
+
+
+def _from_below(call: Any, x: torch.Tensor, frames: int) -> Any:
+    return _from_below(call, x, frames - 1) if frames else call(x)
+
+
+@pytest.mark.parametrize("frames", [0, 5])
+def test_weights_go_with_the_compiled_code(frames: int) -> None:
+    torch._dynamo.reset()
+    alive = []
+    # The second model's weights are handed over from within code that the first one left.
+    models = [mlp(), mlp()]
+    x = torch.randn(2, 8)
+    with torch.no_grad():
+        for model in models:
+            compiled = torch.compile(model, backend=onnx2tf())
+            same(_from_below(compiled, x, frames), model(x))
+            compiled(x)
+            alive += [weakref.ref(weight) for weight in model.parameters()]
+    del model, models, compiled
+    torch._dynamo.reset()
+    gc.collect()
+    assert not [reference for reference in alive if reference() is not None]
+
+
+def test_freeze_reaches_the_engine(harness: Harness) -> None:
+    model, x = mlp(), torch.randn(2, 8)
+    with torch.no_grad():
+        same(harness.compile(model, onnx2tf(freeze="false"))(x), model(x))
+    (partition,) = harness.journal.partitions.values()
+    assert partition.frozen == 0

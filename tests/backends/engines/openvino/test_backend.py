@@ -1,0 +1,220 @@
+"""OpenVINO against eager, on a zoo of inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.engines.openvino import backend as module
+from dynamo_ext.backends.engines.openvino import session
+from dynamo_ext.backends.support import trial
+from tests.backends.engine_zoo import ZOO as COMMON
+from tests.backends.engine_zoo import (
+    lowered,
+    mlp,
+    node_of,
+    same,
+)
+from tests.backends.own_process import silent
+
+Harness = Any
+F = nn.functional
+
+
+def openvino(**options: Any) -> Any:
+    return registry.compiler("openvino", options)
+
+
+GROUP_NORMS = """
+import torch, dynamo_ext
+from torch.nn import functional as F
+x, by = torch.randn(2, 32, 8, 8), torch.randn(2, 32, 1, 1)
+scale, shift = torch.rand(32), torch.rand(32)
+def film(x, by):
+    return F.group_norm(x, 4, scale, shift) * (1 + by) + by
+def halves(x, by):
+    return x.sigmoid() * F.group_norm(x, 8, None, shift)
+def less(x, by):
+    return F.group_norm(x, 32, scale) - by.abs()
+def rows(x, by):
+    return F.group_norm(x[:, :, 0, 0], 4) + by[:, :, 0, 0].sigmoid()
+for fn in (film, halves, less, rows):
+    fast = dynamo_ext.optimize("openvino", options={"min_partition": 0})(fn)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x, by), fn(x, by))
+    assert {p.engine for g in fast.report().graphs for p in g.partitions} == {"openvino"}
+    assert not fast.report().fallbacks
+"""
+
+
+DOT_PRODUCT = """
+def dot(x, y):
+    return torch.einsum("...i,...i->...", x, y), (x[None] @ y[:, None] + 1).view(()) * 2
+
+x = torch.arange(3.0)
+with torch.no_grad():
+    found = torch.compile(dot, backend="dx_openvino")(x, x + 1)
+assert [float(each) for each in found] == [8.0, 18.0], found
+"""
+
+
+COPY_INTO_A_NUMBER = """
+def means(x):
+    y, n = torch.zeros(2), torch.zeros(())
+    y[0] = x.sum()
+    n.copy_(x.mean())
+    return y * 2, n + 1
+x = torch.randn(3)
+run = dynamo_ext.optimize("openvino", options={"min_partition": 1})(means)
+with torch.no_grad():
+    torch.testing.assert_close(run(x), means(x))
+"""
+
+
+def test_what_ended_the_process_once_does_not() -> None:
+    silent(GROUP_NORMS + DOT_PRODUCT + COPY_INTO_A_NUMBER)
+
+
+@pytest.mark.parametrize("name", ["float32", "norms", "attention", "alpha", "bfloat16"])
+def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
+    fn, args = COMMON[name]
+    with torch.no_grad():
+        harness.compile(fn, openvino())(*args)
+    assert set(harness.engines) == {"openvino"}
+    assert harness.journal.normalised == harness.engines["openvino"]
+
+
+@pytest.mark.parametrize(("size", "lent"), [(2048, 3), (32, 2)])
+def test_inputs_are_lent_and_outputs_owned(
+    monkeypatch: pytest.MonkeyPatch, size: int, lent: int
+) -> None:
+    """Each output of some KiB is lent; the place of a smaller one is lent once, and copied."""
+    seen = []
+    lend = session.lend
+
+    def spy(tensor: torch.Tensor) -> Any:
+        value = lend(tensor)
+        seen.append(value.data.ctypes.data == tensor.data_ptr())
+        return value
+
+    monkeypatch.setattr(session, "lend", spy)
+    example = torch.randn(size)
+    run = lowered("openvino", lambda x: (torch.ops.aten.mul.Tensor(x, x),), example)
+    (first,), (second,) = run(example), run(example)
+    # The input lies where it lay, so it is lent once; each output is a tensor of its own.
+    assert seen == [True] * lent
+    assert first.data_ptr() != second.data_ptr()
+    kept = first.clone()
+    run(torch.zeros(size))
+    torch.testing.assert_close(first, kept)
+    first.add_(1)
+    torch.testing.assert_close(second, kept)
+    torch.testing.assert_close(second, example * example)
+
+
+def test_another_tensor_at_the_same_address_is_read_anew() -> None:
+    run = lowered("openvino", lambda x: (torch.ops.aten.mul.Tensor(x, x),), torch.randn(32))
+    addresses = set()
+    for number in range(200):
+        x = torch.full((32,), float(number))
+        addresses.add(x.data_ptr())
+        assert torch.equal(run(x)[0], x * x)
+        x.add_(1)
+        assert torch.equal(run(x)[0], x * x)
+        del x
+    assert len(addresses) < 200
+
+
+def test_a_session_forgets_addresses_beyond_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "MOST_ADDRESSES", 2)
+    run = lowered("openvino", lambda x: (torch.ops.aten.mul.Tensor(x, x),), torch.randn(32))
+    tensors = [torch.randn(32) for _ in range(7)]
+    for x in [*tensors, *reversed(tensors)]:
+        assert torch.equal(run(x)[0], x * x)
+
+
+REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
+    "complex64": (torch.ops.aten.sin.default, torch.randn(3) * 1j, (), "not compute complex64"),
+    "float64": (torch.ops.aten.sin.default, torch.randn(3).double(), (), "not compute float64"),
+    "int64": (torch.ops.aten.mul.Tensor, torch.arange(3), (3,), "not compute int64"),
+    "strides": (torch.ops.aten.as_strided.default, torch.randn(4), ((2,), (2,)), "memory"),
+    "sign of NaN": (torch.ops.aten.sign.default, torch.randn(3), (), "NaN values"),
+    "unknown": (torch.ops.aten.frac.default, torch.randn(3), (), "frac"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_it_refuses_and_why(name: str) -> None:
+    op, value, rest, reason = REFUSED[name]
+    answer = registry.get("openvino").supports(node_of(op, value, *rest))
+    assert not answer
+    assert reason in answer.reason
+
+
+def test_infinity_is_tried_where_other_engines_are_excused(
+    monkeypatch: Any, fresh_answers: None
+) -> None:
+    # What torch's own kernel answers there differs by processor, so that is not asked here.
+    node = node_of(torch.ops.aten.gelu.default, torch.randn(7, 11))
+    tried: list[str] = []
+    made = trial._made
+
+    def spy(source: Any, name: str, *rest: Any) -> torch.Tensor:
+        tried.append(name)
+        return made(source, name, *rest)
+
+    monkeypatch.setattr(trial, "_made", spy)
+    monkeypatch.setattr(trial.tolerance, "disagreement", lambda *_, **__: "")
+    assert module.OpenVinoBackend().supports(node).supported
+    assert "infinite" in tried
+    tried.clear()
+    assert not trial.disagreement(node, lambda graph: graph.forward, "Another engine")
+    assert tried
+    assert "infinite" not in tried
+
+
+def test_probe_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = registry.get("openvino").probe()
+    assert (found.available, found.device) == (True, "cpu")
+    monkeypatch.setattr(session, "devices", list)
+    assert "no CPU plugin" in registry.get("openvino").probe().reason
+
+
+def test_options_reach_the_engine(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    compile_model = session.compiled
+    monkeypatch.setattr(
+        session,
+        "compiled",
+        lambda model, options: seen.append(options.get("threads")) or compile_model(model, options),
+    )
+    model, x = mlp(), torch.randn(2, 8)
+    with torch.no_grad():
+        same(harness.compile(model, openvino(threads="1", freeze="false"))(x), model(x))
+    (partition,) = harness.journal.partitions.values()
+    assert partition.frozen == 0
+    assert seen[-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("fn", "inputs"),
+    [
+        (torch.heaviside, (torch.zeros(0), torch.ones(1))),
+        (torch.heaviside, (torch.ones(3, 0), torch.ones(3, 1))),
+        (lambda x: torch.fmod(x, 1.5), (torch.tensor([1e10, -2.5]),)),
+        (lambda x: torch.remainder(x, -1.5), (torch.tensor([1e10, -2.5]),)),
+        (lambda x: torch.atan2(x * 0, x), (torch.tensor([-1.0, 1.0, -2.0]),)),
+        (lambda x: x.any(), (torch.full((3,), torch.nan),)),
+    ],
+)
+def test_what_the_operator_sweep_found_is_right_without_verification(
+    harness: Any, fn: Any, inputs: tuple[torch.Tensor, ...]
+) -> None:
+    compiler = registry.compiler("openvino", {"verify": False, "min_partition": 1})
+    with torch.no_grad():
+        compiled = harness.compile(fn, compiler)
+        torch.testing.assert_close(compiled(*inputs), fn(*inputs), equal_nan=True)

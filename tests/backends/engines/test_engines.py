@@ -1,0 +1,354 @@
+"""Every CPU engine against eager: small functions about one trait each, and small models."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - its usual name
+from torch import nn
+
+from benchmarks.backends import ENGINES, without
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.base import Support
+from dynamo_ext.backends.support import support_cache
+from tests.backends.engine_zoo import (
+    MODELS,
+    ZOO,
+    Recurrent,
+    gives_what_eager_gives,
+    mlp,
+    node_of,
+    same,
+)
+from tests.backends.own_process import silent
+
+Harness = Any
+# TorchScript's own tests have gradients; ofi does not train.
+TRAINS = without("ts", "ofi")
+
+
+def compiler(name: str, **options: Any) -> Any:
+    if not registry.probe(registry.get(name)).available:
+        pytest.skip(f"{name} does not run here")
+    return registry.compiler(name, options)
+
+
+@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_zoo_gives_what_eager_gives(harness: Harness, engine: str, name: str) -> None:
+    with torch.no_grad():
+        gives_what_eager_gives(harness, compiler(engine, verify=False, min_partition=1), ZOO[name])
+
+
+def scaled(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    return x * by + 1
+
+
+class Scaled(nn.Module):
+    def __init__(self, by: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("by", by)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return scaled(x, self.by)
+
+
+NEGATED = {
+    "one element": torch.tensor([3 + 4j]).conj().imag,
+    "many": torch._neg_view(torch.randn(30, 40)),
+    "bfloat16": torch._neg_view(torch.randn(3, 4).bfloat16()),
+}
+
+
+@pytest.mark.parametrize("name", NEGATED)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_negated_lazily_has_the_right_sign(
+    harness: Harness, engine: str, name: str
+) -> None:
+    """As a weight, as an input, as a tensor of the surroundings, and after one that is not."""
+    lazy = NEGATED[name]
+    assert lazy.is_neg()
+    assert lazy.is_contiguous()
+    plain = lazy.resolve_neg()
+    made = compiler(engine, verify=False, min_partition=1)
+    with torch.no_grad():
+        model = Scaled(lazy)
+        torch.testing.assert_close(harness.compile(model, made)(plain), model(plain))
+        # No parts are known of a graph that was given up whole.
+        assert harness.engines
+        for fn, args in (
+            (scaled, (plain, lazy)),
+            (scaled, (lazy, plain)),
+            (lambda x: scaled(x, lazy), (plain,)),
+            (lambda z: scaled(z.conj().imag, plain), (torch.complex(plain.float(), lazy.float()),)),
+        ):
+            torch.testing.assert_close(harness.compile(fn, made)(*args), fn(*args))
+
+
+class Constant(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        scaled = self.weight.softmax(-1) * 2
+        return x @ scaled, scaled, torch.arange(12.0).exp(), torch.zeros_like(x).exp() - 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_results_that_depend_on_no_input_are_the_caller_s_to_write_to(
+    harness: Harness, engine: str
+) -> None:
+    model = Constant().eval()
+    compiled = harness.compile(model, compiler(engine, min_partition=1))
+    with torch.no_grad():
+        for _ in range(4):
+            x = torch.randn(2, 4)
+            found, expected = compiled(x), model(x)
+            for mine, theirs in zip(found, expected, strict=True):
+                same(mine, theirs)
+                mine.fill_(99.0)
+    assert not set(harness.stages) - {"unsupported"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_models_run_in_one_part_and_follow_their_weights(
+    harness: Harness, engine: str, name: str
+) -> None:
+    make, shape = MODELS[name]
+    model = make().eval()
+    compiled = harness.compile(model, compiler(engine))
+    with torch.no_grad():
+        for _ in range(3):
+            x = torch.randn(shape)
+            same(compiled(x), model(x))
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+        for _ in range(2):
+            x = torch.randn(shape)
+            same(compiled(x), model(x))
+    # The softmax of attention looks for rows masked throughout, by what has no lazy kernel.
+    partly = (engine, name) == ("lazy", "attention")
+    assert set(harness.engines) == ({engine, "eager"} if partly else {engine})
+    assert set(harness.stages) == ({"unsupported"} if partly else set())
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "train"),
+    [
+        *((engine, name, False) for engine in TRAINS for name in MODELS),
+        # Of these models only one does otherwise in training: it has a batch normalisation.
+        *((engine, "cnn", True) for engine in TRAINS),
+    ],
+)
+def test_gradients(harness: Harness, engine: str, name: str, train: Any) -> None:
+    make, shape = MODELS[name]
+    model, twin = make().train(train), make().train(train)
+    twin.load_state_dict(model.state_dict())
+    compiled = harness.compile(model, compiler(engine))
+    for _ in range(2):
+        x = torch.randn(shape)
+        for each in (compiled, twin):
+            each(x).square().mean().backward()
+        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-5)
+    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs)
+    assert set(harness.stages) <= {"unsupported"}
+    assert harness.engines[engine]
+
+
+@pytest.mark.parametrize("engine", ["openvino", "tvm"])
+def test_an_lstm(harness: Harness, engine: str) -> None:
+    """Dynamo leaves recurrent modules out of graphs unless it is told to take them in."""
+    model = Recurrent().eval()
+    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
+        compiled = harness.compile(model, compiler(engine))
+        for _ in range(2):
+            x = torch.randn(2, 5, 8)
+            same(compiled(x), model(x))
+    assert set(harness.stages) <= {"unsupported"}
+
+
+@pytest.mark.parametrize("engine", without("xla"))
+def test_one_engine_serves_every_batch_or_each_shape_has_its_own(
+    harness: Harness, engine: str
+) -> None:
+    model = mlp()
+    compiled = harness.compile(model, compiler(engine), dynamic=True)
+    with torch.no_grad():
+        for batch in (3, 5, 64, 3):
+            x = torch.randn(batch, 8)
+            same(compiled(x), model(x))
+    (partition,) = harness.journal.partitions.values()
+    built = 1 if registry.get(engine).dynamic_shapes else 3
+    assert (partition.engine, partition.engines_built) == (engine, built)
+
+
+@pytest.mark.parametrize("engine", ["ts", "onnxrt"])
+def test_sizes_as_arguments_of_operations(harness: Harness, engine: str) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return (x.reshape(x.shape[0] * 2, -1) + x.shape[0]).sum(1).expand(3, -1) * 2
+
+    compiled = harness.compile(fn, compiler(engine), dynamic=True)
+    with torch.no_grad():
+        for batch in (3, 5, 7):
+            x = torch.randn(batch, 8)
+            same(compiled(x), fn(x))
+    assert not harness.stages
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_random_numbers_stay_with_torch(harness: Harness, engine: str) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = (x @ x).sin().cos().exp()
+        a, b = torch.rand_like(y @ y), torch.rand(4, 4)
+        return ((y + torch.normal(a, 1.0)) @ x).sin().cos() * b - F.dropout(x, 0.5)
+
+    x = torch.randn(4, 4) / 4
+    compiled = harness.compile(fn, compiler(engine))
+    with torch.no_grad():
+        for seed in range(3):
+            torch.manual_seed(seed)
+            expected = fn(x)
+            torch.manual_seed(seed)
+            same(compiled(x), expected)
+    assert harness.engines[engine] > 5
+    assert harness.engines["eager"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_changed_input_is_changed_as_in_eager(harness: Harness, engine: str) -> None:
+    def change(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[0] = 5
+        x.mul_(2).add_(1)
+        return y.mul_(2).add_(x).exp()
+
+    mine, theirs = torch.ones(3, 3), torch.ones(3, 3)
+    compiled = harness.compile(change, compiler(engine, min_partition=1))
+    with torch.no_grad():
+        for _ in range(2):
+            same(compiled(mine), change(theirs))
+            same(mine, theirs)
+    assert engine in harness.engines
+
+
+@pytest.mark.parametrize("engine", without("ts", "ofi"))
+def test_an_operation_is_tried_once(
+    engine: str, fresh_answers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = compiler(engine).backend
+    node = node_of(torch.ops.aten.exp.default, torch.randn(3))
+    state = torch.get_rng_state()
+    assert backend.supports(node) == Support(supported=True)
+    assert torch.equal(torch.get_rng_state(), state)
+    for answers in support_cache._all:
+        monkeypatch.setattr(answers, "_attempt", lambda _: pytest.fail("tried twice"))
+    assert backend.supports(node).supported
+
+
+@pytest.mark.parametrize("engine", [name for name in ENGINES if registry.get(name).packages])
+def test_a_package_that_is_missing_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    backend = registry.get(engine)
+    answer = registry.probe(backend)
+    assert not answer.available
+    assert answer.reason == f"{' and '.join(backend.packages)} cannot be imported."
+    assert answer.remedy == f'pip install "dynamo-ext[{engine}]"'
+
+
+STATE = """
+import os, sys, torch, torch._dynamo
+from torch import nn
+torch.set_num_threads(2)
+def state():
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    return (torch.get_num_threads(), torch.get_num_interop_threads(), dict(os.environ),
+            torch._dynamo.config.save_config(), torch.get_rng_state().sum().item(), cores,
+            torch.get_default_device(), torch.get_default_dtype(), torch.is_grad_enabled(),
+            torch._C._get_graph_executor_optimize())
+model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16)).eval()
+x = torch.randn(2, 8)
+before = state()
+from dynamo_ext.backends import registry
+assert registry.probe(registry.get("ENGINE")).available
+assert "tensorflow" not in sys.modules
+with torch.no_grad():
+    torch.compile(model, backend=registry.compiler("ENGINE"))(x)
+assert state() == before
+assert "openvino.torch" not in sys.modules and "openvino_telemetry" not in sys.modules
+if "tensorflow" in sys.modules:
+    assert sys.modules["tensorflow"].config.threading.get_intra_op_parallelism_threads() == 2
+"""
+
+
+# TVM and XLA have tests of their own, of more; `ts` and `ofi` of TorchScript's settings.
+@pytest.mark.parametrize("engine", without("ts", "ofi", "tvm", "xla"))
+def test_torch_keeps_its_state_and_the_user_an_empty_screen(engine: str) -> None:
+    compiler(engine)
+    silent(STATE.replace("ENGINE", engine))
+
+
+# The others are in test_training, with larger models.
+@pytest.mark.parametrize("engine", without("ts", "ofi", "onnxrt", "tvm", "xla"))
+def test_ten_steps_follow_eager(harness: Harness, engine: str) -> None:
+    losses = []
+    for made in (None, compiler(engine)):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 1))
+        step = torch.optim.SGD(model.parameters(), lr=0.1)
+        run = harness.compile(model, made) if made else model
+        curve = []
+        for _ in range(10):
+            loss = (run(torch.randn(4, 8)) - 1).square().mean()
+            step.zero_grad()
+            loss.backward()
+            step.step()
+            curve.append(loss.item())
+        losses.append(curve)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["openvino", "tvm", "xla"])
+def test_a_scale_by_a_symbolic_size_is_tried_as_the_number_it_was(
+    harness: Harness, engine: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    norm = nn.BatchNorm1d(3).train()
+    compiled = harness.compile(norm, compiler(engine))
+    with torch.no_grad():
+        for batch in (4, 3, 5):
+            x = torch.randn(batch, 3, 7)
+            twin = copy.deepcopy(norm)
+            found = compiled(x)
+            same(found, twin(x))
+            same(norm.running_var, twin.running_var)
+    assert "Traceback" not in capfd.readouterr().err
+    assert not [f for f in harness.journal.fallbacks.values() if "No data were found" in f.message]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_threads_share_an_engine(engine: str) -> None:
+    found = compiler(engine)
+    graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, x),))
+    example = torch.randn(64)
+    for node in graph.graph.nodes:
+        node.meta["val"] = example
+    run = found.backend.lower(graph, [example], found.options)
+    wrong = []
+
+    def work(number: int) -> None:
+        x = torch.full((64,), float(number))
+        wrong.extend(number for _ in range(50) if not torch.equal(run(x)[0], x * x))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,279 @@
+"""TorchScript against eager, and optimised for inference."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.engines.torchscript import torch_private
+from dynamo_ext.backends.engines.torchscript.backend import BACKEND
+
+Harness = Any
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.LSTMCell(6, 8)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = x.new_zeros(len(x), 8), x.new_zeros(len(x), 8)
+        for step in x.unbind(1):
+            state = self.cell(step, state)
+        return self.head(state[0])
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+
+
+def cnn() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, groups=2), nn.ReLU(), nn.Flatten(), nn.Linear(32, 5),
+    )  # fmt: skip
+
+
+def block() -> nn.Module:
+    return nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+
+
+MODELS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "mlp": (mlp, (3, 8)),
+    "cnn": (cnn, (2, 3, 8, 8)),
+    "transformer": (block, (2, 5, 16)),
+    "lstm": (Recurrent, (2, 4, 6)),
+}
+
+
+def inplace(x: torch.Tensor) -> torch.Tensor:
+    x.add_(1)
+    x[0] = 5
+    return x * 2
+
+
+def twice(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = torch.sin(x) + 1
+    return y, y
+
+
+def with_mixed_numbers(x: torch.Tensor, k: int) -> tuple[Any, ...]:
+    return x * k, k, None, x, x / 3, 2 - x, x**2
+
+
+def constants(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.full((2, 2), 3.0), torch.arange(4), x.new_ones(3), x + torch.eye(3)
+
+
+ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "int64-overflow": (lambda x: x * 4 + 1, (torch.tensor([2**62, -(2**63)]),)),
+    "uint8": (lambda x: x + 10, (torch.arange(250, 256, dtype=torch.uint8),)),
+    "infinite": (lambda x: x.masked_fill(x > 0, -torch.inf).softmax(0), (torch.randn(5),)),
+    "to-zero-dim": (lambda x: x.view([]) + x.sum(), (torch.randn(1),)),
+    "negative-index": (lambda x: (x[:, -1] + 1, x[-2:], x.select(-1, -2)), (torch.randn(3, 4),)),
+    "alpha": (lambda x: torch.add(x, x, alpha=2) - torch.sub(x, 1, alpha=3), (torch.randn(3),)),
+    "views": (lambda x: ((y := x * 2).t(), y[0], y.reshape(-1), x.t()), (torch.randn(3, 3),)),
+    "inplace-inside": (lambda x: x.clone().mul_(2).add_(x), (torch.randn(3, 3),)),
+    "inplace-input": (inplace, (torch.randn(3, 3),)),
+    "equal": (lambda x: (x + 1, x + 1), (torch.randn(3),)),
+    "returned": (lambda x: (x, x + 0, x * 1), (torch.randn(3),)),
+    "numbers": (with_mixed_numbers, (torch.randn(3), 4)),
+    "constants": (constants, (torch.randn(3, 3),)),
+    "index": (lambda x, i: (x[i], x[:, i], x[i, 1:]), (torch.randn(5, 5), torch.tensor([4, 0]))),
+    "put": (lambda x, i: x.index_put((i,), x[0]), (torch.randn(5, 3), torch.tensor([4, 0]))),
+    "unbind": (lambda x: [y * 2 for y in x.unbind(1)], (torch.randn(3, 4),)),
+    "cast": (lambda x: x.to(torch.int32) + x.long(), (torch.randn(3) * 9,)),
+    "causal": (
+        lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True),
+        (torch.randn(1, 2, 5, 8),),
+    ),
+}
+
+
+def copied(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(arg.clone() if isinstance(arg, torch.Tensor) else arg for arg in args)
+
+
+def same(found: Any, expected: Any) -> None:
+    assert type(found) is type(expected)
+    if isinstance(expected, (tuple, list)):
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            same(a, b)
+    elif isinstance(expected, torch.Tensor):
+        torch.testing.assert_close(found, expected, equal_nan=True)
+        assert found.stride() == expected.stride()
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("backend", ["ts", "ofi"])
+@pytest.mark.parametrize("name", ZOO)
+def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str, backend: str) -> None:
+    fn, args = ZOO[name]
+    compiled = harness.compile(fn, registry.compiler(backend))
+    for _ in range(4):
+        mine, theirs = copied(args), copied(args)
+        with torch.no_grad():
+            same(compiled(*mine), fn(*theirs))
+        same(mine, theirs)
+    assert harness.stages == []
+
+
+@pytest.mark.parametrize("backend", ["ts", "ofi"])
+@pytest.mark.parametrize("name", MODELS)
+def test_models_run_whole(harness: Harness, name: str, backend: str) -> None:
+    make, shape = MODELS[name]
+    model = make().eval()
+    compiled = harness.compile(model, registry.compiler(backend))
+    with torch.no_grad():
+        for _ in range(4):
+            x = torch.randn(shape)
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+    assert harness.stages == []
+    assert set(harness.engines) == {backend}
+
+
+@pytest.mark.parametrize("backend", ["ts", "ofi"])
+def test_torchs_lstm_where_dynamo_captures_it(harness: Harness, backend: str) -> None:
+    model = nn.LSTM(6, 8, num_layers=2, batch_first=True, bidirectional=True).eval()
+    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
+        compiled = harness.compile(model, registry.compiler(backend))
+        for _ in range(3):
+            x = torch.randn(2, 4, 6)
+            torch.testing.assert_close(compiled(x), model(x))
+    assert harness.stages == []
+    assert set(harness.engines) == {backend}
+
+
+@pytest.mark.parametrize("train", [False, True], ids=["eval", "train"])
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_are_eagers(harness: Harness, name: str, train: Any) -> None:
+    make, shape = MODELS[name]
+    model, twin = make().train(train), make().train(train)
+    twin.load_state_dict(model.state_dict())
+    compiled = harness.compile(model, registry.compiler("ts"))
+    for _ in range(4):
+        x = torch.randn(shape)
+        for each, parameters in ((compiled, model), (twin, twin)):
+            parameters.zero_grad()
+            each(x).square().mean().backward()
+        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-6)
+    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs)
+    assert harness.stages == []
+    kinds = {name.partition("_")[0] for name in harness.journal.partitions}
+    assert kinds == {"forward", "backward"}
+
+
+@pytest.mark.parametrize("backend", ["ts", "ofi"])
+@pytest.mark.parametrize("name", ["mlp", "cnn"])
+def test_weights_are_never_stale(harness: Harness, name: str, backend: str) -> None:
+    make, shape = MODELS[name]
+    model = make().eval()
+    compiled = harness.compile(model, registry.compiler(backend))
+    x = torch.randn(shape)
+    with torch.no_grad():
+        for step in range(6):
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+            if step == 2:
+                model.load_state_dict(make().state_dict())
+            elif step == 4:
+                next(model.parameters()).add_(1)
+    (partition,) = harness.journal.partitions.values()
+    assert (partition.engine, partition.engines_built) == (backend, 2)
+    assert harness.stages == []
+
+
+@pytest.mark.parametrize("backend", ["ts", "ofi"])
+def test_folded_results_are_the_callers_own(harness: Harness, backend: str) -> None:
+    weight = nn.Linear(3, 3).weight
+
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x + 1, weight * 2, torch.full((2, 2), 3.0), (weight * 3).t(), x * 1, x + 0
+
+    compiled = harness.compile(fn, registry.compiler(backend))
+    x = torch.randn(3, 3)
+    with torch.no_grad():
+        for _ in range(4):
+            found = compiled(x)
+            same(found, fn(x))
+            assert len({tensor.data_ptr() for tensor in (*found, x)}) == len(found) + 1
+            for tensor in found:
+                tensor.add_(7)
+
+
+def test_what_torchscript_lacks_is_refused() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.ones(3)
+    right = graph.call_function(torch.ops.aten.add.Tensor, (x, 1))
+    wrong = graph.call_function(torch.ops.aten.maximum.default, (x, 1))
+    assert BACKEND.supports(right)
+    answer = BACKEND.supports(wrong)
+    assert not answer
+    assert "TorchScript" in answer.reason
+
+
+def test_a_users_error_stays_the_users(harness: Harness) -> None:
+    compiled = harness.compile(lambda x, i: x[i] * 2, registry.compiler("ts"))
+    x = torch.randn(3)
+    assert compiled(x, torch.tensor([1])).shape == (1,)
+    with pytest.raises(IndexError, match=r"out of (range|bounds)"):
+        compiled(x, torch.tensor([7]))
+
+
+def test_it_prints_nothing_and_leaves_settings_alone(
+    harness: Harness, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def settings() -> tuple[Any, ...]:
+        profiling = torch._C._jit_set_profiling_executor(True)
+        torch._C._jit_set_profiling_executor(profiling)
+        mode = torch._C._jit_set_profiling_mode(True)
+        torch._C._jit_set_profiling_mode(mode)
+        return (
+            profiling,
+            mode,
+            torch._C._get_graph_executor_optimize(),
+            torch._C._jit_can_fuse_on_cpu(),
+            torch._C._jit_can_fuse_on_gpu(),
+            torch._C._jit_texpr_fuser_enabled(),
+        )
+
+    before = settings()
+    for name in ("ts", "ofi"):
+        model = mlp().eval()
+        compiled = harness.compile(model, registry.compiler(name))
+        with torch.no_grad():
+            for _ in range(4):
+                compiled(torch.randn(3, 8))
+        assert settings() == before
+    with torch_private.nnc_fuser():
+        assert torch._C._jit_texpr_fuser_enabled()
+    assert settings() == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_compiled_code_goes_and_its_weights_with_it(harness: Harness) -> None:
+    model = nn.Linear(64, 64).eval()
+    weight = model.weight.detach()
+    held = weight.untyped_storage()
+    count = torch._C._storage_Use_Count if hasattr(torch._C, "_storage_Use_Count") else None
+    if count is None:
+        pytest.skip("this torch does not count the uses of a storage")
+    before = count(held._cdata)
+    compiled = harness.compile(model, registry.compiler("ts"))
+    with torch.no_grad():
+        compiled(torch.randn(2, 64))
+    assert count(held._cdata) > before
+    del compiled
+    torch._dynamo.reset()
+    gc.collect()
+    assert count(held._cdata) == before

@@ -1,0 +1,488 @@
+"""XLA against eager: traced once, and traced at every call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.engines.xla import backend as xla
+from dynamo_ext.backends.engines.xla import convert, session
+from dynamo_ext.backends.engines.xla.ops import indexing
+from dynamo_ext.backends.engines.xla.ops import table as xla_lowerings
+from dynamo_ext.backends.pipeline import runner
+from tests.backends.engine_zoo import gives_what_eager_gives, lowered, node_of, same
+from tests.backends.own_process import silent
+from tests.needs import needs
+
+needs("jax")
+
+Harness = Any
+F = nn.functional
+
+
+def compiler(name: str = "xla", **options: Any) -> Any:
+    return registry.compiler(name, options)
+
+
+class Block(nn.Module):
+    """A pre-norm transformer block, causal or not."""
+
+    def __init__(self, width: int = 16, heads: int = 2, *, causal: bool = False) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.wide = nn.Sequential(nn.Linear(width, 32), nn.GELU(), nn.Linear(32, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        parts = self.qkv(self.first(x)).chunk(3, -1)
+        q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in parts)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.wide(self.second(x))
+
+
+class Text(nn.Module):
+    """Token and position embeddings, a block, a head."""
+
+    def __init__(self, *, causal: bool) -> None:
+        super().__init__()
+        self.token, self.place = nn.Embedding(20, 16), nn.Embedding(8, 16)
+        self.block, self.head = Block(causal=causal), nn.Linear(16, 20)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(tokens.shape[1])
+        return self.head(self.block(self.token(tokens) + self.place(places)))
+
+
+class Residual(nn.Module):
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.a = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.b = nn.Conv2d(width, width, 3, padding=1, groups=2, bias=False)
+        self.c, self.d = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.relu(x + self.d(self.b(F.relu(self.c(self.a(x))))))
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+
+
+def cnn() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(128, 5),
+    )  # fmt: skip
+
+
+def resnet() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 7, stride=2, padding=3), nn.BatchNorm2d(8), nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1), Residual(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5),
+    )  # fmt: skip
+
+
+def decoder() -> nn.Module:
+    return nn.Sequential(nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2), nn.Sigmoid())
+
+
+def tokens() -> torch.Tensor:
+    return torch.randint(20, (2, 6))
+
+
+MODELS: dict[str, tuple[Any, Any]] = {
+    "mlp": (mlp, lambda: torch.randn(3, 8)),
+    "cnn": (cnn, lambda: torch.randn(2, 3, 8, 8)),
+    "resnet": (resnet, lambda: torch.randn(2, 3, 16, 16)),
+    "decoder": (decoder, lambda: torch.randn(2, 4, 5, 5)),
+    "bert": (lambda: Text(causal=False), tokens),
+    "gpt": (lambda: Text(causal=True), tokens),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_run_in_one_part_and_follow_their_weights(harness: Harness, name: str) -> None:
+    make, draw = MODELS[name]
+    model = make().eval()
+    compiled = harness.compile(model, compiler())
+    with torch.no_grad():
+        for _ in range(3):
+            x = draw()
+            same(compiled(x), model(x))
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+        for _ in range(2):
+            x = draw()
+            same(compiled(x), model(x))
+    assert set(harness.engines) == {"xla"}
+    assert not harness.stages
+
+
+def test_two_instances_of_a_module(harness: Harness) -> None:
+    first, second = mlp().eval(), mlp().eval()
+    run = harness.compile(lambda module, x: module(x) * 2, compiler())
+    with torch.no_grad():
+        for _ in range(2):
+            for module in (first, second):
+                x = torch.randn(3, 8)
+                same(run(module, x), module(x) * 2)
+
+
+def test_bfloat16_model(harness: Harness) -> None:
+    model = mlp().eval().bfloat16()
+    compiled = harness.compile(model, compiler())
+    with torch.no_grad():
+        for _ in range(2):
+            x = torch.randn(3, 8).bfloat16()
+            same(compiled(x), model(x))
+    assert set(harness.engines) == {"xla"}
+
+
+ODD = torch.tensor([torch.nan, -1.0, 0.0, -0.0, 1.0, torch.inf, -torch.inf])
+INTS = torch.tensor([2**62, -(2**63), 7, -7, 0, 2**31])
+ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "overflow": (lambda x: (x * x + x, x - 1, x.abs(), -x), (INTS,)),
+    "signs": (lambda x: (x // 3, x % 3, x // -3, x % -3, x.fmod(3), x / 3), (INTS,)),
+    "truncated": (lambda x: torch.div(x, -3, rounding_mode="trunc"), (INTS,)),
+    "truncated exactly": (
+        lambda x, y: (
+            torch.div(x, y, rounding_mode="trunc"),
+            torch.div(x, 7, rounding_mode="trunc"),
+        ),
+        (
+            torch.tensor([2**53 + 1, -(2**53) - 1, 2**62 + 1, -7, 7, -(2**63)]),
+            torch.tensor([1, 1, -1, 2, -2, 3]),
+        ),
+    ),
+    "float signs": (lambda x: (x // 3, x % 3, x % -3, torch.fmod(x, -3)), (torch.randn(9) * 9,)),
+    "shifts": (lambda x: (x << 3, x >> 2, x & 12, x ^ -1), (INTS,)),
+    "uint8": (lambda x: (x.float() / 255, x * 3), (torch.arange(250, 256, dtype=torch.uint8),)),
+    "unaligned": (lambda x: x.exp() + x, (torch.randn(65)[1:],)),
+    "index": (lambda x, i: x[i] + x[:, i[1:]].sum(), (torch.randn(5, 3), torch.tensor([-1, 0, 2]))),
+    "scatter": (
+        lambda x, i: torch.zeros(4, 3).scatter_add(0, i, x).index_add(0, i[:, 0], x),
+        (torch.randn(5, 3), torch.tensor([3, 0, 3, 1, 0])[:, None].expand(5, 3)),
+    ),
+    "sort": (lambda x: (torch.sort(x, dim=-1), torch.topk(x, 2)), (torch.randn(3, 7),)),
+    "NaN": (
+        lambda x: (torch.relu(x), x.clamp(-1, 1), x.log() + 1, x.max(), x.argmax(), x.sign()),
+        (ODD,),
+    ),
+    "NaN in order": (lambda x: (x.sort(), torch.maximum(x, -x), x.amin(), x.round()), (ODD,)),
+    "NaN in a window": (
+        lambda x: F.max_pool2d(torch.relu(x), 2, padding=1, return_indices=True),
+        (torch.tensor([torch.nan, *range(15)]).reshape(1, 1, 4, 4),),
+    ),
+    "ceiled windows": (
+        lambda x: F.max_pool2d(x, 3, 2, 1, 2, ceil_mode=True, return_indices=True),
+        (torch.randn(2, 3, 9, 8),),
+    ),
+    "cast": (lambda x: (x.long(), x.int(), x.bool()), (torch.randn(9) * 9,)),
+    "cast beyond": (lambda x: (x.long(), x.bool(), x.double()), (ODD,)),
+    "shapes": (
+        lambda x: (x.squeeze(0).expand(2, -1, 3)[:, 1:9:2] + 1, x.mT.unsqueeze(-2).sum(-1)),
+        (torch.randn(1, 5, 3),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
+    with torch.no_grad():
+        gives_what_eager_gives(harness, compiler(verify=False, min_partition=1), ZOO[name], calls=2)
+
+
+def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = []
+    importer = session.importer
+
+    def spy(example: torch.Tensor) -> Any:
+        take = importer(example)
+        return lambda tensor: arrays.append(take(tensor)) or arrays[-1]
+
+    monkeypatch.setattr(session, "importer", spy)
+    example = torch.randn(32)
+    aten = torch.ops.aten
+
+    def fn(x: torch.Tensor) -> Any:
+        y = aten.mul.Tensor(x, x)
+        return y, aten.clone.default(x), aten.clone.default(y), y, aten.mul.Tensor(x, x)
+
+    run = lowered("xla", fn, example)
+    results = [*run(example), *run(example)]
+    assert [array.ctypes.data for array in arrays] == [example.data_ptr()] * 2
+    addresses = {tensor.data_ptr() for tensor in (*results, example)}
+    assert len(addresses) == 11
+    kept = [tensor.clone() for tensor in results]
+    run(torch.zeros(32))
+    same(results, kept)
+    results[0].add_(1)
+    same(results[1:], kept[1:])
+    same(results[5], example * example)
+
+
+def test_bfloat16_is_lent() -> None:
+    example = torch.randn(32).bfloat16()
+    assert convert.importer(example)(example).ctypes.data == example.data_ptr()
+
+
+def test_a_large_input_costs_no_copy() -> None:
+    # XLA reads where torch wrote: a change of the memory behind a view shows in the next call.
+    example = torch.zeros(1024)
+    run = lowered("xla", lambda x: (torch.ops.aten.mul.Tensor(x, 2),), example)
+    example.numpy()[:] = 1
+    same(run(example)[0], torch.full((1024,), 2.0))
+
+
+@pytest.mark.parametrize("name", ["embedding", "index", "gather", "scatter", "division"])
+def test_what_torch_raises_is_raised(harness: Harness, name: str) -> None:
+    table = torch.randn(4, 3)
+    fns = {
+        "embedding": lambda i: F.embedding(i, table) + 1,
+        "index": lambda i: table[i] + 1,
+        "gather": lambda i: table.gather(0, i[:, None]) + 1,
+        "scatter": lambda i: table.scatter(0, i[:, None], 1.0) + 1,
+        "division": lambda i: 5 // (i + 1),
+    }
+    fn = fns[name]
+    compiled = harness.compile(fn, compiler(min_partition=1))
+    good, bad = torch.tensor([0, 3]), torch.tensor([1, 4])
+    if name == "division":
+        bad = torch.tensor([1, -1])
+    same(compiled(good), fn(good))
+    assert set(harness.engines) == {"xla"}
+    for _ in range(2):
+        with pytest.raises((IndexError, RuntimeError)):
+            fn(bad)
+        with pytest.raises((IndexError, RuntimeError)):
+            compiled(bad)
+    same(compiled(good), fn(good))
+    assert not harness.stages
+
+
+TRAINED = {name: MODELS[name] for name in ("mlp", "cnn", "gpt", "decoder")}
+TRAINED["dropout"] = (
+    lambda: nn.Sequential(mlp(), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 4), nn.Tanh()),
+    MODELS["mlp"][1],
+)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_gradients(harness: Harness, name: str) -> None:
+    make, draw = TRAINED[name]
+    model, twin = make(), make()
+    twin.load_state_dict(model.state_dict())
+    compiled = harness.compile(model, compiler(verify=False))
+    for seed in range(2):
+        x = draw()
+        for each in (compiled, twin):
+            torch.manual_seed(seed)
+            each(x).square().mean().backward()
+        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-5)
+    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs)
+    assert set(harness.stages) <= {"unsupported"}
+    assert harness.engines["xla"] > harness.engines.get("eager", 0)
+    if name == "gpt":
+        assert set(harness.engines) == {"xla"}
+
+
+def test_dropout_in_eval_and_in_training(harness: Harness) -> None:
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4))
+    compiled = harness.compile(model, compiler(min_partition=1))
+    x = torch.randn(4, 8)
+    with torch.no_grad():
+        for train in (False, True):
+            model.train(train)
+            for seed in range(2):
+                torch.manual_seed(seed)
+                found = compiled(x)
+                torch.manual_seed(seed)
+                same(found, model(x))
+    assert {"xla", "eager"} == set(harness.engines)
+
+
+def test_each_shape_has_its_engine_up_to_a_bound(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "MOST_SHAPES", 3)
+    model = mlp().eval()
+    compiled = harness.compile(model, compiler(), dynamic=True)
+    with torch.no_grad():
+        for batch in (3, 5, 64, 3, 7, 9):
+            x = torch.randn(batch, 8)
+            same(compiled(x), model(x))
+    (partition,) = harness.journal.partitions.values()
+    assert (partition.engine, partition.engines_built) == ("xla", 3)
+
+
+def test_tracing_every_call_finds_its_executables(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_EXECUTABLES", type(session._EXECUTABLES)())
+    traces = []
+    trace = session.TracedOnce.lowered
+    monkeypatch.setattr(
+        session.TracedOnce, "lowered", lambda self: traces.append(self) or trace(self)
+    )
+    first, second = (lowered("xla_trivial", lambda x: (torch.ops.aten.mul.Tensor(x, 3),), ODD)
+                     for _ in range(2))  # fmt: skip
+    for run in (first, second, first):
+        same(run(ODD)[0], ODD * 3)
+    assert len(traces) == 5
+    assert len(session._EXECUTABLES) == 1
+    monkeypatch.setattr(session, "MAX_EXECUTABLES", 1)
+    lowered("xla_trivial", lambda x: (torch.ops.aten.mul.Tensor(x, 4),), ODD)
+    assert len(session._EXECUTABLES) == 1
+    same(first(ODD)[0], ODD * 3)
+
+    model = cnn().eval()
+    compiled = harness.compile(model, compiler("xla_trivial"))
+    with torch.no_grad():
+        for _ in range(2):
+            x = torch.randn(2, 3, 8, 8)
+            same(compiled(x), model(x))
+    assert set(harness.engines) == {"xla_trivial"}
+
+
+def test_torch_and_jax_stay_as_they_were() -> None:
+    silent("""
+import os, sys
+import jax, torch, torch._dynamo
+from torch import nn
+def state():
+    return (torch.get_num_threads(), torch._C._get_privateuse1_backend_name(),
+            torch.backends.mha.get_fastpath_enabled(), torch._dynamo.config.save_config(),
+            len(torch._decomp.global_decomposition_table["post_autograd"]),
+            torch.utils.rename_privateuse1_backend, torch._register_device_module,
+            torch.get_rng_state().sum().item(), torch.get_default_dtype(), hasattr(torch, "jax"),
+            dict(jax.config.values), dict(os.environ))
+model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16)).eval()
+x = torch.randn(2, 8)
+before = state()
+from dynamo_ext.backends import registry
+with torch.no_grad():
+    torch.compile(model, backend=registry.compiler("xla"))(x)
+assert state() == before
+assert not [name for name in sys.modules if name.startswith("torchax")]
+import jax.numpy as jnp
+assert jnp.ones(3).dtype == jnp.float32 and jnp.arange(3).dtype == jnp.int32
+with torch.random.fork_rng():
+    torch.rand(1)
+layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+calls = []
+fast = torch._transformer_encoder_layer_fwd
+torch._transformer_encoder_layer_fwd = lambda *args: calls.append(1) or fast(*args)
+with torch.no_grad():
+    layer(x[None])
+assert calls
+torch._dynamo.reset()
+with torch.no_grad():
+    found = torch.compile(lambda x: x.sin() + 1, backend="inductor")(x)
+torch.testing.assert_close(found, x.sin() + 1)
+torch.utils.rename_privateuse1_backend("mine")
+""")
+
+
+def test_a_client_started_otherwise_serves() -> None:
+    silent(
+        """
+import jax
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_default_matmul_precision", "bfloat16")
+assert jax.numpy.arange(3).sum() == 3
+import torch
+from dynamo_ext.backends import registry
+assert registry.get("xla").probe().available
+fn = lambda x: x @ x + 1
+x = torch.randn(4, 4)
+torch.testing.assert_close(torch.compile(fn, backend=registry.compiler("xla"))(x), fn(x))
+""",
+        XLA_FLAGS="--xla_force_host_platform_device_count=3",
+    )
+
+
+def test_the_client_gets_torchs_thread_count() -> None:
+    silent(
+        """
+import os, torch
+torch.set_num_threads(1)
+from dynamo_ext.backends.engines.xla import session as xla_session
+seen = []
+import jax
+start = jax.local_devices
+jax.local_devices = lambda **k: seen.append(os.environ["NPROC"]) or start(**k)
+xla_session.client("cpu")
+assert seen == ["1"] and "NPROC" not in os.environ
+"""
+    )
+
+
+REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
+    "complex64": (torch.ops.aten.sin.default, torch.randn(3) * 1j, (), "complex64"),
+    "strides": (torch.ops.aten.as_strided.default, torch.randn(4), ((2,), (2,)), "memory"),
+    "inverse": (torch.ops.aten.linalg_inv_ex.default, torch.eye(3), (), "raise"),
+    "device": (torch.ops.aten.sin.default, torch.empty(3, device="meta"), (), "meta devices"),
+    "unknown": (torch.ops.aten.special_airy_ai.default, torch.randn(3), (), "no lowering"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_it_refuses_and_why(name: str) -> None:
+    op, value, rest, reason = REFUSED[name]
+    answer = registry.get("xla").supports(node_of(op, value, *rest))
+    assert not answer
+    assert reason in answer.reason
+
+
+def test_a_device_that_jax_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(kind: str) -> Any:
+        raise RuntimeError(kind)
+
+    monkeypatch.setattr(session, "client", missing)
+    assert "no cuda device" in xla._device_reason("cuda")
+
+
+def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch, fresh_answers: None) -> None:
+    for wrong, reason in (
+        (lambda x: x + 1, "something else"),
+        (lambda x: x[None], "shape"),
+        (lambda x: x.nothing, "nothing"),
+    ):
+        monkeypatch.setattr(xla._answers, "_known", {})
+        monkeypatch.setattr(xla_lowerings, "lowering", lambda _, wrong=wrong: wrong)
+        answer = registry.get("xla").supports(node_of(torch.ops.aten.exp.default, ODD))
+        assert not answer
+        assert reason in answer.reason
+
+
+def test_nothing_is_required_outside_a_trace() -> None:
+    indexing.require(False)
+
+
+def test_probe_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("xla", "xla_trivial"):
+        found = registry.get(name).probe()
+        assert (found.available, found.device) == (True, "cpu")
+        assert "torchax" in found.version
+
+    def fail(*_: Any) -> Any:
+        message = "not here\nat all"
+        raise RuntimeError(message)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "client", fail)
+        answer = registry.get("xla").probe()
+        assert "not here" in answer.reason
+        assert "JAX_PLATFORMS" in answer.remedy
+    with monkeypatch.context() as patch:
+        patch.setattr(xla_lowerings, "lowering", fail)
+        assert "do not fit together" in registry.get("xla").probe().reason

@@ -1,0 +1,314 @@
+"""Backends that take a graph whole: their failures, too, end in eager's result."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 - as torch's own documentation has it
+
+import dynamo_ext
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.base import StayEager
+from dynamo_ext.backends.compiler import Compiler
+from dynamo_ext.backends.engines.callable.backend import CallableBackend
+from dynamo_ext.backends.torch_private import aot
+
+X = torch.linspace(-1, 1, 6)
+
+
+def fn(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() * 2 + 1
+
+
+def mutating(x: torch.Tensor) -> torch.Tensor:
+    x.add_(1)
+    return x * 2
+
+
+def run(harness: Any, function: Any, backend: Any, calls: int = 3) -> Any:
+    compiled = harness.compile(function, registry.compiler(backend))
+    for _ in range(calls):
+        mine, theirs = X.clone(), X.clone()
+        torch.testing.assert_close(compiled(mine), function(theirs))
+        torch.testing.assert_close(mine, theirs)
+    return compiled
+
+
+def test_eager_is_the_graph_itself() -> None:
+    graph = torch.fx.symbolic_trace(fn)
+    assert registry.compiler("eager")(graph, [X]) == graph.forward
+
+
+@pytest.mark.parametrize("function", [fn, mutating])
+def test_inductor(harness: Any, function: Any) -> None:
+    if not registry.get("inductor").probe().available:
+        pytest.skip("no C++ compiler")
+    run(harness, function, "inductor")
+    assert not harness.stages
+
+
+def test_inductor_failing(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynamo_ext.backends.engines.inductor import torch_private
+
+    def broken(*_: Any) -> Any:
+        msg = "g++ said no"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(torch_private, "inductor_compile", broken)
+    run(harness, fn, "inductor")
+    assert harness.stages == ["lower"]
+
+
+def test_a_callable_that_stays_eager(harness: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        message = "Nothing to gain."
+        raise StayEager(message)
+
+    run(harness, fn, mine)
+    (fallback,) = harness.journal.fallbacks.values()
+    assert (fallback.stage, fallback.scope) == ("unsupported", "graph")
+    assert (fallback.message, fallback.exception) == ("Nothing to gain.", "")
+
+
+def test_a_callable_that_raises(harness: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        msg = "I am new here"
+        raise TypeError(msg)
+
+    run(harness, fn, mine)
+    (fallback,) = harness.journal.fallbacks.values()
+    assert (fallback.stage, fallback.scope, fallback.exception) == ("lower", "graph", "TypeError")
+
+
+def test_a_callable_that_returns_nothing(harness: Any) -> None:
+    run(harness, fn, lambda graph, inputs: None)
+    assert harness.stages == ["lower"]
+
+
+def test_a_callable_whose_code_raises_in_the_end(harness: Any) -> None:
+    calls = []
+
+    def mine(graph: Any, inputs: Any) -> Any:
+        def compiled(*args: Any) -> Any:
+            calls.append(1)
+            if len(calls) > 2:
+                msg = "worn out"
+                raise RuntimeError(msg)
+            return graph.forward(*args)
+
+        return compiled
+
+    run(harness, fn, mine, calls=8)
+    (fallback,) = harness.journal.fallbacks.values()
+    assert (fallback.stage, fallback.count) == ("run", 3)
+    assert len(calls) == 5
+
+
+@pytest.mark.parametrize("function", [fn, mutating])
+def test_a_callable_that_computes_something_else(harness: Any, function: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        return lambda *args: [out * 1.01 for out in graph.forward(*args)]
+
+    compiled = harness.compile(function, registry.compiler(mine))
+    torch.testing.assert_close(compiled(X.clone()), function(X.clone()))
+    assert harness.stages == ["verify"]
+    torch.testing.assert_close(compiled(X.clone()), function(X.clone()))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+def test_a_check_leaves_no_level_of_a_derivative_behind() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.func.hessian(lambda y: (y**2).sum())(x)
+
+    def compiler(graph: Any, _inputs: Any) -> Any:
+        return functools.partial(graph.forward)
+
+    compiled = dynamo_ext.optimize(compiler)(function)
+    assert torch.equal(compiled(torch.ones(3)), 2 * torch.eye(3))
+    assert torch._C._functorch.peek_interpreter_stack() is None
+
+
+def test_random_graphs_are_not_compared(harness: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        return lambda *args: list(graph.forward(*args))
+
+    def draw(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.rand_like(x)
+
+    compiled = harness.compile(draw, registry.compiler(mine))
+    torch.manual_seed(3)
+    found = compiled(X)
+    torch.manual_seed(3)
+    torch.testing.assert_close(found, draw(X))
+    assert not harness.stages
+
+
+STATISTICS = torch.zeros(6), torch.ones(6)
+
+
+def floor_divided(x: torch.Tensor) -> torch.Tensor:
+    x //= 0.3
+    return x * 2
+
+
+def to_a_power(x: torch.Tensor) -> torch.Tensor:
+    x **= 3
+    return x * 2
+
+
+def normed(x: torch.Tensor) -> torch.Tensor:
+    y = F.batch_norm(x.expand(3, 6), *STATISTICS, training=True)
+    x.copy_(STATISTICS[0])
+    return y
+
+
+def dropped(x: torch.Tensor) -> torch.Tensor:
+    return F.dropout(x) + x
+
+
+EFFECTS = [mutating, floor_divided, to_a_power, normed, dropped]
+
+
+def raising(when: Any) -> Any:
+    """A compiler whose code runs the graph, and then raises where ``when`` says so."""
+
+    def compiler(graph: Any, inputs: Any) -> Any:
+        calls = []
+
+        def compiled(*args: Any) -> Any:
+            calls.append(1)
+            outputs = graph.forward(*args)
+            if when(len(calls)):
+                msg = "too late"
+                raise RuntimeError(msg)
+            return outputs
+
+        return compiled
+
+    return compiler
+
+
+def outcome(function: Any, calls: int) -> tuple[Any, ...]:
+    """What calls one after another give and leave behind."""
+    for statistic, value in zip(STATISTICS, (0, 1), strict=True):
+        statistic.fill_(value)
+    torch.manual_seed(1)
+    x = X.clone()
+    found = [function(x).clone() for _ in range(calls)]
+    return *found, x, *(each.clone() for each in STATISTICS), torch.rand(2)
+
+
+@pytest.mark.parametrize("function", EFFECTS)
+def test_what_a_failed_first_call_did_is_undone(harness: Any, function: Any) -> None:
+    compiled = harness.compile(function, registry.compiler(raising(lambda call: call == 1)))
+    expected = outcome(function, 2)
+    for got, want in zip(outcome(compiled, 2), expected, strict=True):
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+    assert harness.stages == ["run"]
+
+
+@pytest.mark.parametrize("function", EFFECTS)
+def test_a_graph_with_effects_is_not_run_again_once_it_has_gone_well(
+    harness: Any, function: Any
+) -> None:
+    compiled = harness.compile(function, registry.compiler(raising(lambda call: call == 2)))
+    compiled(X.clone())
+    x = X.clone()
+    for statistic, value in zip(STATISTICS, (0, 1), strict=True):
+        statistic.fill_(value)
+    with pytest.raises(RuntimeError, match="too late"):
+        compiled(x)
+    after = x, STATISTICS[0].clone()
+    x = X.clone()
+    for statistic, value in zip(STATISTICS, (0, 1), strict=True):
+        statistic.fill_(value)
+    function(x)
+    torch.testing.assert_close(after, (x, STATISTICS[0]), rtol=0, atol=0)
+    assert not harness.stages
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_what_cannot_be_undone_is_not_made_again(harness: Any) -> None:
+    # Autograd has written down that it was changed.
+    leaf = torch.ones(6, requires_grad=True)
+    x = leaf * X
+    with pytest.raises(RuntimeError, match="too late"):
+        harness.compile(mutating, registry.compiler(raising(lambda _: True)))(x)
+    torch.testing.assert_close(x.detach(), X + 1)
+    assert not harness.stages
+
+
+def test_a_wrong_result_of_a_graph_with_effects_becomes_eagers(harness: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        return lambda *args: [out * 1.01 for out in graph.forward(*args)]
+
+    mine_x, x = X.clone(), X.clone()
+    found = harness.compile(mutating, registry.compiler(mine))(mine_x)
+    torch.testing.assert_close((found, mine_x), (mutating(x), x))
+    assert harness.stages == ["verify"]
+
+
+def test_gradients_through_a_callable(harness: Any) -> None:
+    def mine(graph: Any, inputs: Any) -> Any:
+        return lambda *args: list(graph.forward(*args))
+
+    x = X.clone().requires_grad_()
+    harness.compile(fn, registry.compiler(mine))(x).sum().backward()
+    torch.testing.assert_close(x.grad, X.cos() * 2)
+    assert not harness.stages
+
+
+@pytest.mark.parametrize("name", ["aot_eager", "inductor", "onnxrt"])
+def test_an_optimizers_step_is_made_once(name: str) -> None:
+    # Its weights are attributes of the graph, which a check on copies of the inputs would change.
+    weight = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    weight.grad = torch.ones(4)
+    torch.compile(optimizer.step, backend=registry.compiler(name))()
+    torch.testing.assert_close(weight.detach(), torch.full((4,), 0.9))
+
+
+def test_what_a_graph_holds_is_as_before_a_check() -> None:
+    class Counter(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count.add_(1)
+            return x + self.count
+
+    module = Counter()
+    compiled = torch.compile(module, backend=registry.compiler("aot_eager"))
+    for expected in (1.0, 2.0, 3.0):
+        assert compiled(torch.zeros(2)).tolist() == [expected, expected]
+    assert module.count.item() == 3
+
+
+def test_what_is_self_verifying_gets_no_wrapper() -> None:
+    class Outer(CallableBackend):
+        self_verifying = True
+
+    def compiled(x: torch.Tensor) -> tuple[torch.Tensor]:
+        return (fn(x),)
+
+    graph = torch.fx.symbolic_trace(fn)
+    made = Compiler(Outer(lambda *_: compiled), {"verify": True})
+    assert made(graph, [X]) is compiled
+    made = Compiler(CallableBackend(lambda *_: compiled), {"verify": True})
+    assert made(graph, [X]) is not compiled
+
+
+def test_compiled_code_has_no_wrapper_of_dynamos_but_the_outermost() -> None:
+    @torch._dynamo.disable
+    @torch._dynamo.disable
+    def wrapped(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    bare = aot.bare(wrapped)
+    assert not getattr(bare, "_torchdynamo_disable", False)
+    assert aot.bare(bare) is bare
+    assert bare(X) is X

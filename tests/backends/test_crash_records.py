@@ -1,0 +1,298 @@
+"""An engine that ends the process does so once for a graph."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from dynamo_ext.backends import crash_records
+from dynamo_ext.backends.crash_records import Attempt
+from tests.stores import (
+    at_once,
+    keys,
+    kill_at_any_moment,
+    left_behind,
+    on_a_full_disk,
+    read_only,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv(crash_records.UNRECORDED, raising=False)
+    monkeypatch.setattr(crash_records, "folder", lambda: tmp_path / "unfinished")
+    return tmp_path / "unfinished"
+
+
+def files(place: Path) -> list[str]:
+    return sorted(path.name for path in place.iterdir()) if place.exists() else []
+
+
+def own(script: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """A script in a process whose cache is in ``folder``."""
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**keys(folder), **more},
+    )
+
+
+DYING = """
+import ctypes, os, torch, dynamo_ext
+from dynamo_ext.backends import registry
+from tests.backends.dying import dying
+fast = dynamo_ext.optimize(dying(os.environ["WHEN"]))(lambda x: (x + 1).sin() * 2)
+x = torch.arange(3.0)
+with torch.no_grad():
+    assert torch.equal(fast(x), (x + 1).sin() * 2)
+print([(f.stage, f.scope, f.message, f.remedy) for f in fast.report().fallbacks])
+print(sorted({p.engine for g in fast.report().graphs for p in g.partitions}))
+"""
+
+
+@pytest.mark.parametrize("when", ["supports", "lower", "run", "whole run"])
+def test_an_engine_ends_the_process_once(tmp_path: Path, when: str) -> None:
+    assert own(DYING, tmp_path, WHEN=when).returncode == -signal.SIGSEGV
+    second = own(DYING, tmp_path, WHEN=when)
+    assert second.returncode == 0, second.stderr
+    assert "A process ended while dying" in second.stdout
+    assert ("first ran" if "run" in when else "compiled") in second.stdout
+    assert "%dynamo cache clear" in second.stdout
+
+
+def test_another_version_is_tried_again_and_so_is_what_was_forgotten(tmp_path: Path) -> None:
+    assert own(DYING, tmp_path, WHEN="lower").returncode == -signal.SIGSEGV
+    assert own(DYING, tmp_path, WHEN="lower", VERSION="2").returncode == -signal.SIGSEGV
+    clear = "from dynamo_ext.backends import crash_records as u; print(len(u.all_of()), u.clear())"
+    assert own(clear, tmp_path).stdout.split() == ["2", "2"]
+    assert own(DYING, tmp_path, WHEN="lower").returncode == -signal.SIGSEGV
+
+
+def test_auto_leaves_it_out_and_races_the_others(tmp_path: Path) -> None:
+    script = """
+import torch, dynamo_ext
+from tests.backends.dying import dying
+dynamo_ext.register_backend(dying("run"))
+options = {"candidates": "dying+ts", "budget": 0.2}
+fast = dynamo_ext.optimize("auto", options=options)(lambda x: (x + 1).sin() * 2)
+x = torch.arange(3.0)
+with torch.no_grad():
+    assert torch.equal(fast(x), (x + 1).sin() * 2)
+[graph] = fast.report().graphs
+print({row.backend: (row.outcome, row.reason) for row in graph.contest.contestants})
+"""
+    assert own(script, tmp_path).returncode == -signal.SIGSEGV
+    again = own(script, tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "'dying': ('crashed', 'A process ended while dying first ran this graph" in again.stdout
+    assert "'ts'" in again.stdout
+
+
+def test_what_ends_is_no_longer_on_record(place: Path) -> None:
+    attempt = Attempt("engine", "1", "graph")
+    with attempt.during("compiling"):
+        assert len(files(place)) == 1
+    assert files(place) == []
+    for error in (ValueError, KeyboardInterrupt, SystemExit):
+        with pytest.raises(error), attempt.during("compiling"):
+            raise error
+        assert files(place) == []
+    assert attempt.died() is None
+
+
+def test_blocks_within_blocks_and_other_threads_end_with_the_last(place: Path) -> None:
+    attempt = Attempt("engine", "1", "graph")
+    with attempt.during("compiling"):
+        with attempt.during("first running"):
+            pass
+        assert len(files(place)) == 1
+        inside, go = threading.Event(), threading.Event()
+
+        def other() -> None:
+            with attempt.during("first running"):
+                inside.set()
+                go.wait(10)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        inside.wait(10)
+    assert len(files(place)) == 1
+    go.set()
+    thread.join()
+    assert files(place) == []
+
+
+def test_who_lives_is_no_crash_to_others(place: Path) -> None:
+    """Another process at the same graph: neither takes the other's record for a crash."""
+    mine, theirs = Attempt("engine", "1", "graph"), Attempt("engine", "1", "graph")
+    with mine.during("compiling"):
+        assert theirs.died() is None
+        with theirs.during("compiling"):
+            assert crash_records.all_of() == []
+            assert crash_records.clear() == 0
+        assert len(files(place)) == 1
+    assert files(place) == []
+    assert theirs.died() is None
+
+
+def test_an_exit_while_a_thread_compiles_is_no_crash(tmp_path: Path) -> None:
+    script = """
+import sys, threading, time
+from dynamo_ext.backends.crash_records import Attempt
+begun = threading.Event()
+def compile():
+    with Attempt("engine", "1", "graph").during("compiling"):
+        begun.set()
+        time.sleep(60)
+threading.Thread(target=compile, daemon=True).start()
+begun.wait()
+sys.exit(3)
+"""
+    assert own(script, tmp_path).returncode == 3
+    assert files(next(tmp_path.rglob("unfinished"))) == []
+
+
+def test_a_forked_process_neither_holds_nor_ends_the_record(place: Path) -> None:
+    attempt = Attempt("engine", "1", "graph")
+    here, there = os.pipe()
+    with attempt.during("compiling"):
+        child = os.fork()
+        if child == 0:
+            os.read(here, 1)
+            os._exit(0)
+        assert len(files(place)) == 1
+    try:
+        # As if the parent had died while the child lives: nobody holds the lock then.
+        left_behind(attempt)
+        assert attempt.died() is not None
+    finally:
+        os.write(there, b"x")
+        os.waitpid(child, 0)
+        os.close(here)
+        os.close(there)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"null", b"5", b"\xff\xfe", b"[" * 4000, b'{"engine": 1}', b"{" + b"x" * 5000]
+)
+def test_a_file_without_a_record_says_nothing(place: Path, content: bytes) -> None:
+    attempt = Attempt("engine", "1", "graph")
+    left_behind(attempt)
+    [path] = place.iterdir()
+    path.write_bytes(content)
+    assert attempt.died() is None
+    assert crash_records.all_of() == []
+    with attempt.during("compiling"):
+        pass
+    assert files(place) == []
+
+
+def test_records_are_bounded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crash_records, "MOST", 3)
+    for number in range(6):
+        left_behind(Attempt("engine", "1", f"graph {number}"))
+    (place / "empty.json").touch()
+    crash_records._pruned.clear()
+    with Attempt("engine", "1", "another").during("compiling"):
+        assert {record.graph for record in crash_records.all_of()} == {
+            "graph 3",
+            "graph 4",
+            "graph 5",
+        }
+    assert len(files(place)) == 3
+
+
+def test_a_process_that_may_be_lost_records_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = torch.fx.symbolic_trace(lambda x: x + 1)
+    attempt = Attempt.of("engine", "1", graph, [torch.ones(2)])
+    assert attempt is not None
+    left_behind(attempt)
+    assert attempt.died() is not None
+    with crash_records.unrecorded():
+        assert Attempt.of("engine", "1", graph, [torch.ones(2)]) is None
+    monkeypatch.setenv(crash_records.UNRECORDED, "1")
+    assert attempt.died() is None
+    with Attempt("engine", "1", "another").during("compiling"):
+        assert len(files(place)) == 1
+
+
+def test_a_record_costs_little(place: Path) -> None:
+    def costs() -> float:
+        started = time.perf_counter()
+        attempt = Attempt.of("engine", "1", graph, [torch.ones(2)])
+        assert attempt is not None
+        attempt.died()
+        for stage in ("compiling", "first running"):
+            with attempt.during(stage):  # type: ignore[arg-type]
+                pass
+        return time.perf_counter() - started
+
+    def fn(x: Any) -> Any:
+        for _ in range(100):
+            x = (x + 1).sin()
+        return x
+
+    graph = torch.fx.symbolic_trace(fn)
+    assert min(costs() for _ in range(20)) < 0.002
+    assert files(place) == []
+
+
+LOOP = """
+import sys
+from dynamo_ext.backends import crash_records
+from dynamo_ext.backends.crash_records import Attempt
+print("begun", flush=True)
+while True:
+    for number in range(5):
+        attempt = Attempt("engine", "1", f"graph {number}")
+        attempt.died()
+        with attempt.during("compiling"):
+            pass
+    if "once" in sys.argv:
+        break
+"""
+
+
+def test_a_kill_at_any_moment_leaves_one_record_at_most(tmp_path: Path) -> None:
+    kill_at_any_moment(LOOP, tmp_path, times=12)
+    place = next(tmp_path.rglob("unfinished"))
+    said = own(
+        "from dynamo_ext.backends import crash_records as u; print(len(u.all_of()))", tmp_path
+    )
+    assert said.stderr == ""
+    assert int(said.stdout) <= 5
+    assert len(files(place)) <= 5
+    assert own(LOOP.replace('if "once" in sys.argv', "if True"), tmp_path).returncode == 0
+
+
+def test_four_processes_at_once_see_no_crash(tmp_path: Path) -> None:
+    script = LOOP.replace(
+        "        attempt.died()\n", "        assert attempt.died() is None\n"
+    ).replace("while True:", "for _ in range(200):")
+    at_once(script, tmp_path, 4)
+    assert files(next(tmp_path.rglob("unfinished"))) == []
+
+
+def test_without_a_place_to_write_nothing_is_recorded(tmp_path: Path) -> None:
+    once = LOOP.replace('if "once" in sys.argv', "if True")
+    assert read_only(once, tmp_path) == "begun"
+    assert on_a_full_disk(once, tmp_path) == "begun"
+    said = own(
+        "from dynamo_ext.backends import crash_records as u; print(len(u.all_of()))", tmp_path
+    )
+    assert said.stdout.strip() == "0"

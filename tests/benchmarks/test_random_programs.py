@@ -1,0 +1,197 @@
+"""Random programs: what is drawn, how it is judged, and a hundred of them on every CPU engine."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.backends import ENGINES
+from benchmarks.random_programs import __main__ as command
+from benchmarks.random_programs import judge, run, table
+from benchmarks.random_programs.check import Row, check, minimised
+from benchmarks.random_programs.generate import CALLS, program
+from benchmarks.random_programs.program import Program
+from dynamo_ext.backends import registry
+
+SHARES = {
+    **dict.fromkeys(ENGINES, 14),
+    "onnxrt": 20,
+    "openvino": 24,
+    "tvm": 8,
+    "xla": 8,
+    "onnx2tf": 2,
+}
+"""Of about a hundred programs; fewer for engines that take long to compile one."""
+
+
+def made(body, returned="y", call="x = numbers(0, 6, torch.float32).view(2, 3)"):
+    return Program(0, ("x",), tuple(body), (returned,), ((call,), (call,)))
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    logging.disable(logging.CRITICAL)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    logging.disable(logging.NOTSET)
+    torch._dynamo.reset()
+
+
+def first_seed(engine):
+    names = list(SHARES)
+    return 10_000 + sum(SHARES[name] for name in names[: names.index(engine)])
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("engine", SHARES)
+def test_programs_do_what_they_do_in_eager(engine):
+    if not registry.probe(registry.get(engine)).available:
+        pytest.skip(f"{engine} cannot run here")
+    start = first_seed(engine)
+    for seed in range(start, start + SHARES[engine]):
+        row = check(program(seed), engine)
+        shown = f"python -m benchmarks.random_programs --show {seed} --engine {engine}"
+        assert row.status in ("right", "torch", "unsure"), f"{row.kind}: {row.reason}\n{shown}"
+
+
+def test_a_seed_gives_one_program_that_runs_by_itself(tmp_path):
+    assert program(11) == program(11)
+    assert program(11) != program(12)
+    file = tmp_path / "shown.py"
+    file.write_text(program(11).script("aot_eager"))
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") >= 2 * CALLS
+
+
+def test_programs_have_what_goes_wrong_in_compilers():
+    texts = [program(seed).text() for seed in range(60)]
+    for part in (".requires_grad_()", "x1 = m0.as_strided", "torch.bfloat16", "torch.bool", "n = "):
+        assert any(part in text for text in texts), part
+    for part in (".mul_(", ".unbind(", "if ", ".shape[0]"):
+        assert any(part in text for text in texts), part
+
+
+WRONG = {
+    "results": "y = x + 1",
+    "inputs": "x.add_(1); y = x * 2 - 2",
+    "requires_grad": "y = (x * 2).requires_grad_()",
+    "raises": "y = x.view(5)",
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_each_difference_has_its_kind(kind):
+    def looked_at(body):
+        ready = made([body]).ready()
+        return judge.seen(ready.function, ready.calls[0]())
+
+    eager = looked_at("y = x * 2")
+    assert judge.difference(looked_at("y = x * 2"), eager, None) == ("", "")
+    assert judge.difference(looked_at(WRONG[kind]), eager, None)[0] == kind
+
+
+def test_a_view_that_became_a_copy_is_wrong():
+    def looked_at(body):
+        ready = made([body]).ready()
+        return judge.seen(ready.function, ready.calls[0]())
+
+    view, copy = looked_at("y = x.mT"), looked_at("y = x.mT.clone()")
+    assert judge.difference(copy, view, None)[0] == "sharing"
+    assert judge.difference(looked_at("y = x.T"), view, None) == ("", "")
+    transposed = looked_at("y = x.view(3, 2)")
+    assert judge.difference(transposed, view, None)[0] == "results"
+
+
+def test_an_exception_must_be_of_its_kind():
+    def looked_at(body):
+        ready = made([body]).ready()
+        return judge.seen(ready.function, ready.calls[0]())
+
+    eager = looked_at("y = x[7]")
+    assert judge.difference(looked_at("y = x.missing"), eager, None)[0] == "exception"
+    assert judge.difference(looked_at("y = x"), eager, None)[0] == "does not raise"
+
+
+def test_what_rounding_decides_is_nobodys_fault(monkeypatch):
+    unsteady = made(["y = (x * 2**24).frac()"])
+    steady = made(["y = x * 2"])
+    for each, status in ((unsteady, "unsure"), (steady, "wrong")):
+        off = each.ready().function
+        monkeypatch.setattr(
+            "benchmarks.random_programs.check._compiled",
+            lambda function, engine, off=off: lambda x: tuple(y + 0.4 for y in off(x)),
+        )
+        assert check(each, "onnxrt").status == status
+
+
+def test_what_is_wrong_is_made_smaller(monkeypatch):
+    def wrong_where_it_has_a_transpose(smaller, engine):
+        has = any(".mT" in line for line in smaller.body)
+        return Row(engine, 0, "wrong" if has else "right", "results" if has else "")
+
+    monkeypatch.setattr("benchmarks.random_programs.check.check", wrong_where_it_has_a_transpose)
+    long = made(["a = x + 1", "b = x.mT", "y = b * 2", "c = y"], "y")
+    long = replace(long, returned=("y", "c"))
+    left = minimised(long, wrong_where_it_has_a_transpose(long, "onnxrt"), seconds=10)
+    assert left.body == ("b = x.mT",)
+    assert (len(left.calls), len(left.returned)) == (1, 1)
+
+
+def test_rows_of_a_real_process_and_a_page(tmp_path):
+    file, page = tmp_path / "rows.gz", tmp_path / "page.md"
+    words = ["--programs", "2", "--engine", "ts", "--rows", str(file), "--write", str(page)]
+    assert command.main(words) == 0
+    stored = file.read_bytes()
+    assert command.main([*words, "--only-write"]) == 0
+    assert "| `ts` | 2 | 2 |" in page.read_text()
+    assert file.read_bytes() == stored
+
+
+def test_a_process_that_dies_or_hangs_costs_one_row(monkeypatch, tmp_path):
+    script = tmp_path / "worker.py"
+    script.write_text(
+        "import json, os, sys, time\n"
+        "seeds = [int(word) for word in sys.argv[sys.argv.index('--seeds') + 1 :]]\n"
+        "for seed in seeds:\n"
+        "    if seed == 1: os.abort()\n"
+        "    if seed == 3: time.sleep(60)\n"
+        f"    print({run._PREFIX!r} + json.dumps(dict(engine='e', seed=seed, status='right')), flush=True)\n"
+    )
+    started = subprocess.Popen
+    monkeypatch.setattr(run, "START_SECONDS", 3.0)
+    monkeypatch.setattr(
+        run.subprocess, "Popen", lambda words, **how: started([words[0], script, *words[3:]], **how)
+    )
+    found = list(run.rows("e", [0, 1, 2, 3, 4], seconds=0.5))
+    assert [row.status for row in found] == ["right", "crash", "right", "timeout", "right"]
+    assert "SIGABRT" in found[1].reason
+
+
+def test_the_page_tells_torchs_faults_from_an_engines():
+    rows = [
+        Row("aot_eager", 1, "wrong", "results", "0: 3 values are off."),
+        Row("onnxrt", 1, "torch", "results", "0: 3 values are off."),
+        Row("onnxrt", 2, "wrong", "inputs", "0: 1 | 2", 3, 10, 9, minimal="import torch"),
+        Row("onnxrt", 3, "right", operations=10, in_engine=10, faults=("run:  E 5 things",)),
+    ]
+    text = table.page(rows, "Measured with: x.", CALLS)
+    assert "| `aot_eager` | 1 | 0 | 1 | 0 | – | 0 | – | – | 0 |" in text
+    assert "| `onnxrt` | 3 | 1 | 1 | 0 | 1 | 0 | 95% | 1 | 0 |" in text
+    assert "`onnxrt`, program 2, wrong. inputs, call 3: 0: 1 \\| 2" in text
+    assert "```python\nimport torch\n```" in text
+    assert json.loads(json.dumps(rows[3].to_dict()))["faults"] == ["run:  E 5 things"]
+
+
+def test_the_command_shows_a_program(capsys):
+    assert command.main(["--show", "5", "--engine", "onnxrt"]) == 0
+    assert "dynamo_ext.optimize('onnxrt')(f)" in capsys.readouterr().out
+    assert Path(command.__file__).parent.name == "random_programs"

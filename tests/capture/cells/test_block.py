@@ -1,0 +1,276 @@
+"""Blocks of statements: what they refuse, and how they come apart."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import traceback
+import types
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dynamo_ext.capture.cells.block import (
+    Block,
+    ControlFlow,
+    SplitBlockError,
+    block_of,
+    is_header,
+    split_statement,
+)
+from dynamo_ext.capture.cells.function_code import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def block(text: str, *, is_loop_body: bool = False) -> Block:
+    stored = frozenset(n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name))
+    origin = Origin(stored - {"print", "range", "log"}, "<cell>", compile)  # type: ignore[arg-type]
+    return Block(ast.parse(text).body, origin, is_loop_body=is_loop_body)
+
+
+def refused(refuse: Callable[..., None], *args: Any) -> Block:
+    """The block that refuses to be captured whole, divided."""
+    with pytest.raises(SplitBlockError) as raised:
+        refuse(*args)
+    raised.value.divide()
+    return raised.value.block
+
+
+def at(line: int, file: str = "<cell>") -> list[traceback.FrameSummary]:
+    return [traceback.FrameSummary(file, line, "<module>", line="")]
+
+
+def shape(found: Block) -> list[Any]:
+    """The parts: lines of a block, or the suites of a statement."""
+    return [
+        sorted({n.lineno for n in p._nodes}) if isinstance(p, Block) else list(map(shape, p.suites))  # type: ignore[attr-defined]
+        for p in found.parts
+    ]
+
+
+def run(found: Block | ControlFlow, namespace: dict[str, Any]) -> Any:
+    """Run by parts all the way down, as a cell's stepper does, without Dynamo."""
+    if isinstance(found, ControlFlow):
+        function = types.FunctionType(found.header_code, namespace)
+        return function(lambda number: run(found.suites[number], namespace))
+    for part in found.parts:
+        value = run(part, namespace)
+        if value is not None:
+            return value
+    return None if found.parts else types.FunctionType(found.code, namespace)()
+
+
+def divide_all(found: Block | ControlFlow) -> None:
+    inner = found.suites if isinstance(found, ControlFlow) else (found,)
+    for one in inner:
+        try:
+            one.split_at(None)
+        except SplitBlockError as why:
+            why.divide()
+        for part in one.parts:
+            divide_all(part)
+
+
+def test_a_block_is_found_by_its_code_as_long_as_it_lives() -> None:
+    found = block("x = 1")
+    code = found.code
+    assert block_of(code) is found
+    assert block_of(None) is None
+    del found
+    gc.collect()
+    assert block_of(code) is None
+
+
+def test_what_cannot_be_divided_refuses_nothing() -> None:
+    found = block("if x:\n    y = 2\n    z = 3")
+    found.split_at(2)
+    found.split_at_break(at(2))
+    block("x = 1\ny = 2").split_at(None)
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"), [(1, [[1], [2, 4]]), (3, [[1], [2], [4]]), (4, [[1, 2], [4]])]
+)
+def test_a_statement_that_is_given_up_leaves_the_rest(line: int, parts: list[Any]) -> None:
+    text = "a = 1\nif b:\n    c = 2\nd = 3"
+    assert shape(refused(block(text).split_at, line)) == parts
+    assert shape(refused(block(text).split_at, None, line)) == parts
+
+
+def test_an_expression_that_is_given_up_leaves_the_statements() -> None:
+    stored, shown = frozenset({"a", "b"}), ast.parse("a\n\nb").body[1]
+    origin = Origin(stored, "<cell>", compile)  # type: ignore[arg-type]
+    for line, parts in ((1, [[1], []]), (3, [[1], []])):
+        found = Block(ast.parse("a = 1").body, origin, shown)  # type: ignore[arg-type]
+        assert shape(refused(found.split_at, line)) == parts
+
+
+@pytest.mark.parametrize("text", ["for i in a: x = i", "while a: x = 1", "with a: x = 1"])
+def test_a_loop_or_with_is_refused(text: str) -> None:
+    with pytest.raises(SplitBlockError):
+        block(text).split_at(None)
+    with pytest.raises(SplitBlockError):
+        block(f"if b:\n    {text}").split_at(None)
+
+
+def test_a_break_before_a_loop_refuses_and_one_after_it_does_not() -> None:
+    text = "a = 1\nb = 2\nfor i in c:\n    x = i\nd = 3"
+    assert shape(refused(block(text).split_at_break, at(2))) == [[1, 2], [3, 5]]
+    block(text).split_at_break(at(5))
+    block(text).split_at_break([])
+    block("with a:\n    b = 1\nc = 2").split_at_break(at(1))
+
+
+def test_a_break_inside_a_loop_divides_on_both_sides_of_it() -> None:
+    found = block("a = 1\nwith b:\n    for c in d:\n        e = 4\nfor i in c:\n    x = i")
+    assert shape(refused(found.split_at_break, at(4))) == [[1], [2], [5]]
+
+
+def test_a_break_in_a_function_that_is_called_divides_at_a_loop() -> None:
+    found = block("a = 1\nfor i in c:\n    x = i")
+    assert shape(refused(found.split_at_break, at(7, "<other>"))) == [[1], [2]]
+
+
+def test_a_break_in_the_only_statement_takes_it_apart() -> None:
+    found = refused(
+        block("with a:\n    b = 1\n    for i in c:\n        x = i").split_at_break, at(2)
+    )
+    assert shape(found) == [[[]]]
+    (driven,) = found.parts
+    assert isinstance(driven, ControlFlow)
+
+
+def test_the_only_loop_is_taken_apart_at_once() -> None:
+    found = block("a = 1\nfor i in c:\n    x = i\nelse:\n    y = 2\nd = 3")
+    assert shape(refused(found.split_at, 3)) == [[1], [2, 6]]
+    (_, rest) = found.parts
+    assert isinstance(rest, Block)
+    assert shape(rest) == [[[], []], [6]]
+    driven = rest.parts[0]
+    assert isinstance(driven, ControlFlow)
+    assert is_header(driven.header_code)
+    assert not is_header(found.code)
+    codes = list(found.codes())
+    assert len(codes) == len(set(map(id, codes))) == 7
+
+
+def test_a_failure_before_the_loop_leaves_the_loop_a_chance() -> None:
+    found = refused(block("a = 1\nb = 2\nfor i in c:\n    x = i").split_at, 2)
+    assert shape(found) == [[1, 2], [3]]
+    assert all(isinstance(part, Block) and not part.parts for part in found.parts)
+
+
+def test_of_several_loops_each_is_tried() -> None:
+    found = refused(block("for i in c:\n    x = i\nfor j in c:\n    y = j\nz = 3").split_at, None)
+    assert shape(found) == [[1], [3, 5]]
+
+
+def test_a_turn_is_divided_at_a_break() -> None:
+    text = "a = 1\nb = 2\nc = 3"
+    block(text).split_at_break(at(2))
+    assert shape(refused(block(text, is_loop_body=True).split_at_break, at(2), 1)) == [
+        [1],
+        [2],
+        [3],
+    ]
+    assert shape(refused(block(text, is_loop_body=True).split_at_break, at(2), 2)) == [[1, 2], [3]]
+    assert shape(refused(block(text, is_loop_body=True).split_at_break, at(3), 2)) == [[1, 2], [3]]
+    block(text, is_loop_body=True).split_at_break(at(3), 3)
+    block("a = 1", is_loop_body=True).split_at_break(at(1))
+    block(text, is_loop_body=True).split_at_break(at(9, "<other>"))
+
+
+def test_a_body_is_a_turn_and_so_are_its_parts() -> None:
+    found = refused(
+        block("with w:\n    for i in c:\n        with d:\n            e = 1").split_at, None
+    )
+    (outer,) = found.parts
+    assert isinstance(outer, ControlFlow)
+    (suite,) = outer.suites
+    assert not suite.is_loop_body
+    (loop,) = refused(suite.split_at, None).parts
+    assert isinstance(loop, ControlFlow)
+    (body,) = loop.suites
+    assert body.is_loop_body
+    (inner,) = refused(body.split_at, None).parts
+    assert isinstance(inner, ControlFlow)
+    assert inner.suites[0].is_loop_body
+
+
+def test_what_handles_a_growing_list_stands_apart() -> None:
+    text = "a = f(x)\nlog.append(a)\nb = a\nn = len(log)\nc = b"
+    block(text).split_at_lists({"log"})
+    block(text, is_loop_body=True).split_at_lists({"other"})
+    found = refused(block(text, is_loop_body=True).split_at_lists, {"log"})
+    assert shape(found) == [[1], [2], [3], [4], [5]]
+    alone = refused(block("log.append(f(x))", is_loop_body=True).split_at_lists, {"log"})
+    assert alone.plain
+    assert not alone.parts
+
+
+def test_a_turn_without_a_graph_becomes_plain() -> None:
+    block("log.append(a)").split_if_empty()
+    block("if a:\n    for i in b: c = i", is_loop_body=True).split_if_empty()
+    kept = block("log.append(a)", is_loop_body=True)
+    kept.has_graphs = True
+    kept.split_if_empty()
+    assert refused(block("log.append(a)", is_loop_body=True).split_if_empty).plain
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for i in range(5):\n    if i == 1: continue\n    if i == 3: break\n    log(i)\nelse: log('else')",
+        "for i in range(2):\n    log(i)\nelse:\n    log('else')\nlog('end')",
+        "for i in range(3):\n    for j in range(3):\n        if j == i: break\n        log((i, j))\n    else:\n        log('none')\n        continue\n    log('next')",
+        "for i in range(3):\n    for j in range(1):\n        pass\n    else:\n        if i: break\n    log(i)",
+        "n = 3\nwhile n:\n    n -= 1\n    if n == 1: continue\n    log(n)\nelse:\n    log('done')",
+        "for i in range(2):\n    if i:\n        for j in range(2):\n            log((i, j))\n    else:\n        for k in range(2):\n            if k: continue\n            log(k)\nlog(i)",
+        "for i in range(3):\n    try:\n        if i == 1: continue\n        log(i)\n    finally:\n        log('f')",
+        "for i in range(2):\n    f = lambda: i\n    log([i for _ in range(2)])\n    log(f())",
+    ],
+)
+def test_parts_do_what_the_whole_does(text: str) -> None:
+    plain: list[Any] = []
+    names: dict[str, Any] = {"log": plain.append}
+    exec(text, names)
+    divided = block(text)
+    divide_all(divided)
+    assert divided.parts
+    found: list[Any] = []
+    ours: dict[str, Any] = {"log": found.append}
+    assert run(divided, ours) is None
+    assert found == plain
+    assert plain
+    assert {k for k in ours if k != "__builtins__"} == {k for k in names if k != "__builtins__"}
+
+
+def test_what_handles_an_error_is_no_suite() -> None:
+    text = (
+        "try:\n    for a in b: c = 1\nexcept E:\n    d = 1\nelse:\n    e = 1\nfinally:\n    f = 1"
+    )
+    assert shape(refused(block(text).split_at, 2)) == [[[], []]]
+    block("try:\n    a = 1\nexcept E:\n    for b in c: d = 1").split_at(2)
+
+
+def test_other_statements_are_no_compounds() -> None:
+    (node,) = ast.parse("match x:\n    case 1:\n        y = 2").body
+    with pytest.raises(TypeError):
+        split_statement(node, Origin(frozenset(), "<cell>", compile))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        ("while a:\n    b = 1", 1, True),
+        ("while a:\n    b = 1", 2, False),
+        ("if a:\n    b = 1", 1, True),
+        ("for a in b:\n    c = 1", 1, False),
+        ("b = 1\nwhile a:\n    b = 1", 2, False),
+        ("while a:\n    b = 1", None, False),
+    ],
+)
+def test_the_line_of_a_condition(text: str, line: int | None, expected: bool) -> None:
+    assert block(text).is_condition(line) is expected

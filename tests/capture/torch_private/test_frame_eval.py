@@ -1,0 +1,78 @@
+"""What is changed of torch's is put back, and what is asked of it is true."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+import pytest
+import torch
+
+from dynamo_ext.capture.torch_private import (
+    code_cache,
+    compile_settings,
+    frame_eval,
+    wrapping,
+)
+
+
+def test_quiet_logs_hold_for_the_block_only(caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger("torch._dynamo.convert_frame")
+    shown = warnings.showwarning
+    filters = list(log.filters)
+    with compile_settings.quiet_logs():
+        log.warning("inside")
+        logging.getLogger("mine").warning("mine")
+    assert warnings.showwarning is shown
+    assert log.filters == filters
+    assert "inside" not in caplog.text
+    assert "mine" in caplog.text
+
+
+def test_a_users_warning_passes_through() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with compile_settings.quiet_logs():
+            warnings.warn("the user's own", stacklevel=1)
+    assert [str(one.message) for one in caught] == ["the user's own"]
+
+
+def test_settings_of_capture_are_put_back() -> None:
+    config = torch._dynamo.config
+    before = config.suppress_errors, config.trace_numpy
+    with config.patch(suppress_errors=True):
+        with compile_settings.capture_settings():
+            assert not config.suppress_errors
+        assert config.suppress_errors
+    assert (config.suppress_errors, config.trace_numpy) == before
+
+
+def test_a_call_puts_the_former_callback_back() -> None:
+    prior = frame_eval.install(None)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            frame_eval.call_under(None, lambda: 1 / 0)
+        assert torch._C._dynamo.eval_frame.get_eval_frame_callback() is None
+    finally:
+        frame_eval.uninstall(prior)
+
+
+def test_versions_are_counted_and_forgotten() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    torch.compile(f, backend="eager")(torch.ones(2))
+    assert len(code_cache.guard_managers(f.__code__)) == 1
+    code_cache.forget_code(f.__code__)
+    assert code_cache.guard_managers(f.__code__) == []
+
+
+def test_library_code_is_told_from_the_users() -> None:
+    assert frame_eval.is_library_code(torch.compile.__code__)
+    assert not frame_eval.is_library_code(test_library_code_is_told_from_the_users.__code__)
+
+
+def test_what_is_a_module() -> None:
+    assert wrapping.is_module(torch.nn.ReLU())
+    assert not wrapping.is_module(torch.nn.ReLU)
+    assert not wrapping.is_module(torch.relu)

@@ -1,0 +1,249 @@
+"""Cells of lessons about layers: lazy ones, parameters, hooks, training by hand."""
+
+from __future__ import annotations
+
+from tests.corpus.case import Case, case
+
+NN = "# plain\nimport torch\nfrom torch import nn\nx = torch.arange(6.).reshape(2, 3)"
+NET = NN + "\nnet = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))"
+
+CASES: list[Case] = [
+    case(
+        "lazy layer after random numbers",
+        NN,
+        """
+        a = torch.randn(2)
+        net = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(1))
+        b = torch.randn(2)
+        y = net(x)
+        c = torch.randn(2)
+        """,
+        "z = net(x + 1)",
+    ),
+    case(
+        "lazy layer is called once more",
+        NN,
+        """
+        net = nn.LazyLinear(2)
+        print(net.weight)
+        y = net(x)
+        print(net.weight.shape, type(net).__name__)
+        """,
+        "y2 = net(x)\nprint(y2.shape)",
+    ),
+    case(
+        "lazy convolution, layer by layer",
+        NN,
+        """
+        net = nn.Sequential(nn.LazyConv2d(2, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2))
+        image = torch.ones(1, 1, 5, 5)
+        for layer in net:
+            image = layer(image)
+            print(layer.__class__.__name__, 'output shape:', tuple(image.shape))
+        """,
+    ),
+    case(
+        "lazy batch norm in training",
+        NN,
+        """
+        net = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())
+        y = net(x)
+        mean = net[1].running_mean.clone()
+        """,
+        "y = net(x)\nseen = net[1].num_batches_tracked.item()",
+    ),
+    case(
+        "lazy weights initialised by apply",
+        NN,
+        """
+        def init(module):
+            if type(module) is nn.Linear:
+                nn.init.normal_(module.weight, std=0.01)
+        net = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(1))
+        net(x)
+        net.apply(init)
+        y = net(x)
+        """,
+    ),
+    case(
+        "lazy layer and dropout",
+        NN,
+        """
+        torch.manual_seed(3)
+        net = nn.Sequential(nn.LazyLinear(8), nn.Dropout(0.5))
+        y = net(x)
+        """,
+        "y2 = net(x)\nnet.eval()\ny3 = net(x)",
+    ),
+    case(
+        "lazy layer of another width",
+        NN,
+        "net = nn.LazyLinear(2)\ny = net(x)\nz = net(torch.ones(2, 5))",
+        raises="RuntimeError",
+    ),
+    case(
+        "lazy layer in a class",
+        NN,
+        """
+        class Block(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.noise = torch.rand(1)
+                self.net = nn.Sequential(nn.LazyLinear(width), nn.Tanh())
+            def forward(self, x):
+                return self.net(x) + self.noise
+        block = Block(3)
+        y = block(x)
+        """,
+        "z = block(x)\nnames = [name for name, _ in block.named_parameters()]",
+    ),
+    case(
+        "weights changed by hand",
+        NET,
+        """
+        net[0].weight.data[:] += 1
+        net[0].weight.data[0, 0] = 42
+        y = net(x)
+        net[0].weight.data[0]
+        """,
+        inductor=True,
+    ),
+    case(
+        "layers that share weights",
+        NN,
+        """
+        shared = nn.Linear(3, 3)
+        net = nn.Sequential(shared, nn.ReLU(), shared)
+        y = net(x)
+        net[0].weight.data[0, 0] = 100
+        same = bool((net[0].weight == net[2].weight).all())
+        z = net(x)
+        """,
+    ),
+    case(
+        "a layer is frozen",
+        NET,
+        """
+        for parameter in net[0].parameters():
+            parameter.requires_grad = False
+        net(x).sum().backward()
+        grads = [p.grad is None for p in net.parameters()]
+        """,
+        inductor=True,
+    ),
+    case(
+        "network built in a loop",
+        NN,
+        """
+        net = nn.Sequential()
+        for i in range(3):
+            net.add_module(f'block {i}', nn.Linear(3, 3))
+        y = net(x)
+        print(net)
+        """,
+    ),
+    case(
+        "hook that prints",
+        NET,
+        """
+        def show(module, inputs, output):
+            print(type(module).__name__, tuple(output.shape))
+        handles = [layer.register_forward_hook(show) for layer in net]
+        y = net(x)
+        for handle in handles:
+            handle.remove()
+        y = net(x)
+        del handles, handle
+        """,
+    ),
+    case(
+        "gradient descent by hand",
+        NN,
+        """
+        w = torch.zeros(3, 1, requires_grad=True)
+        target = x.sum(1, keepdim=True)
+        losses = []
+        for epoch in range(3):
+            loss = ((x @ w - target) ** 2).mean()
+            loss.backward()
+            with torch.no_grad():
+                w -= 0.0625 * w.grad
+                w.grad.zero_()
+            losses.append(round(loss.item(), 3))
+            print(f'epoch {epoch + 1}, loss {losses[-1]:.3f}')
+        """,
+        inductor=True,
+    ),
+    case(
+        "optimizer in a function",
+        NET,
+        """
+        def train(net, epochs):
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+            for _ in range(epochs):
+                optimizer.zero_grad()
+                loss = net(x).square().mean()
+                loss.backward()
+                optimizer.step()
+            return loss.detach()
+        loss = train(net, 3)
+        """,
+    ),
+    case(
+        "saved and loaded",
+        NET,
+        """
+        import io
+        file = io.BytesIO()
+        torch.save(net.state_dict(), file)
+        file.seek(0)
+        clone = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+        keys = clone.load_state_dict(torch.load(file))
+        same = torch.equal(clone(x), net(x))
+        del file, keys
+        """,
+    ),
+    case(
+        "module list with names counted",
+        NN,
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(2))
+            def forward(self, x):
+                for i, layer in enumerate(self.layers):
+                    x = layer(x) * (i + 1)
+                return x
+        net = Net()
+        y = net(x)
+        total = sum(p.numel() for p in net.parameters())
+        """,
+        "net.layers.append(nn.Linear(3, 1))\ny = net(x)",
+        inductor=True,
+    ),
+    case(
+        "attention weights looked at",
+        NN,
+        """
+        def attend(q, k, v):
+            scores = q @ k.transpose(0, 1) / k.shape[1] ** 0.5
+            weights = torch.softmax(scores, dim=-1)
+            return weights @ v, weights
+        out, weights = attend(x, x, x)
+        print(weights.sum(1))
+        """,
+        inductor=True,
+    ),
+    case(
+        "training and evaluation mode",
+        NN,
+        """
+        net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+        a = net(x)
+        net.eval()
+        b = net(x)
+        modes = [m.training for m in net.modules()]
+        """,
+    ),
+]

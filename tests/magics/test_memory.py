@@ -1,0 +1,76 @@
+"""What a cell made goes when the cell runs anew, or is edited: models, engines and graphs."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from benchmarks.backends import BACKENDS
+from dynamo_ext.backends import registry
+from tests.capture.live import Live, live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MODEL = "class Net(nn.Sequential):\n    pass\ndef make():\n    return Net({})".format(
+    ", ".join(["nn.Linear(8, 8), nn.GELU()"] * 3)
+)
+INFER = "with torch.no_grad():\n    for _ in range(3):\n        y = model(x) * {}"
+TRAIN = (
+    "step = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    "for _ in range(2):\n"
+    "    loss = model(x).pow(2).mean() * {}\n"
+    "    loss.backward()\n"
+    "    step.step()\n"
+    "    step.zero_grad()"
+)
+
+
+@pytest.fixture
+def cells() -> Iterator[Live]:
+    with live("from torch import nn", MODEL, "x = torch.ones(2, 8)") as found:
+        yield found
+
+
+def kept() -> Counter[str]:
+    """How many objects there are of those that compiling a graph makes.
+
+    What a backend answered for an operation is kept (``answers``): it holds no graph.
+    """
+    gc.collect()
+    found: Counter[str] = Counter()
+    for each in gc.get_objects():
+        kind = type(each)
+        if str(kind.__module__).startswith("dynamo_ext.backends"):
+            found[kind.__qualname__] += 1
+        elif issubclass(kind, torch.fx.GraphModule):
+            found["GraphModule"] += 1
+    del found["Support"]
+    # OpenVINO keeps what it was once lent, which is a note of an address and holds no memory.
+    for kind in [kind for kind in found if kind.startswith("c_byte_Array")]:
+        del found[kind]
+    return found
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("does", [INFER, TRAIN], ids=["infers", "trains"])
+@pytest.mark.parametrize("edited", [False, True], ids=["again", "edited"])
+def test_a_cell_that_makes_a_model_keeps_the_last_one(
+    cells: Live, backend: str, does: str, edited: bool
+) -> None:
+    if not registry.probe(registry.get(backend)).available:
+        pytest.skip(f"{backend} cannot run here.")
+    models, counts = [], []
+    for number in range(1, 6):
+        text = does.format(number if edited else 1)
+        cells.report(f"model = make()\n{text}", f"-b {backend}", "a")
+        models.append([weakref.ref(each) for each in cells.names["model"].parameters()])
+        counts.append(kept())
+    alive = [any(each() is not None for each in of) for of in models]
+    assert alive == [False] * 4 + [True]
+    assert counts[-1] <= counts[2]

@@ -1,0 +1,17 @@
+"""Leaving out a file whose package is not installed, without importing the package.
+
+Every worker collects every test. ``pytest.importorskip`` would load TensorFlow, JAX and TVM into
+each of them: seconds, and gigabytes that each full garbage collection goes through.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+
+def needs(package: str) -> None:
+    """Skip the file that is being collected unless a package is installed."""
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed", allow_module_level=True)

@@ -1,0 +1,35 @@
+"""Importing the package and running cells leaves the process, and torch in it, as it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.backends import BACKENDS
+from dynamo_ext.backends import registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, "auto"])
+def test_the_process_is_as_it_was(backend: str, tmp_path: Path) -> None:
+    if not registry.probe(registry.get(backend)).available:
+        pytest.skip(f"{backend} cannot run here.")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.left_alone", backend],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            # What another test has compiled would leave parts of Inductor out of this one.
+            "TORCHINDUCTOR_CACHE_DIR": str(tmp_path),
+        },
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr

@@ -1,0 +1,211 @@
+"""Interleaving, plans, failures and interrupts, on stand-in code."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import pytest
+
+from dynamo_ext.timing import clock
+from dynamo_ext.timing.race import Plan, Progress, TimedCallable, race
+
+
+class Code:
+    """Notes its calls; takes some time."""
+
+    def __init__(self, name, log, seconds=0.0, fails_at=None, error=ValueError):
+        self.name, self.log, self.seconds = name, log, seconds
+        self.fails_at, self.error, self.count = fails_at, error, 0
+
+    def __call__(self):
+        self.count += 1
+        self.log.append(self.name)
+        if self.fails_at is not None and self.count >= self.fails_at:
+            raise self.error(self.name)
+        end = time.perf_counter() + self.seconds
+        while time.perf_counter() < end:
+            pass
+
+
+def contenders(log, *names, **kwargs):
+    return [TimedCallable(n, Code(n, log, 0.003, **kwargs), before=lambda: None) for n in names]
+
+
+def test_every_round_has_each_contender_once_in_a_changing_order():
+    log = []
+    entered = contenders(log, "a", "b", "c")
+    race(entered, Plan(budget=60, rounds=12))
+    rounds = [log[i : i + 3] for i in range(3, len(log), 3)]
+    assert len(rounds) == 12
+    assert all(sorted(r) == ["a", "b", "c"] for r in rounds)
+    assert len({tuple(r) for r in rounds}) > 1
+    assert [len(c.samples) for c in entered] == [12, 12, 12]
+
+
+def test_the_schedule_follows_the_seed():
+    logs = []
+    for _ in range(2):
+        log = []
+        race(contenders(log, "a", "b", "c"), Plan(budget=60, rounds=8, seed=4))
+        logs.append(log)
+    assert logs[0] == logs[1]
+
+
+def test_short_code_is_timed_several_calls_at_a_time():
+    log = []
+    quick = TimedCallable("quick", Code("quick", log))
+    race([quick], Plan(budget=60, rounds=6))
+    assert quick.calls > 50
+    assert quick.timing.calls == quick.calls
+    assert quick.timing.median < 1e-4
+
+
+def test_code_that_must_be_put_back_is_timed_call_by_call():
+    log = []
+    once = TimedCallable("once", Code("once", log), before=lambda: log.append("back"))
+    race([once], Plan(budget=60, rounds=6))
+    assert once.calls == 1
+    assert log == ["back", "once"] * 7
+
+
+def test_a_contender_that_fails_drops_out_and_the_others_go_on():
+    log = []
+    good = contenders(log, "base", "good")
+    bad = TimedCallable("bad", Code("bad", log, fails_at=5), before=lambda: None)
+    race([*good, bad], Plan(budget=60, rounds=10))
+    assert isinstance(bad.error, ValueError)
+    assert [len(c.samples) for c in good] == [10, 10]
+    assert len(bad.samples) == 3
+
+
+def test_a_baseline_that_fails_ends_the_race():
+    log = []
+    bad = TimedCallable("bad", Code("bad", log, fails_at=4), before=lambda: None)
+    race([bad, *contenders(log, "good")], Plan(budget=60, rounds=1_000))
+    assert isinstance(bad.error, ValueError)
+    assert log.count("good") < 10
+
+
+def test_an_interrupt_keeps_whole_rounds_only():
+    log = []
+    entered = contenders(log, "a", "b")
+    stops = TimedCallable(
+        "stops", Code("stops", log, fails_at=6, error=KeyboardInterrupt), before=lambda: None
+    )
+    with pytest.raises(KeyboardInterrupt):
+        race([*entered, stops], Plan(budget=60, rounds=20))
+    assert len({len(c.samples) for c in [*entered, stops]}) == 1
+    assert len(entered[0].samples) == 4
+
+
+def test_the_budget_ends_it():
+    log = []
+    started = time.perf_counter()
+    cut_short = race(contenders(log, "a", "b"), Plan(budget=0.2, rounds=10_000))
+    assert cut_short
+    assert time.perf_counter() - started < 5
+
+
+def test_equal_times_settle_early():
+    class Clocked(TimedCallable):
+        def _sample(self):
+            return 1.0
+
+    entered = [Clocked("a", lambda: None), Clocked("b", lambda: None)]
+    assert not race(entered, Plan(budget=60))
+    assert len(entered[0].samples) == 20
+
+
+def test_the_collector_is_off_while_it_runs_and_on_afterwards():
+    seen = []
+    race(
+        [TimedCallable("a", lambda: seen.append(gc.isenabled()), before=gc.isenabled)],
+        Plan(rounds=6),
+    )
+    assert not any(seen)
+    assert gc.isenabled()
+
+
+def test_progress_tells_who_runs_and_is_rare():
+    told = []
+    race(contenders([], "a", "b"), Plan(budget=60, rounds=40), progress=told.append)
+    assert all(isinstance(step, Progress) for step in told)
+    assert 1 <= len(told) <= 10
+    assert told[-1].rounds == 40
+
+
+def test_a_sample_is_as_long_as_the_clock_needs():
+    assert clock.calls_for(1.0) == 1
+    assert clock.calls_for(1e-6) == 2_000
+    assert 15 <= clock.calls_for(0.0005) <= 25
+
+
+def test_everybody_makes_as_many_calls_a_sample():
+    runners = [
+        TimedCallable("one", lambda: time.sleep(0.0005)),
+        TimedCallable("two", lambda: time.sleep(0.001)),
+    ]
+    race(runners, Plan(rounds=6))
+    assert runners[0].calls == runners[1].calls
+    assert runners[0].calls > 1
+
+
+def test_who_is_far_slower_has_fewer_and_leaves_the_others_theirs():
+    runners = [
+        TimedCallable("short", lambda: None),
+        TimedCallable("long", lambda: time.sleep(0.02)),
+    ]
+    race(runners, Plan(rounds=6))
+    assert runners[0].calls == clock.MAX_CALLS
+    # A sample of the longer one stays bearable.
+    assert 1 <= runners[1].calls <= 0.1 / 0.02
+
+
+def test_calls_after_which_state_is_put_back_are_timed_one_by_one():
+    runners = [
+        TimedCallable("one", lambda: None, before=lambda: None),
+        TimedCallable("two", lambda: None),
+    ]
+    race(runners, Plan(rounds=6))
+    assert [runner.calls for runner in runners] == [1, 1]
+
+
+def test_nobody_is_timed_beside_threads_that_still_spin():
+    spins, ended = threading.Event(), []
+
+    def spin():
+        end = time.process_time() + 0.02
+        while time.process_time() < end:
+            spins.set()
+        ended.append(True)
+
+    threading.Thread(target=spin).start()
+    spins.wait()
+    clock.wait_for_idle_threads()
+    assert ended
+
+
+def test_threads_that_never_sleep_are_waited_for_only_so_long():
+    stop = threading.Event()
+
+    def spin():
+        while not stop.is_set():
+            pass
+
+    threading.Thread(target=spin).start()
+    started = time.perf_counter()
+    clock.wait_for_idle_threads()
+    taken = time.perf_counter() - started
+    stop.set()
+    assert taken >= clock.MAX_WAIT_SECONDS
+    assert taken < 5
+
+
+def test_short_code_runs_before_it_is_timed():
+    log = []
+    short = TimedCallable("short", Code("short", log, 0.002))
+    race([short], Plan(rounds=6))
+    lead_in = (short.calls + 1) // 2
+    assert len(log) == 2 + 6 * (lead_in + short.calls)

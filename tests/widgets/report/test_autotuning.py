@@ -1,0 +1,125 @@
+"""Races in words and tables."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.placement import coverage, place_graph
+from dynamo_ext.records.autotune import (
+    BaselineComparison,
+    GraphCandidateResult,
+    GraphRace,
+    OnlineTrial,
+)
+from dynamo_ext.records.report import Graph, Report
+from dynamo_ext.widgets import blocks
+from dynamo_ext.widgets.report import autotuning, static, summary
+
+ROWS = (
+    GraphCandidateResult("eager", "slower", 0.002, 1.0, reason="onnxrt is faster."),
+    GraphCandidateResult("onnxrt", "won", 0.001, 2.0, 1.9, 2.1, 1e-7),
+    GraphCandidateResult("<ts>", "wrong", error=0.5, reason="result: 3 of 4 values are off"),
+)
+
+
+def headline_of(report):
+    return summary.headline(report, advise(report))
+
+
+def graph(number, contest, **kwargs):
+    return Graph(f"g{number}", "0/0", "auto", (), "", 1.0, compiled_now=True, calls=1,
+                 run_seconds=0.1, normalised=4, contest=contest, **kwargs)  # fmt: skip
+
+
+def shown(report):
+    return blocks.html(autotuning.blocks(report))
+
+
+def said(report):
+    return blocks.text(autotuning.blocks(report))
+
+
+def report(*held):
+    graphs = tuple(graph(number, contest) for number, contest in enumerate(held))
+    return Report("optimize", "auto", "cell", None, 1.0, 0.5, graphs=graphs)
+
+
+WON = GraphRace("onnxrt", ROWS, rounds=20, seconds=3.0)
+EAGER = GraphRace("eager", (dataclasses.replace(ROWS[0], outcome="won"),), remembered=True,
+                raced_on="2026-11-21")  # fmt: skip
+
+
+def test_the_sentence_counts_winners_and_cost():
+    said = autotuning.sentence(report(WON, WON, EAGER))
+    assert said == (
+        "auto chose onnxrt for 2 graphs and eager for 1 graph. 1 race remembered. "
+        "Racing took 6.00 s."
+    )
+    assert autotuning.sentence(report(None)) == ""
+    assert shown(report(None)) == ""
+
+
+def test_what_graphs_came_to_together_is_said_once():
+    rivals = (
+        BaselineComparison("eager", 1.6, 1.5, 1.7),
+        BaselineComparison("onnxrt", 0.9, 0.88, 0.92),
+    )
+    mix = dataclasses.replace(WON, confirmation=OnlineTrial(2, "mix", 15, rivals))
+    said = autotuning.sentence(report(mix, mix))
+    assert said.endswith(
+        "Measured during your own calls (up to 15 rounds), the choice for 2 graphs is 1.60× "
+        "(1.50–1.70) as fast as eager and 0.90× (0.88–0.92) as fast as onnxrt for all: it is kept."
+    )
+    one = dataclasses.replace(WON, confirmation=OnlineTrial(2, "onnxrt", 15, rivals))
+    assert autotuning.sentence(report(one)).endswith("for all: onnxrt runs instead.")
+    rebuilt = Report.from_dict(report(mix).to_dict())
+    assert rebuilt.graphs[0].contest == mix
+
+
+def test_of_many_confirmations_those_that_changed_something_are_told():
+    held = [
+        dataclasses.replace(WON, confirmation=OnlineTrial(1, kept, rounds))
+        for rounds, kept in enumerate(["mix", "mix", "eager", "mix", "mix"])
+    ]
+    said = autotuning.sentence(report(*held))
+    assert said.index("eager runs instead") < said.index("it is kept")
+    assert said.endswith("2 such confirmations more.")
+
+
+def test_every_contestant_has_a_row_with_its_reason():
+    html, text = shown(report(WON)), said(report(WON))
+    for words in ("2.00× (1.90–2.10)", "✗ wrong", "3 of 4 values are off", "5.0e-01"):
+        assert words in html
+    assert "&lt;ts&gt;" in html
+    assert "✓ won" in text
+    assert text.index("onnxrt") < text.index("eager  ")
+
+
+def test_one_round_has_no_interval():
+    once = dataclasses.replace(ROWS[1], outcome="slower", low=2.0, high=2.0)
+    text = said(report(dataclasses.replace(WON, contestants=(ROWS[0], once))))
+    assert "2.00× in 1 round" in text
+    assert "2.00–2.00" not in text
+
+
+def test_a_remembered_race_says_from_when():
+    assert "raced 2026-11-21" in shown(report(EAGER))
+
+
+def test_the_winner_is_where_a_graph_ran():
+    found = report(GraphRace("inductor"), EAGER)
+    assert place_graph(found, found.graphs[0]).engine == "inductor"
+    assert place_graph(found, found.graphs[1]).engine == "eager"
+    assert coverage(found).in_engine == 4
+
+
+def test_eager_as_the_fastest_is_no_failure():
+    assert summary.status(report(EAGER)) == ("good", "✓ eager is fastest")
+    assert "no backend was faster" in headline_of(report(EAGER))
+
+
+def test_the_report_has_them():
+    assert "auto chose onnxrt" in static.html(report(WON))
+    assert "Candidates" in static.html(report(WON))
+    assert "auto chose onnxrt" in static.text(report(WON))

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import dataclasses
+
+from dynamo_ext.records.report import Recompile
+from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.report import bytecode, fallbacks, guards, timing
+
+
+def test_a_part_of_the_time_is_not_shown_as_none_of_it(reports):
+    report = dataclasses.replace(reports["mixed"], seconds=100.0, profile_seconds=0.0)
+    rows = [line.split() for line in timing.text(report).split("\n")]
+    assert ["Running", "graphs", "1.11", "ms", "<1%"] in rows
+    assert "Graphs took <1% of the time" in timing.captured(report)
+
+
+def test_failed_guards_come_first_with_expected_and_actual(reports, page):
+    read = page(guards.html(reports["mixed"])).text
+    assert read.startswith("40 guards on 2 functions. Guards that failed")
+    assert "x 8 12 2 compiled again cell · line 4 tensor 'x' size mismatch at index 0." in read
+    assert "x: expected 8, got 12; compiled again." in guards.text(reports["mixed"])
+
+
+def test_guards_are_grouped_by_variable_and_equal_ones_merged(reports, page):
+    read = page(guards.html(reports["mixed"])).text
+    assert "model : 36 guards" in read
+    assert read.count("x is a float32 tensor of 8 × 16.") == 1
+    assert "0/0, 1/0" in read
+    assert "other conditions gradients are on." in read
+
+
+def test_a_prevented_recompile_is_said_to_have_run_eagerly(reports):
+    assert "ran eagerly, as run never compiles" in guards.html(reports["run"])
+
+
+def test_a_fact_without_values_is_a_sentence_without_gaps(reports, page):
+    odd = Recompile("0/0", "cell", "(n % 2) == 0", "n", "", "")
+    report = dataclasses.replace(reports["mixed"], recompiles=(odd,))
+    said = guards.text(report)
+    assert "n: `(n % 2) == 0` does not hold; compiled again." in said
+    assert "See Guards" not in said
+    assert "n — — 1 compiled again" in page(guards.html(report)).text
+
+
+def test_no_guard_no_part(reports):
+    assert guards.html(reports["nothing"]) == guards.text(reports["nothing"]) == ""
+
+
+def test_fallbacks_show_stage_subject_message_and_remedy(reports, page):
+    read = page(fallbacks.html(reports["mixed"])).text
+    assert (
+        "unsupported the engine does not support it partition g1:p0, aten.sort.default , line 6"
+        in read
+    )
+    assert "Sort outside of the cell." in read
+    assert "→ pip install apache-tvm" in fallbacks.text(reports["unavailable"]).split("\n")[-1]
+    assert "<code>pip install apache-tvm</code>" in fallbacks.html(reports["unavailable"])
+
+
+def test_an_absent_backend_is_the_first_fallback(reports):
+    gone = reports["unavailable"].fallbacks
+    both = dataclasses.replace(reports["mixed"], fallbacks=(*reports["mixed"].fallbacks, *gone))
+    assert fallbacks.text(both).startswith("unavailable")
+
+
+def test_a_long_error_folds_in_html_and_is_cut_in_text(reports, page):
+    made = fallbacks.html(reports["lower"])
+    read = page(made)
+    assert [tag for tag, _ in read.tags].count("details") == 1
+    assert "at node_399 <i>" in read.text
+    assert made.count("RuntimeError") == 1, "the message's own prefix is not said twice"
+    assert len(fallbacks.text(reports["lower"]).split("\n")) < 8
+    assert fallbacks.html(reports["clean"]) == fallbacks.text(reports["clean"]) == ""
+
+
+def test_bytecode_is_side_by_side(reports, page):
+    mixed = reports["mixed"]
+    assert (
+        "Before: as Python compiled it After: as Dynamo rewrote it"
+        in page(bytecode.html(mixed)).text
+    )
+    rows = bytecode.text(mixed).split("\n")
+    assert rows[0] == "cell 0/0: 40 lines before, 9 after"
+    assert "LOAD_FAST" in rows[4]
+    assert "│   3 LOAD_GLOBAL" in rows[4]
+    assert max(map(len, rows)) <= plain_text.WIDTH
+    assert bytecode.html(reports["nothing"]) == bytecode.text(reports["nothing"]) == ""
+
+
+def test_static_bytecode_is_cut_and_the_widget_has_it_whole(reports):
+    long = dataclasses.replace(reports["mixed"].bytecode[0], before="LOAD\n" * 500)
+    report = dataclasses.replace(reports["mixed"], bytecode=(long,))
+    assert "420 more lines" in bytecode.html(report)
+    assert bytecode.html(report, None).count("LOAD\n") > 490
+
+
+def test_timing_parts_add_up_to_the_run(reports):
+    made = " ".join(timing.text(reports["mixed"]).split())
+    assert "Compiling 1.03 s 64%" in made
+    assert "Whole run 1.60 s" in made
+    assert "237 µs" in made
+    assert "torch 2.13.0 · onnxruntime 1.30" in made
+
+
+def test_timing_of_an_instant_run_divides_by_nothing(reports):
+    zero = dataclasses.replace(reports["clean"], seconds=0.0, compile_seconds=0.0)
+    idle = dataclasses.replace(zero.graphs[0], calls=0)
+    assert "0 s" in timing.text(dataclasses.replace(zero, graphs=(idle,)))
+
+
+def test_a_failed_guard_says_what_helps(reports, page):
+    for read in (page(guards.html(reports["mixed"])).text, guards.text(reports["mixed"])):
+        assert "mark_dynamic(x, 0)" in " ".join(read.split())
+
+
+def test_timing_says_how_much_was_captured(reports, page):
+    mixed = dataclasses.replace(reports["mixed"], seconds=1.6, compile_seconds=1.5)
+    words = "5 operations in 2 graphs, 4 of them in an engine. Graphs took 1% of the time"
+    for read in (page(timing.html(mixed)).text, timing.text(mixed)):
+        assert words in " ".join(read.split())
+    assert timing.captured(reports["nothing"]) == ""
+
+
+def test_races_have_a_line_of_their_own(reports, page):
+    raced = dataclasses.replace(reports["mixed"], seconds=5.0, compile_seconds=1.0)
+    raced = dataclasses.replace(raced, race_seconds=3.0)
+    assert raced.run_seconds == 1.0
+    for read in (page(timing.html(raced)).text, timing.text(raced)):
+        said = " ".join(read.split())
+        assert "Racing backends 3.00 s 60%" in said
+        assert "of the time that was neither compiling nor racing backends." in said
+    both = dataclasses.replace(raced, profile_seconds=0.5)
+    assert "neither compiling, timing operations nor racing backends" in timing.captured(both)
+
+
+def test_backward_passes_are_no_part_of_everything_else(reports, page):
+    clean = dataclasses.replace(reports["clean"], seconds=4.0, compile_seconds=1.0)
+    graph = dataclasses.replace(clean.graphs[0], run_seconds=1.0)
+    timed = dataclasses.replace(graph, backward_seconds=1.5)
+    trained = dataclasses.replace(clean, graphs=(timed,))
+    for read in (page(timing.html(trained)).text, timing.text(trained)):
+        said = " ".join(read.split())
+        assert "Their backward passes 1.50 s 38%" in said
+        assert "Python and uncaptured code 500 ms" in said
+        assert "Graphs took 83% of the time" in said
+    unknown = dataclasses.replace(
+        clean, graphs=(dataclasses.replace(graph, backward_untimed=True),)
+    )
+    assert "Python and uncaptured code includes any backward passes" in timing.captured(unknown)
+    assert "backward" not in timing.text(clean)
+
+
+def test_timing_tells_operators_by_their_time_in_eager(reports, page):
+    read = page(timing.html(reports["profiled"])).text
+    assert "Operator Calls In eager Share Ran in" in read
+    assert "times of single operations inside an engine are not available" in read
+    assert "The operations of g1 could not be timed: RuntimeError: no kernel." in read
+    assert "Share" in timing.text(reports["profiled"])
+    assert "Operator" not in page(timing.html(reports["clean"])).text

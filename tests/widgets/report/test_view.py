@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import base64
+import json
+from types import SimpleNamespace
+
+import ipywidgets
+import pytest
+from IPython.core import display_functions, getipython
+
+from dynamo_ext.widgets import ReportView, display_report, live, report_mimebundle
+from dynamo_ext.widgets.report import panes
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def pane(view, index):
+    """The html of a pane, or of the last part of it."""
+    child = view.tabs.children[index].children[0]
+    while not isinstance(child, ipywidgets.HTML):
+        child = next(c for c in reversed(child.children) if not isinstance(c, ipywidgets.HBox))
+    return child.value
+
+
+def test_every_pane_is_built_once_when_its_tab_is_opened(report, page, monkeypatch):
+    built = []
+    build = panes.build
+    monkeypatch.setattr(panes, "build", lambda title, *r: built.append(title) or build(title, *r))
+    view = ReportView(report)
+    assert built == ["Summary"]
+    for index in [*range(len(panes.TITLES)), 2, 0]:
+        view.tabs.selected_index = index
+    assert built == list(panes.TITLES)
+    for index in range(len(panes.TITLES)):
+        assert page(pane(view, index)).text
+    view.close()
+
+
+def test_a_step_opens_the_part_that_shows_it(reports):
+    view = ReportView(reports["mixed"])
+    body, row = view.tabs.children[0].children[0].children
+    assert isinstance(body, ipywidgets.HTML)
+    assert [button.description for button in row.children] == [
+        "Open Code",
+        "Open Fallbacks",
+        "Open Guards",
+    ]
+    row.children[2].click()
+    assert panes.TITLES[view.tabs.selected_index] == "Guards"
+    view.close()
+
+
+def test_a_closed_tab_bar_builds_nothing(reports):
+    view = ReportView(reports["clean"])
+    view.tabs.selected_index = None
+    view.close()
+
+
+def test_tabs_count_what_they_hold(reports):
+    view = ReportView(reports["mixed"])
+    assert view.tabs.titles == (
+        "Summary",
+        "Code",
+        "Graphs (2)",
+        "Guards (40)",
+        "Fallbacks (1)",
+        "Bytecode",
+        "Timing",
+    )
+    assert "dx-live" in view.widget._dom_classes
+    view.close()
+
+
+def test_empty_panes_say_so(reports):
+    view = ReportView(reports["nothing"])
+    for index, words in [(2, "No graph"), (3, "No guard"), (4, "No fallback"), (5, "No bytecode")]:
+        view.tabs.selected_index = index
+        assert words in pane(view, index)
+    view.close()
+
+
+def test_the_graph_pane_follows_its_controls(reports, page):
+    graphs = panes.GraphPane(reports["mixed"])
+    assert "Drawing of graph g0: 4 nodes" in graphs.body.value
+    assert "1 parameter folded" in graphs.body.value
+    assert "--dx-zoom:1.0" in graphs.body.value
+    graphs.zoom.value = 25
+    assert "--dx-zoom:0.25" in graphs.body.value
+    graphs.parameters.value = True
+    assert "Drawing of graph g0: 5 nodes" in graphs.body.value
+    graphs.choice.value = 1
+    assert "Drawing of graph g1" in graphs.body.value
+    graphs.find.value = "sort"
+    assert "1 match, with neighbours" in graphs.body.value
+    graphs.view.value = "Table"
+    assert "torch.sort" in page(graphs.body.value).text
+    assert graphs.zoom.disabled
+    graphs.find.value = "nowhere"
+    graphs.view.value = "Drawing"
+    assert "0 matches" in graphs.body.value
+    assert "<svg" not in graphs.body.value
+    graphs.view.value = "Source"
+    assert "def forward(self, x): ..." in graphs.body.value
+
+
+def test_closing_a_view_closes_all_that_it_made(reports):
+    view = ReportView(reports["mixed"])
+    for index in range(len(panes.TITLES)):
+        view.tabs.selected_index = index
+    found = list(walk(view.widget))
+    view.close()
+    assert all(widget.comm is None for widget in found)
+
+
+def walk(widget):
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from walk(child)
+
+
+def test_two_reports_share_no_id(reports, page):
+    made = "".join(report_mimebundle(reports[name])["text/html"] for name in ("mixed", "big"))
+    view = ReportView(reports["big"])
+    view.tabs.selected_index = 2
+    assert not page(made + pane(view, 2)).ids
+    view.close()
+
+
+def test_the_bundle_has_html_and_text_alone(report):
+    bundle = report_mimebundle(report)
+    assert set(bundle) == {"text/html", "text/plain"}
+    assert all(type(value) is str for value in bundle.values())
+    json.dumps(bundle)
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """What display() was given, in a kernel."""
+    shell = SimpleNamespace(kernel=object())
+    outputs: list[dict[str, object]] = []
+    monkeypatch.setattr(getipython, "get_ipython", lambda: shell)
+    monkeypatch.setattr(
+        display_functions, "display", lambda bundle, *, raw: outputs.append(bundle) if raw else None
+    )
+    monkeypatch.setattr("IPython.display.display", display_functions.display)
+    return outputs
+
+
+def test_a_notebook_gets_the_static_form_and_then_the_widget_alone(reports, sent):
+    display_report(reports["mixed"])
+    static, alive = sent
+    assert set(static) == {"text/html", "text/plain"}
+    assert set(alive) == {VIEW}
+    assert alive[VIEW]["model_id"]
+
+
+def test_without_widgets_only_the_static_form_is_sent(reports, sent, monkeypatch):
+    display_report(reports["mixed"], widget=False)
+    assert len(sent) == 1
+    monkeypatch.setattr(live.importlib.util, "find_spec", lambda _name: None)
+    display_report(reports["mixed"])
+    assert len(sent) == 2
+
+
+def test_a_terminal_gets_text(reports, capsys):
+    display_report(reports["mixed"])
+    printed = capsys.readouterr().out
+    assert printed.startswith("optimize · onnxrt · cell 4")
+    assert "<table" not in printed
+
+
+def test_old_views_are_closed_so_that_memory_does_not_grow(reports, sent):
+    live.views.clear()
+    display_report(reports["nothing"])
+    first = live.views[0]
+    for _ in range(live.MAX_VIEWS):
+        display_report(reports["nothing"])
+    assert len(live.views) == live.MAX_VIEWS
+    assert first.widget.comm is None
+    assert len(sent) == 2 * (live.MAX_VIEWS + 1)
+
+
+def test_one_style_rule_hides_each_form_when_the_other_is_wanted(reports):
+    html = report_mimebundle(reports["nothing"])["text/html"]
+    assert ".jp-OutputArea-child:has(.dx-static):has(+ .jp-OutputArea-child .dx-live)" in html
+    assert 'class="dx dx-static"' in html
+    assert ":not(:has(.dx-live))" in html
+
+
+def test_a_graph_can_be_taken_away_as_a_script(reports):
+    view = ReportView(reports["mixed"])
+    view.tabs.selected_index = panes.TITLES.index("Graphs")
+    body = pane(view, view.tabs.selected_index)
+    assert 'download="g0.py"' in body
+    script = base64.b64decode(body.split("base64,")[1].split('"')[0]).decode()
+    compile(script, "g0.py", "exec")
+    assert "class GraphModule" in script or "def forward" in script
+    view.close()
