@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,8 @@ def counting_compiles() -> Iterator[list[str]]:
     """Every compile that Dynamo starts, by its id."""
     from torch._dynamo.callback import callback_handler
 
+    # The finalisers of what earlier tests left would be captured, too.
+    gc.collect()
     started: list[str] = []
 
     def note(arguments: Any) -> None:

@@ -118,15 +118,12 @@ def test_inputs_are_lent_and_outputs_owned(
 
 def test_another_tensor_at_the_same_address_is_read_anew() -> None:
     run = lowered("openvino", lambda x: (torch.ops.aten.mul.Tensor(x, x),), torch.randn(32))
-    addresses = set()
-    for number in range(200):
-        x = torch.full((32,), float(number))
-        addresses.add(x.data_ptr())
+    memory = torch.empty(32)
+    for number in range(5):
+        x = memory.view(32).fill_(number)
         assert torch.equal(run(x)[0], x * x)
         x.add_(1)
         assert torch.equal(run(x)[0], x * x)
-        del x
-    assert len(addresses) < 200
 
 
 def test_a_session_forgets_addresses_beyond_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
