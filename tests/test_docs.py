@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dynamo_ext.backends import registry
+
 pytest.importorskip("mkdocs")
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +27,14 @@ def test_the_site_builds_and_every_page_is_in_it(tmp_path):
     assert 'src="images/report.png"' in first
     assert 'href="models.html"' in first
     assert 'href="notebooks/quickstart.html"' in first
+    reference = {
+        "api": [f'id="dynamo_ext.{name}"' for name in ("optimize", "compare", "Backend", "Report")],
+        "magics": ["%%dynamo run", "--per-graph"],
+        "options": [f'id="{name}"' for name in registry.OURS],
+    }
+    for page, parts in reference.items():
+        text = (tmp_path / f"{page}.html").read_text(encoding="utf-8")
+        assert [part for part in parts if part not in text] == []
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def _peers(measured: Sequence[Row]) -> str:
         found = [_or_eager(_named(shown_rows[row.model], name)) for row in rows]
         lines.append(_mean_line(name, found))
     reasons = [
-        f"- {row.model}, {single.name}: {single.outcome}: {printable(single.reason)}"
+        f"- {row.model}, {single.name}: {single.outcome}: `{printable(single.reason)}`"
         for row in rows
         for single in row.peers
         if single.reason
