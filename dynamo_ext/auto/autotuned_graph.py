@@ -1,4 +1,7 @@
-"""One captured graph under ``auto``: raced, confirmed in the program, then its winner alone."""
+"""One captured graph under ``auto``: raced, confirmed in the program, then its winner alone.
+
+The winner of an earlier race checks its first results, and is forgotten if they are wrong.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.auto import ranking
+from dynamo_ext.auto import graph_race, ranking
 from dynamo_ext.backends.pipeline.whole_graph import RUN_FAILURES
 from dynamo_ext.interruptions import Listening, pass_on, suppressed
 from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
@@ -38,7 +41,8 @@ class AutotunedGraph:
     """A graph in several variants until it is settled, and in one from then on.
 
     ``journal`` receives the race's record and the winner's partitions; ``budget`` is seconds for
-    the timing; ``cycles`` finds out whether other graphs run before and after this one.
+    the timing; ``cycles`` finds out whether other graphs run before and after this one. ``waited``
+    counts its calls outside cycles; ``trains`` says that a backward pass follows them.
     """
 
     def __init__(
@@ -112,8 +116,6 @@ class AutotunedGraph:
 
     def _race(self, args: tuple[Any, ...]) -> None:
         started = time.perf_counter()
-        from dynamo_ext.auto import graph_race
-
         switch = self.switch
         if switch is None:
             return
@@ -185,3 +187,42 @@ class AutotunedGraph:
         self._settled = self.variant(name)
         # The losers go, and their memory with them.
         self.switch = None
+
+
+class CachedWinner(AutotunedGraph):
+    """A captured graph whose race, ``held``, was won before: one backend and eager.
+
+    ``journal`` receives the backend's partitions and fallbacks; ``cycles`` times it against eager
+    within the program, unless that was done. ``forget`` is called where it turns out wrong.
+    """
+
+    def __init__(
+        self, graph: GraphModule, journal: Journal, held: GraphRace, cycles: CallCycles
+    ) -> None:
+        super().__init__(graph, journal, 0.0, cycles)
+        self.contest = held
+        self.forget: Callable[[], None] | None = None
+        self._checked = False
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it; after the first call, look whether the backend's own check found it right."""
+        if self._settled is not None:
+            return self._settled(*args)
+        if self._checked:
+            return self._cycles.call(self, args)
+        variants, winner = self.switch, self.winner
+        if variants is None:
+            # Another thread has just settled it.
+            return self(*args)
+        result = variants.compiled[winner](*args)
+        self._checked, self.trains = True, graph_race.trains(args)
+        wrong = any(f.stage in {"verify", "run"} for f in variants.fallbacks(winner))
+        wrong = wrong or not runs_in_engine(variants, winner)
+        self._journal.merge(variants.journals[winner])
+        if wrong or (self.contest and self.contest.confirmation is not None):
+            self.settle()
+        if wrong and self.forget is not None:
+            # A store that cannot be written must not cost the user the result.
+            with suppressed(OSError):
+                self.forget()
+        return result

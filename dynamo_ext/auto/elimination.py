@@ -10,7 +10,7 @@ from dynamo_ext.formatting import count
 from dynamo_ext.timing.race import Plan, race
 
 if TYPE_CHECKING:
-    from dynamo_ext.measure.graph_candidate import GraphCandidate
+    from dynamo_ext.measure.multi_backend import GraphCandidate
     from dynamo_ext.records.comparison import Speedup
 
 ELIMINATION_ROUNDS = ((1, 0.5), (4, 0.75))

@@ -13,8 +13,12 @@ from dynamo_ext.auto import elimination
 from dynamo_ext.auto.ranking import MATTERS, place, winner_of
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.measure import accuracy, candidate_run
-from dynamo_ext.measure.graph_candidate import GraphCandidate
-from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, runs_in_engine
+from dynamo_ext.measure.multi_backend import (
+    EAGER,
+    GraphCandidate,
+    MultiBackendGraph,
+    runs_in_engine,
+)
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
@@ -39,20 +43,18 @@ def run_race(switch: MultiBackendGraph, args: Sequence[Any], budget: float) -> G
     started = time.perf_counter()
     surroundings = Surroundings()
     snapshot = Snapshot({"inputs": list(args), "held": held_tensors(switch.graph)})
-    eager = switch.compiled[EAGER]
     names = sorted(switch.compiled, key=lambda name: name != EAGER)
     barrier = clock.device_barrier()
-    candidates = [
-        GraphCandidate(name, _call(switch.compiled[name], args), wait=barrier) for name in names
-    ]
+    calls = {name: _call(switch.compiled[name], args) for name in names}
+    candidates = [GraphCandidate(name, call, wait=barrier) for name, call in calls.items()]
+    results = {name: partial(_results, call, surroundings) for name, call in calls.items()}
     try:
-        expected = _results(eager, args, surroundings)
+        expected = results[EAGER]()
         before = snapshot.restore if snapshot.restore(thorough=True) else None
         for each in candidates:
             each.before = before
         for each in candidates[1:]:
-            run = partial(_results, switch.compiled[each.name], args, surroundings)
-            each.check(run, partial(_results, eager, args, surroundings), expected, args)
+            each.check(results[each.name], results[EAGER], expected, args)
             if not each.outcome and not runs_in_engine(switch, each.name):
                 reasons = [f.message or f.exception for f in switch.fallbacks(each.name)]
                 each.drop_out("eager", (reasons or ["It accepted no operation."])[0])
@@ -75,40 +77,27 @@ def trains(args: Sequence[Any]) -> bool:
     )
 
 
-def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], object]:
+def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict[str, Any]]:
     """One call as the user's code makes it: with its backward pass where one follows."""
-    if not torch.is_grad_enabled():
-        return lambda: variant(*args)
     leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
-    if not leaves:
-        return lambda: variant(*args)
+    if not leaves or not torch.is_grad_enabled():
+        return lambda: {"outputs": variant(*args)}
 
-    def both() -> object:
-        loss = _loss(variant(*args))
+    def both() -> dict[str, Any]:
+        outputs = variant(*args)
+        losses = [o.float().sum() for o in outputs if isinstance(o, torch.Tensor) and o.grad_fn]
+        if not losses:
+            return {"outputs": outputs}
         # Not backward(), which would leave gradients with the user's own weights.
-        return torch.autograd.grad(loss, leaves, allow_unused=True) if loss is not None else None
+        found = torch.autograd.grad(torch.stack(losses).sum(), leaves, allow_unused=True)
+        return {"outputs": outputs, "gradients": found}
 
     return both
 
 
-def _loss(outputs: Any) -> torch.Tensor | None:
-    parts = [o.float().sum() for o in outputs if isinstance(o, torch.Tensor) and o.grad_fn]
-    return torch.stack(parts).sum() if parts else None
-
-
-def _results(
-    variant: Callable[..., Any], args: Sequence[Any], surroundings: Surroundings
-) -> accuracy.Results:
+def _results(call: Callable[[], dict[str, Any]], surroundings: Surroundings) -> accuracy.Results:
     surroundings.restore_random()
-    outputs = variant(*args)
-    found: dict[str, Any] = {"outputs": list(outputs)}
-    if torch.is_grad_enabled():
-        leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
-        loss = _loss(outputs) if leaves else None
-        if loss is not None:
-            grads = torch.autograd.grad(loss, leaves, allow_unused=True)
-            found["gradients"] = [g for g in grads if g is not None]
-    return accuracy.collect(found)
+    return accuracy.collect(call())
 
 
 def _judge(
@@ -123,18 +112,7 @@ def _judge(
     }
     winner = winner_of(finished)
     busy = winner == EAGER and _is_doubtful(finished.values())
-    rows = tuple(
-        place(
-            each.name,
-            winner,
-            outcome=each.outcome,
-            reason=each.reason,
-            seconds=each.timing.median if each.timing else 0.0,
-            speedup=speedups.get(each.name),
-            error=each.max_error,
-        )
-        for each in candidates
-    )
+    rows = tuple(_row(each, winner, speedups.get(each.name)) for each in candidates)
     return GraphRace(
         winner,
         rows + failed,
@@ -143,6 +121,22 @@ def _judge(
         seconds=seconds,
         note="The machine was too busy to tell; the race is not remembered." if busy else "",
         conclusive=not busy,
+    )
+
+
+def _row(each: GraphCandidate, winner: str, speedup: Speedup | None) -> GraphCandidateResult:
+    outcome, reason = each.outcome, each.reason
+    if not outcome:
+        outcome, reason = place(each.name, winner, speedup)
+    return GraphCandidateResult(
+        each.name,
+        outcome,
+        seconds=each.timing.median if each.timing else 0.0,
+        speedup=speedup.ratio if speedup else float(each.name == EAGER),
+        low=speedup.low if speedup else 0.0,
+        high=speedup.high if speedup else 0.0,
+        error=each.max_error,
+        reason=reason,
     )
 
 

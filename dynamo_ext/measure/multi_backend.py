@@ -15,9 +15,13 @@ from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.fx_graph import own_copy
 from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
 from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure import accuracy
+from dynamo_ext.measure.candidate_run import one_line
+from dynamo_ext.measure.state.precision import precision
+from dynamo_ext.timing.race import TimedCallable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from torch.fx import GraphModule
 
@@ -115,3 +119,50 @@ def runs_in_engine(switch: MultiBackendGraph, name: str) -> bool:
         f.scope == "graph" and (f.stage in whole or (f.stage == "unsupported" and not f.operator))
         for f in switch.fallbacks(name)
     )
+
+
+@dataclass
+class GraphCandidate(TimedCallable):
+    """A variant of a graph, which takes part until it has an ``outcome``.
+
+    ``max_error`` is the largest relative error against eager.
+    """
+
+    outcome: str = ""
+    reason: str = ""
+    max_error: float = 0.0
+
+    def drop_out(self, outcome: str, reason: str) -> None:
+        """Take no further part."""
+        self.outcome, self.reason = outcome, reason
+
+    def check(
+        self,
+        run: Callable[[], accuracy.Results],
+        eager: Callable[[], accuracy.Results],
+        expected: accuracy.Results,
+        tensors: Iterable[Any],
+    ) -> None:
+        """Run it once; where it fails or its results are wrong, it drops out.
+
+        Where eager's tolerance does not decide, ``eager`` runs again with ``tensors`` in float64.
+        """
+        try:
+            found = run()
+        except Exception as error:  # noqa: BLE001 - a candidate that fails has lost
+            pass_on(error)
+            self.drop_out("failed", one_line(error))
+            return
+        judged = accuracy.against(found, expected)
+        self.max_error = judged.max_rel
+        if judged.within:
+            return
+        held = [each for each in tensors if isinstance(each, torch.Tensor)]
+        try:
+            with precision(held, torch.float64):
+                exact = eager()
+        except Exception as error:  # noqa: BLE001 - not every graph runs in float64
+            pass_on(error)
+            exact = {}
+        if not accuracy.as_good_as_eager(found, expected, exact):
+            self.drop_out("wrong", judged.detail)

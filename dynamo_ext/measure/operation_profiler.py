@@ -168,12 +168,10 @@ class _Timed(Interpreter):
         return _copy(value)
 
     def _reading(self, run: Callable[[], Any]) -> tuple[Any, float]:
-        if self._wait is not None:
-            self._wait()
+        self._wait()
         started = time.perf_counter()
         result = run()
-        if self._wait is not None:
-            self._wait()
+        self._wait()
         return result, time.perf_counter() - started
 
     def _again(self, run: Callable[[], Any], first: float) -> float:

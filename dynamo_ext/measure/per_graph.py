@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,9 +14,9 @@ from dynamo_ext.capture.listen import run_log
 from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure import accuracy, candidate_run
-from dynamo_ext.measure.graph_candidate import GraphCandidate
 from dynamo_ext.measure.multi_backend import (
     EAGER,
+    GraphCandidate,
     MultiBackendCompiler,
     MultiBackendGraph,
     runs_in_engine,
@@ -28,7 +27,7 @@ from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from dynamo_ext.measure.candidates import Candidate
     from dynamo_ext.measure.settings import Settings, Show
@@ -41,21 +40,13 @@ SLACK = 0.05
 """How far below the prediction the whole code may stay before the sum does not hold."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """The graphs' times, and the mix made of the fastest."""
-
-    graphs: tuple[GraphComparison, ...] = ()
-    mix: Mix | None = None
-
-
 def race_graphs(
     workload: Workload,
     candidates: list[Candidate],
     base: TimedCallable,
     settings: Settings,
     progress: Show | None,
-) -> Found:
+) -> tuple[tuple[GraphComparison, ...], Mix]:
     """Race each graph by itself, then the code with the best choice against the plain code.
 
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
@@ -65,14 +56,22 @@ def race_graphs(
     region = regions.new_region()
     call = workload.compiled_call(tracer, region)
     run = run_log.RunLog()
-    with run_log.Recording(run), tracer.surroundings():
-        for _ in range(1 + candidate_run.WARM_UPS):
-            for switch in board.switches:
-                switch.calls, switch.inputs = 0, None
-            workload.restore()
-            call()
     try:
-        return _race(board, workload, call, base, settings, progress)
+        with run_log.Recording(run), tracer.surroundings():
+            for _ in range(1 + candidate_run.WARM_UPS):
+                for switch in board.switches:
+                    switch.calls, switch.inputs = 0, None
+                workload.restore()
+                call()
+        called = [switch for switch in board.switches if switch.calls]
+        share = settings.budget * (1 - SMALLEST_SHARE) / max(len(called), 1)
+        graphs = []
+        for switch in called:
+            with torch.set_grad_enabled(switch.grad):
+                graphs.append(_graph(switch, share, settings, progress))
+        board.choose({s.number: g.fastest for s, g in zip(called, graphs, strict=True)})
+        mixed = candidate_run.timed_callable("mix", call, workload)
+        return tuple(graphs), _mix(mixed, graphs, base, settings)
     finally:
         workload.restore(thorough=True)
         for entry in run.compiled:
@@ -82,35 +81,20 @@ def race_graphs(
         tracing.forget(board)
 
 
-def _race(  # noqa: PLR0913, PLR0917 - the pieces of one race
-    board: MultiBackendCompiler,
-    workload: Workload,
-    call: Callable[[], object],
-    base: TimedCallable,
-    settings: Settings,
-    progress: Show | None,
-) -> Found:
-    called = [switch for switch in board.switches if switch.calls]
-    share = settings.budget * (1 - SMALLEST_SHARE) / max(len(called), 1)
-    graphs = []
-    for switch in called:
-        with torch.set_grad_enabled(switch.grad):
-            graphs.append(_graph(switch, share, settings, progress))
-    choice = {s.number: g.fastest for s, g in zip(called, graphs, strict=True) if g.fastest}
-    mix = _mix(board, choice, graphs, workload, call, base, settings)
-    return Found(tuple(graphs), mix)
-
-
 def _graph(
     switch: MultiBackendGraph, budget: float, settings: Settings, progress: Show | None
 ) -> GraphComparison:
     inputs = tuple(_own(value) for value in switch.inputs or ())
     snapshot = Snapshot({"inputs": list(inputs), "held": held_tensors(switch.graph)})
     eager = switch.compiled[EAGER]
-    expected, error = _expected(eager, inputs)
-    changes = snapshot.restore(thorough=True)
-    if error or changes:
-        reason = error or "It changes its inputs in place, so it was not raced by itself."
+    try:
+        expected, reason = _results(eager, inputs), ""
+    except Exception as error:  # noqa: BLE001 - its failure is every row's reason
+        pass_on(error)
+        reason = candidate_run.one_line(error)
+    if snapshot.restore(thorough=True) and not reason:
+        reason = "It changes its inputs in place, so it was not raced by itself."
+    if reason:
         times = tuple(GraphTime(n, "unmeasured", reason=reason) for n in switch.compiled)
         return _comparison(switch, times, "")
     barrier = clock.device_barrier()
@@ -135,13 +119,17 @@ def _graph(
         for each in candidates
         if each.outcome
     )
-    faster = [
-        t
-        for t in times
-        if t.speedup and t.outcome == "measured" and not t.speedup.same and t.speedup.ratio > 1
-    ]
-    best = max(faster, key=lambda t: t.speedup.ratio if t.speedup else 0.0, default=None)
-    return _comparison(switch, times, best.backend if best else EAGER)
+    return _comparison(switch, times, fastest(times))
+
+
+def fastest(times: Iterable[GraphTime]) -> str:
+    """The backend of the fastest right variant; eager where none is faster."""
+    faster = {
+        time.backend: time.speedup.ratio
+        for time in times
+        if time.outcome == "measured" and time.speedup and time.speedup.verdict == "faster"
+    }
+    return max(faster, key=lambda name: faster[name], default=EAGER)
 
 
 def _time(each: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph) -> GraphTime:
@@ -154,26 +142,18 @@ def _time(each: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph
     return GraphTime(each.name, outcome, each.timing, each.speedup_over(eager))
 
 
-def _mix(  # noqa: PLR0913, PLR0917 - the pieces of one race
-    board: MultiBackendCompiler,
-    choice: dict[int, str],
-    graphs: list[GraphComparison],
-    workload: Workload,
-    call: Callable[[], object],
-    base: TimedCallable,
-    settings: Settings,
+def _mix(
+    mixed: TimedCallable, graphs: list[GraphComparison], base: TimedCallable, settings: Settings
 ) -> Mix:
-    board.choose(choice)
     whole = base.timing.median if base.timing else math.nan
     gain = sum(_gain(graph) * graph.calls for graph in graphs)
     predicted = whole / max(whole - gain, 1e-9)
     plain = TimedCallable(EAGER, base.call, base.before, base.wait)
-    mixed = candidate_run.timed_callable("mix", call, workload)
     plan = Plan(max(settings.budget * SMALLEST_SHARE, 2.0), settings.rounds, settings.seed)
     race([plain, mixed], plan)
     speedup = mixed.speedup_over(plain) if mixed.error is None else None
     holds = speedup is not None and speedup.high >= predicted * (1 - SLACK)
-    named = tuple((f"g{number}", name) for number, name in choice.items())
+    named = tuple((graph.graph, graph.fastest) for graph in graphs if graph.fastest)
     return Mix(named, predicted, speedup, holds)
 
 
@@ -195,15 +175,6 @@ def _comparison(
         fastest=fastest,
         source=switch.graph.code.strip(),
     )
-
-
-def _expected(variant: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[accuracy.Results, str]:
-    """Eager's results, or what it raised."""
-    try:
-        return _results(variant, inputs), ""
-    except Exception as error:  # noqa: BLE001 - its failure is every row's reason
-        pass_on(error)
-        return {}, candidate_run.one_line(error)
 
 
 def _results(variant: Callable[..., Any], inputs: tuple[Any, ...]) -> accuracy.Results:

@@ -194,8 +194,9 @@ def test_a_remembered_winner_is_compiled_alone(monkeypatch):
 
     monkeypatch.setattr(registry, "compiler", lambda name, *_: named(name))
     monkeypatch.setattr(auto, "candidate_names", lambda _: ["one", "two"])
-    monkeypatch.setattr("dynamo_ext.auto.cache_key.version_of", lambda _: "1")
-    backend = auto.AutoBackend(auto.BACKEND.store)
+    monkeypatch.setattr("dynamo_ext.auto.cache.version_of", lambda _: "1")
+    backend = auto.AutoBackend()
+    monkeypatch.setattr(backend, "store", auto.BACKEND.store)
     settled = {spec.name: spec.default for spec in backend.options}
 
     def graph():
@@ -203,7 +204,7 @@ def test_a_remembered_winner_is_compiled_alone(monkeypatch):
 
     backend.lower(graph(), [torch.ones(3)], settled)
     assert compiled == ["one", "two"]
-    from dynamo_ext.auto.cache_key import place_key
+    from dynamo_ext.auto.cache import place_key
     from dynamo_ext.backends.graph_key import graph_key
     from dynamo_ext.records.autotune import GraphRace
 

@@ -2,22 +2,25 @@
 
 The baseline is measured beside every candidate, so that a speedup compares two timings of one
 process on one machine. Here, candidates have their turns one after the other, each in a fresh
-process (``alone``); an executor of the user's gets them all at once (``carried``).
+process (``isolated_process``); an executor of the user's gets them all at once (``executor``).
 """
 
 from __future__ import annotations
 
+import pickle
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dynamo_ext.measure.remote.executor import Carried
+from dynamo_ext.errors import OptionError
+from dynamo_ext.measure.remote.executor import carry
 from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
 from dynamo_ext.measure.remote.merge import merged
 from dynamo_ext.measure.remote.serialization import UnsendableError, pack, why_not
-from dynamo_ext.measure.remote.tasks import CellTask, FunctionTask, Task
-from dynamo_ext.measure.remote.worker_result import Answer
+from dynamo_ext.measure.remote.tasks import REMEDY, CellTask, FunctionTask, Task
+from dynamo_ext.measure.remote.worker import Answer
 from dynamo_ext.timing.race import Progress
 
 if TYPE_CHECKING:
@@ -70,7 +73,10 @@ class _Apart:
                 self._all_at_once(executor)
         except KeyboardInterrupt:
             interrupted = True
-        self._raise_the_codes_own()
+        raised = [each for each in self._answers.values() if each.trace]
+        if raised and not self._any_record():
+            # Where no process could run the code, that is not a candidate's failure.
+            raise _error(raised[0], self._task)
         record = merged(
             self._task, self._candidates, self._settings, self._answers, interrupted=interrupted
         )
@@ -78,35 +84,30 @@ class _Apart:
 
     def _one_by_one(self) -> None:
         for candidate, group in self._groups():
+            name = candidate.name
             if candidate.compiler is None:
                 found = candidate.availability
-                self._answers[candidate.name] = Answer(None, found.reason, found.remedy)
+                self._answers[name] = Answer(None, found.reason, found.remedy)
                 continue
             packed = self._pack(candidate, group, local=True)
             if packed is None:
                 continue
             # Stays where an interrupt ends it.
-            self._answers[candidate.name] = Answer(None, "Interrupted.", stopped=True)
-            tell = self._teller(candidate.name, self._seconds)
-            answer = measure_alone(packed, self._task, self._seconds, tell)
-            self._answers[candidate.name] = answer
-            if answer.error is not None and not self._any_record():
+            self._answers[name] = Answer(None, "Interrupted.", stopped=True)
+            tell = partial(self._tell, self._seconds, name)
+            self._answers[name] = measure_alone(packed, self._seconds, tell)
+            if self._answers[name].trace and not self._any_record():
                 return
 
     def _all_at_once(self, executor: Executor) -> None:
-        carried = Carried(executor, self._task)
-        for candidate, group in self._groups():
-            packed = self._pack(candidate, group, local=False)
-            if packed is not None:
-                # Values that turned out not to be sendable are said of the task as it is now.
-                carried.task = self._task
-                carried.submit(candidate.name, packed)
+        packed = (
+            (candidate.name, each)
+            for candidate, group in self._groups()
+            if (each := self._pack(candidate, group, local=False)) is not None
+        )
         # They may all have to take turns on one worker.
         seconds = START_SECONDS + self._seconds * len(self._candidates)
-        try:
-            carried.collect(seconds, lambda names, passed: self._teller(names, seconds)(passed))
-        finally:
-            self._answers.update(carried.answers)
+        carry(executor, packed, self._answers, seconds, partial(self._tell, seconds))
 
     @property
     def _seconds(self) -> float:
@@ -140,19 +141,23 @@ class _Apart:
             self._answers[candidate.name] = Answer(None, error.message, error.remedy)
             return None
 
-    def _teller(self, what: str, limit: float) -> Callable[[float], object]:
-        def tell(passed: float) -> None:
-            if self._progress is not None:
-                left = f"{what}: elsewhere, at most {max(limit - passed, 0):.0f} s left"
-                self._progress(Progress(left, 0, 0, passed, limit))
-
-        return tell
+    def _tell(self, limit: float, what: str, passed: float) -> None:
+        if self._progress is not None:
+            left = f"{what}: elsewhere, at most {max(limit - passed, 0):.0f} s left"
+            self._progress(Progress(left, 0, 0, passed, limit))
 
     def _any_record(self) -> bool:
         return any(each.record is not None for each in self._answers.values())
 
-    def _raise_the_codes_own(self) -> None:
-        """Where no process could run the code, that is not a candidate's failure."""
-        errors = [each.error for each in self._answers.values() if each.error is not None]
-        if errors and not self._any_record():
-            raise errors[0]
+
+def _error(answer: Answer, task: Task) -> Exception:
+    """What the code itself raised in another process."""
+    if answer.missing in task.left_out:
+        why = task.left_out[answer.missing]
+        message = f"The cell reads {answer.missing}, which cannot be sent to another process"
+        return OptionError(f"{message} ({why}).", REMEDY)
+    error: Exception = RuntimeError(answer.reason)
+    if answer.raised:
+        error = pickle.loads(answer.raised)  # noqa: S301 - from a worker that runs our code
+    error.add_note(f"In another process:\n{answer.trace}")
+    return error

@@ -13,18 +13,17 @@ import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, wait
 from dataclasses import replace
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.remote import worker
-from dynamo_ext.measure.remote.tasks import Task
-from dynamo_ext.measure.remote.worker_result import Answer, read
+from dynamo_ext.measure.remote.worker import Answer
 
 START_SECONDS = 300.0
 """How long a process may take to start and import torch, which is not the candidate's doing."""
@@ -37,25 +36,21 @@ _Result = TypeVar("_Result")
 
 
 class _OverdueError(Exception):
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
-        self.seconds = seconds
+    """A process takes too long; the message says so."""
 
 
-def measure_alone(
-    packed: bytes, task: Task, seconds: float, tell: Callable[[float], object]
-) -> Answer:
+def measure_alone(packed: bytes, seconds: float, tell: Callable[[float], object]) -> Answer:
     """Measure what ``serialization.pack`` packed in a new process, and end it.
 
     It is stopped ``seconds`` after it has started; ``tell`` is called about twice a second with how
     many of them have passed. After a ``KeyboardInterrupt`` the process is gone, too.
     """
     with tempfile.TemporaryDirectory(prefix="dynamo_ext_") as folder:
-        return _measured(packed, task, seconds, tell, Path(folder, "faults.txt"))
+        return _measured(packed, seconds, tell, Path(folder, "faults.txt"))
 
 
 def _measured(
-    packed: bytes, task: Task, seconds: float, tell: Callable[[float], object], faults: Path
+    packed: bytes, seconds: float, tell: Callable[[float], object], faults: Path
 ) -> Answer:
     import loky
 
@@ -68,13 +63,11 @@ def _measured(
         start: Future[str] = executor.submit(worker.ready)
         mine = [each for each in multiprocessing.active_children() if each not in others]
         label = _result(start, START_SECONDS, lambda _: tell(0.0))
-        asked: Future[Mapping[str, Any]] = executor.submit(worker.measure, packed)
-        answer = read(_result(asked, seconds, tell), task)
+        answer = _result(executor.submit(worker.measure, packed), seconds, tell)
         well = True
     except _OverdueError as error:
-        reason = f"It was stopped after {error.seconds:.0f} s."
         remedy = "If it only takes long to compile, give it a larger compile_budget."
-        answer = Answer(None, reason, remedy, ended=True)
+        answer = Answer(None, str(error), remedy, ended=True)
     except BrokenExecutor:
         died = True
     except Exception as error:  # noqa: BLE001 - torch may not even be imported there
@@ -108,14 +101,14 @@ def _see_off(processes: list[BaseProcess]) -> None:
 
 def _result(future: Future[_Result], seconds: float, tell: Callable[[float], object]) -> _Result:
     began = time.monotonic()
-    while True:
+    while not future.done():
         passed = time.monotonic() - began
-        if future.done():
-            return future.result()
         if passed > seconds:
-            raise _OverdueError(seconds)
+            message = f"It was stopped after {seconds:.0f} s."
+            raise _OverdueError(message)
         tell(passed)
         wait([future], timeout=min(_LOOK_SECONDS, max(seconds - passed, 0.01)))
+    return future.result()
 
 
 def _death(processes: list[BaseProcess], faults: Path) -> tuple[str, str]:

@@ -8,15 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dynamo_ext.capture import session
-from dynamo_ext.measure.multi_backend import EAGER
-from dynamo_ext.measure.remote.worker_result import Answer
-from dynamo_ext.records.comparison import (
-    CandidateResult,
-    Comparison,
-    GraphComparison,
-    GraphTime,
-    Outcome,
-)
+from dynamo_ext.measure.per_graph import fastest
+from dynamo_ext.measure.remote.worker import Answer
+from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComparison, Outcome
 
 if TYPE_CHECKING:
     from dynamo_ext.measure.candidates import Candidate
@@ -39,11 +33,11 @@ def merged(
     measured.
     """
     records = [each.record for each in answers.values() if each.record is not None]
-    base = _baseline(records, answers.values(), settings.baseline)
+    base = _baseline(answers.values(), settings.baseline)
     rows = [
         base if c.name == settings.baseline else _row(c, answers.get(c.name)) for c in candidates
     ]
-    if all(each.name != settings.baseline for each in candidates):
+    if base not in rows:
         rows.insert(0, base)
     first = records[0] if records else None
     return Comparison(
@@ -68,12 +62,10 @@ def merged(
 
 
 def _row(candidate: Candidate, answer: Answer | None) -> CandidateResult:
-    if answer is None:
-        answer = Answer(None, "Stopped before its turn.", stopped=True)
-    if answer.record is not None:
-        for row in answer.record.candidates:
-            if row.name == candidate.name:
-                return replace(row, worker=answer.worker)
+    answer = answer or Answer(None, "Stopped before its turn.", stopped=True)
+    for row in answer.record.candidates if answer.record is not None else ():
+        if row.name == candidate.name:
+            return replace(row, worker=answer.worker)
     outcome: Outcome = "unmeasured" if answer.stopped else "failed"
     if candidate.compiler is None and not answer.worker:
         outcome = "unavailable"
@@ -89,51 +81,30 @@ def _row(candidate: Candidate, answer: Answer | None) -> CandidateResult:
     )
 
 
-def _baseline(
-    records: Sequence[Comparison], answers: Iterable[Answer], name: str
-) -> CandidateResult:
-    workers = {id(each.record): each.worker for each in answers}
+def _baseline(answers: Iterable[Answer], name: str) -> CandidateResult:
     rows = [
-        replace(row, worker=workers[id(record)])
-        for record in records
-        for row in record.candidates
+        replace(row, worker=answer.worker)
+        for answer in answers
+        if answer.record is not None
+        for row in answer.record.candidates
         if row.name == name
     ]
-    timed = [row for row in rows if row.timing is not None]
+    timed = {row.timing.median: row for row in rows if row.timing is not None}
     if timed:
-        medians = [row.timing.median for row in timed if row.timing]
-        return timed[medians.index(statistics.median_low(medians))]
-    if rows:
-        return rows[0]
-    return CandidateResult(name, "", "unmeasured", "No process measured it.")
+        return timed[statistics.median_low(timed)]
+    return rows[0] if rows else CandidateResult(name, "", "unmeasured", "No process measured it.")
 
 
 def _graphs(records: Sequence[Comparison]) -> tuple[GraphComparison, ...]:
     """The same graph of several processes as one, with the times of all."""
     found: dict[tuple[str, str], GraphComparison] = {}
-    for record in records:
-        for graph in record.graphs:
-            known = found.get((graph.graph, graph.source))
-            if known is None:
-                found[graph.graph, graph.source] = graph
-                continue
-            names = {each.backend for each in known.times}
-            times = (*known.times, *(t for t in graph.times if t.backend not in names))
-            found[graph.graph, graph.source] = replace(known, times=times)
-    return tuple(replace(graph, fastest=_fastest(graph.times)) for graph in found.values())
-
-
-def _fastest(times: Iterable[GraphTime]) -> str:
-    best, ratio = "", 1.0
-    for each in times:
-        if each.backend == EAGER and each.timing is not None:
-            best = best or EAGER
-        speedup = each.speedup
-        if speedup is None or each.outcome != "measured" or speedup.same:
-            continue
-        if speedup.ratio > ratio:
-            best, ratio = each.backend, speedup.ratio
-    return best
+    for graph in (graph for record in records for graph in record.graphs):
+        known = found.setdefault((graph.graph, graph.source), graph)
+        names = {each.backend for each in known.times}
+        times = (*known.times, *(t for t in graph.times if t.backend not in names))
+        best = fastest(times) if known.fastest else ""
+        found[graph.graph, graph.source] = replace(known, times=times, fastest=best)
+    return tuple(found.values())
 
 
 def _notes(task: Task, records: Sequence[Comparison], settings: Settings) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import sys
 import types
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -87,7 +87,7 @@ def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: 
         for sent in listed:
             reason = why_not(sent, task.namespace)
             if reason:
-                message = f"{sent[0]} cannot be sent to another process ({reason})."
+                message = f"{sent[0].name} cannot be sent to another process ({reason})."
                 raise UnsendableError(message, "Create what it needs inside the call.") from None
         raise
     envelope = {
@@ -150,33 +150,31 @@ def why_not(value: Any, namespace: dict[str, Any]) -> str:
     return ""
 
 
-def candidate_from(sent: tuple[Any, ...]) -> Candidate:
+def candidate_from(sent: Candidate, backend: Any, options: Mapping[str, Any]) -> Candidate:
     """A candidate created where it is to be measured: another machine has other engines."""
     from dynamo_ext.backends import registry
     from dynamo_ext.backends.compiler import Compiler
     from dynamo_ext.backends.options import resolve
-    from dynamo_ext.measure.candidates import Candidate
-    from dynamo_ext.records.common import Availability
 
-    name, backend, form, options, shown = sent
-    found = registry.get(form) if isinstance(form, str) else form
+    if isinstance(backend, str):
+        found = registry.get(backend)
+        sent = replace(sent, availability=registry.probe(found))
+    else:
+        found = backend
     settled = resolve(found.name, found.options, options)
-    availability = registry.probe(found) if isinstance(form, str) else Availability(available=True)
-    made = Compiler(found, settled) if availability.available else None
-    return Candidate(name, backend, made, availability, shown)
+    compiler = Compiler(found, settled) if sent.availability.available else None
+    return replace(sent, compiler=compiler)
 
 
-def _sent(candidate: Candidate) -> tuple[Any, ...]:
+def _sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
+    """What ``candidate_from`` is given: backends of ours go by their names."""
     compiler = candidate.compiler
     if compiler is None:
-        form: Any = candidate.backend
-        options = dict(candidate.options)
-    else:
-        kind = type(compiler.backend)
-        ours = kind.__module__.startswith(_OURS) and kind.__name__ not in _USERS
-        form = candidate.backend if ours else compiler.backend
-        options = dict(compiler.options)
-    return candidate.name, candidate.backend, form, options, candidate.options
+        return candidate, candidate.backend, dict(candidate.options)
+    kind = type(compiler.backend)
+    ours = kind.__module__.startswith(_OURS) and kind.__name__ not in _USERS
+    backend = candidate.backend if ours else compiler.backend
+    return replace(candidate, compiler=None), backend, dict(compiler.options)
 
 
 def _surroundings(*, local: bool) -> dict[str, Any]:

@@ -45,16 +45,15 @@ class FunctionTask:
 
     @property
     def title(self) -> str:
-        """The function's name, or the module's class."""
-        return str(getattr(self.target, "__qualname__", type(self.target).__name__))
+        """As that of its workload."""
+        from dynamo_ext.measure.workload import title_of
+
+        return title_of(self.target)
 
     @property
     def namespace(self) -> dict[str, Any]:
         """The globals whose functions are sent by value."""
         return vars(sys.modules["__main__"])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FunctionTask, (self.target, self.args, self.kwargs)
 
     def sendable(self, why_not: Check) -> FunctionTask:
         """Itself; raises ``OptionError``, which names the argument, where one cannot be sent."""
@@ -142,12 +141,7 @@ def remember_source(filename: str, source: str) -> None:
 
 def names_in(program: CellProgram) -> Iterator[str]:
     """The names that a cell reads from its namespace or deletes there; attributes are none."""
-    pending = [
-        statement.code
-        for segment in program.segments
-        for statement in segment.plain
-        if statement.code is not None
-    ]
+    pending = list(program.statement_codes)
     while pending:
         code = pending.pop()
         pending += [const for const in code.co_consts if isinstance(const, types.CodeType)]

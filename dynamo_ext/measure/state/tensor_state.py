@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
@@ -31,8 +33,7 @@ class TensorState:
         the same, as it is after writes through ``.data`` and NumPy.
         """
         tensor = self.tensor
-        moved = tensor.data_ptr() != self._memory.data_ptr() or tensor.dtype != self._memory.dtype
-        if moved or tensor.shape != self._memory.shape:
+        if _layout(tensor) != _layout(self._memory):
             return True
         if not thorough and _version(tensor) == self._version:
             return False
@@ -46,17 +47,15 @@ class TensorState:
         """Put memory, content and gradient back where they changed; whether they had."""
         tensor = self.tensor
         required = tensor.is_leaf and tensor.requires_grad != self._requires_grad
-        content = self.content_changed(thorough=thorough)
-        if not (content or required or self.gradient_changed()):
-            return False
         another = self.gradient_changed()
+        if not (required or another or self.content_changed(thorough=thorough)):
+            return False
         if another:
             # Its shape may be that of the memory which is put back first.
             tensor.grad = None
         if required:
             tensor.requires_grad_(self._requires_grad)
-        same_place = tensor.data_ptr() == self._memory.data_ptr()
-        if not same_place or tensor.shape != self._memory.shape:
+        if _layout(tensor) != _layout(self._memory):
             tensor.data = self._memory
         if not _equal(tensor.detach(), self._content):
             # Not through .data: code that froze this tensor must see that it was written to.
@@ -89,6 +88,10 @@ class UninitializedState:
         self.tensor.data = self._memory
         self.tensor.__class__ = self._kind
         return True
+
+
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
 
 
 def _version(tensor: torch.Tensor) -> int:

@@ -83,6 +83,7 @@ def restored(root, change, read):
         (lambda: ([1],), lambda v: v[0].append(1), lambda v: list(v[0])),
         (lambda: types.SimpleNamespace(a=1), lambda v: setattr(v, "b", 1), lambda v: dict(vars(v))),
         (lambda: torch.ones(3), lambda v: v.add_(1), lambda v: v.tolist()),
+        (lambda: torch.eye(2), lambda v: v.add_(1).t_(), lambda v: (v.tolist(), v.stride())),
         (lambda: torch.ones(3)[1:], lambda v: v.add_(1), lambda v: v.tolist()),
         (lambda: torch.ones(()), lambda v: v.add_(1), lambda v: v.item()),
         (lambda: torch.ones(2, dtype=torch.bfloat16), lambda v: v.add_(1), lambda v: v.tolist()),
@@ -191,6 +192,28 @@ def test_closures_are_put_back():
     assert step() == 1
     assert snapshot.restore()
     assert step() == 1
+
+
+def test_a_closures_variable_that_is_deleted_comes_back():
+    def forgetful():
+        value = [1]
+
+        def step():
+            nonlocal value
+            del value
+
+        return step
+
+    step = forgetful()
+    snapshot = Snapshot({"step": step})
+    step()
+    assert snapshot.restore()
+    assert step.__closure__[0].cell_contents == [1]
+    assert not snapshot.restore()
+
+
+def test_random_numbers_of_the_system_have_no_state():
+    assert not Snapshot({"drawn": random.SystemRandom()}).restore()
 
 
 def test_generators_of_random_numbers_are_put_back():
