@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dynamo_ext.auto import graph_race, ranking
 from dynamo_ext.backends.pipeline.whole_graph import RUN_FAILURES
@@ -63,7 +63,7 @@ class AutotunedGraph:
 
     def compile(self, compilers: Mapping[str, Compiler], inputs: Sequence[Any]) -> bool:
         """Compile the graph with each; whether any of it runs in an engine."""
-        variants = self._variants
+        variants = cast("MultiBackendGraph", self.switch)
         compile_into(variants, compilers, inputs)
         return any(
             name in variants.journals and runs_in_engine(variants, name) for name in compilers
@@ -84,13 +84,6 @@ class AutotunedGraph:
             if self.contest is None:
                 return self.variant(EAGER)(*args)
         return self._cycles.call(self, args)
-
-    @property
-    def _variants(self) -> MultiBackendGraph:
-        if self.switch is None:
-            message = "The graph is settled: its other variants are gone."
-            raise RuntimeError(message)
-        return self.switch
 
     @property
     def _compiled(self) -> dict[str, Callable[..., Any]]:
@@ -131,14 +124,14 @@ class AutotunedGraph:
         if self.contest is not None:
             # Another thread's race was over before.
             return
-        self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent))
+        self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent), switch)
         self.trains = graph_race.trains(args)
-        if len(self.seconds) <= 1:
+        seconds = self.seconds
+        if len(seconds) <= 1:
             self.settle()
         else:
-            seconds = self.seconds
-            kept = {EAGER, held.winner, *sorted(seconds, key=lambda name: seconds[name])[:KEPT]}
-            self._let_go(kept)
+            fastest = sorted(seconds, key=lambda name: seconds[name])[:KEPT]
+            self._let_go({EAGER, held.winner, *fastest})
 
     def _failed(self, error: Exception) -> None:
         """The next calls race again: on these inputs eager itself may raise."""
@@ -149,11 +142,11 @@ class AutotunedGraph:
             self.contest = self._journal.contest = GraphRace(EAGER, note=note, conclusive=False)
             self.settle()
 
-    def _tell(self, held: GraphRace) -> None:
+    def _tell(self, held: GraphRace, switch: MultiBackendGraph) -> None:
         """Report the backend that runs from now on, and what its journal says."""
         before, self.contest = self.contest, held
         self._journal.contest = held
-        told = self._variants.journals.get(held.winner)
+        told = switch.journals.get(held.winner)
         # A journal that was adopted shares its partitions with ours: they would be gone for good.
         if before is None or before.winner != held.winner:
             if told is not None or before is not None:
@@ -177,13 +170,13 @@ class AutotunedGraph:
 
     def settle(self, name: str = "", confirmation: OnlineTrial | None = None) -> None:
         """Keep one variant, the winner's unless one is named, and let the others go."""
-        held = self.contest
-        if held is None or self.switch is None:
+        held, switch = self.contest, self.switch
+        if held is None or switch is None:
             return
         name = name or held.winner
         if confirmation is not None:
-            kept = name if name in self._variants.compiled else EAGER
-            self._tell(ranking.confirmed(held, kept, confirmation))
+            kept = name if name in switch.compiled else EAGER
+            self._tell(ranking.confirmed(held, kept, confirmation), switch)
         self._settled = self.variant(name)
         # The losers go, and their memory with them.
         self.switch = None

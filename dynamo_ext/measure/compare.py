@@ -19,7 +19,7 @@ from dynamo_ext.measure import accuracy, candidate_run, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate
 from dynamo_ext.measure.settings import Settings, Show
 from dynamo_ext.measure.state.precision import precision
-from dynamo_ext.measure.state.side_effects import Effects
+from dynamo_ext.measure.state.side_effects import effects
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison
 from dynamo_ext.timing.machine_load import MachineLoad
@@ -72,14 +72,9 @@ class _Comparing:
         self._settings = settings
         self._progress = show
         self._compiled = [CompiledCandidate(candidate) for candidate in listed]
-        self._rows = self._compiled
-        for each in self._compiled:
-            if each.candidate.name == settings.baseline:
-                self._base = each
-                break
-        else:
-            self._base = candidate_run.as_it_is(settings.baseline, workload)
-            self._rows = [self._base, *self._compiled]
+        base = next((c for c in self._compiled if c.candidate.name == settings.baseline), None)
+        self._base = base or candidate_run.as_it_is(settings.baseline, workload)
+        self._rows = self._compiled if base else [self._base, *self._compiled]
         self._notes: list[str] = []
         self._eager: Results = {}
         self._exact: Results | None = None
@@ -112,7 +107,7 @@ class _Comparing:
         workload = self._workload
         self._tell("eager", "the code as it is")
         workload.restore()
-        with Effects() as effects:
+        with effects() as outside:
             started = time.perf_counter()
             workload.eager_call()()
             self._base.first_call_seconds = time.perf_counter() - started
@@ -120,12 +115,12 @@ class _Comparing:
             raise OptionError(_LAZY, _CALL_FIRST)
         self._eager = workload.results()
         changed = workload.restore(thorough=True)
-        lasting = bool(workload.snapshot.unrestorable or effects.seen)
+        lasting = bool(workload.snapshot.unrestorable or outside)
         workload.repeatable = not (changed or lasting or self._settings.train)
         for lost in workload.snapshot.unrestorable[:5]:
             self._notes.append(f"{lost} cannot be put back between runs.")
-        if effects.seen:
-            said = "; ".join(effects.seen[:5])
+        if outside:
+            said = "; ".join(outside[:5])
             self._notes.append(f"Each run of the code also {said}: that cannot be taken back.")
 
     def _measure(self, single: Results) -> None:

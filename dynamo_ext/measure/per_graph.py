@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -85,41 +86,37 @@ def _graph(
     switch: MultiBackendGraph, budget: float, settings: Settings, progress: Show | None
 ) -> GraphComparison:
     inputs = tuple(_own(value) for value in switch.inputs or ())
-    snapshot = Snapshot({"inputs": list(inputs), "held": held_tensors(switch.graph)})
-    eager = switch.compiled[EAGER]
+    tensors = [*inputs, *held_tensors(switch.graph)]
+    snapshot = Snapshot({"tensors": tensors})
+    barrier = clock.device_barrier()
+    names = sorted(switch.compiled, key=lambda name: name != EAGER)
+    calls = {name: partial(switch.compiled[name], *inputs) for name in names}
+    candidates = [GraphCandidate(name, call, wait=barrier) for name, call in calls.items()]
+    results = {name: partial(_results, call) for name, call in calls.items()}
+    found = GraphComparison(
+        f"g{switch.number}", switch.operations, switch.calls, (), source=switch.graph.code.strip()
+    )
     try:
-        expected, reason = _results(eager, inputs), ""
+        expected, reason = results[EAGER](), ""
     except Exception as error:  # noqa: BLE001 - its failure is every row's reason
         pass_on(error)
         reason = candidate_run.one_line(error)
     if snapshot.restore(thorough=True) and not reason:
         reason = "It changes its inputs in place, so it was not raced by itself."
     if reason:
-        times = tuple(GraphTime(n, "unmeasured", reason=reason) for n in switch.compiled)
-        return _comparison(switch, times, "")
-    barrier = clock.device_barrier()
-    names = sorted(switch.compiled, key=lambda name: name != EAGER)
-    candidates = [
-        GraphCandidate(name, partial(switch.compiled[name], *inputs), wait=barrier)
-        for name in names
-    ]
-    tensors = [*inputs, *held_tensors(switch.graph)]
-    for each in candidates:
-        run = partial(_results, switch.compiled[each.name], inputs)
-        each.check(run, partial(_results, eager, inputs), expected, tensors)
+        return replace(
+            found, times=tuple(GraphTime(name, "unmeasured", reason=reason) for name in names)
+        )
+    for each in candidates[1:]:
+        each.check(results[each.name], results[EAGER], expected, tensors)
     running = [each for each in candidates if not each.outcome]
     race(running, Plan(budget, seed=settings.seed, rounds=settings.rounds), progress=progress)
-    times = tuple(_time(each, running[0], switch) for each in running)
-    times += tuple(
+    times = [_time(each, candidates[0], switch) for each in candidates]
+    times += [
         GraphTime(name, "failed", reason=candidate_run.one_line(error))
         for name, error in switch.errors.items()
-    )
-    times += tuple(
-        GraphTime(each.name, cast("Outcome", each.outcome), reason=each.reason)
-        for each in candidates
-        if each.outcome
-    )
-    return _comparison(switch, times, fastest(times))
+    ]
+    return replace(found, times=tuple(times), fastest=fastest(times))
 
 
 def fastest(times: Iterable[GraphTime]) -> str:
@@ -133,6 +130,8 @@ def fastest(times: Iterable[GraphTime]) -> str:
 
 
 def _time(each: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph) -> GraphTime:
+    if each.outcome:
+        return GraphTime(each.name, cast("Outcome", each.outcome), reason=each.reason)
     if each.error is not None:
         return GraphTime(each.name, "failed", reason=candidate_run.one_line(each.error))
     if not each.samples:
@@ -164,33 +163,18 @@ def _gain(graph: GraphComparison) -> float:
     return eager.median * (1 - 1 / best.ratio) if eager and best else 0.0
 
 
-def _comparison(
-    switch: MultiBackendGraph, times: tuple[GraphTime, ...], fastest: str
-) -> GraphComparison:
-    return GraphComparison(
-        graph=f"g{switch.number}",
-        operations=switch.operations,
-        calls=switch.calls,
-        times=times,
-        fastest=fastest,
-        source=switch.graph.code.strip(),
-    )
-
-
-def _results(variant: Callable[..., Any], inputs: tuple[Any, ...]) -> accuracy.Results:
+def _results(call: Callable[[], Any]) -> accuracy.Results:
     state = torch.get_rng_state()
     try:
-        return accuracy.collect({"result": variant(*inputs)})
+        return accuracy.collect({"result": call()})
     finally:
         torch.set_rng_state(state)
 
 
 def _own(value: Any) -> Any:
     """An input that outlives the run it came from; weights stay themselves."""
-    if isinstance(value, torch.Tensor) and value.is_leaf and not value.requires_grad:
+    if not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter):
         return value
-    if isinstance(value, torch.nn.Parameter):
+    if value.is_leaf and not value.requires_grad:
         return value
-    if isinstance(value, torch.Tensor):
-        return value.detach().requires_grad_(value.requires_grad)
-    return value
+    return value.detach().requires_grad_(value.requires_grad)

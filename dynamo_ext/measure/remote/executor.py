@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, wait
 from dataclasses import replace
 from typing import Any
@@ -60,11 +60,10 @@ def _answer(future: Future[Any]) -> Answer:
     except Exception as error:  # noqa: BLE001 - what executors raise is their own
         pass_on(error)
         return Answer(None, f"The executor failed: {one_line(error)}.", _REMEDY)
-    if isinstance(given, Answer):
-        return given
     # `rc[:].executor` of ipyparallel runs everything on every engine.
-    answer: Answer = given[0]
-    if answer.record is None:
+    several = not isinstance(given, Mapping)
+    answer = worker.read(given[0] if several else given)
+    if answer.record is None or not several:
         return answer
     said = "The executor ran each candidate on every engine; the first one's is kept."
     record = replace(answer.record, notes=(*answer.record.notes, said))

@@ -45,44 +45,42 @@ def measure_alone(packed: bytes, seconds: float, tell: Callable[[float], object]
     It is stopped ``seconds`` after it has started; ``tell`` is called about twice a second with how
     many of them have passed. After a ``KeyboardInterrupt`` the process is gone, too.
     """
-    with tempfile.TemporaryDirectory(prefix="dynamo_ext_") as folder:
-        return _measured(packed, seconds, tell, Path(folder, "faults.txt"))
-
-
-def _measured(
-    packed: bytes, seconds: float, tell: Callable[[float], object], faults: Path
-) -> Answer:
     import loky
 
-    others = set(multiprocessing.active_children())
-    executor = loky.ProcessPoolExecutor(1, initializer=worker.begin, initargs=(str(faults),))
-    mine: list[BaseProcess] = []
-    label, died, well = "", False, False
-    answer = Answer()
-    try:
-        start: Future[str] = executor.submit(worker.ready)
-        mine = [each for each in multiprocessing.active_children() if each not in others]
-        label = _result(start, START_SECONDS, lambda _: tell(0.0))
-        answer = _result(executor.submit(worker.measure, packed), seconds, tell)
-        well = True
-    except _OverdueError as error:
-        remedy = "If it only takes long to compile, give it a larger compile_budget."
-        answer = Answer(None, str(error), remedy, ended=True)
-    except BrokenExecutor:
-        died = True
-    except Exception as error:  # noqa: BLE001 - torch may not even be imported there
-        answer = Answer(None, f"Its process could not measure: {one_line(error)}.")
-    finally:
-        if well:
+    with tempfile.TemporaryDirectory(prefix="dynamo_ext_") as folder:
+        faults = Path(folder, "faults.txt")
+        others = set(multiprocessing.active_children())
+        executor = loky.ProcessPoolExecutor(1, initializer=worker.begin, initargs=(str(faults),))
+        mine: list[BaseProcess] = []
+        label = ""
+        try:
+            start: Future[str] = executor.submit(worker.ready)
+            mine = [each for each in multiprocessing.active_children() if each not in others]
+            label = _result(start, START_SECONDS, lambda _: tell(0.0))
+            asked = executor.submit(worker.measure, packed)
+            answer = worker.read(_result(asked, seconds, tell))
+        except BaseException as error:  # noqa: BLE001 - an interrupt is raised again
+            executor.shutdown(wait=True, kill_workers=True)
+            answer = _failure(error, mine, faults)
+        else:
             # Engines clean up after themselves when their process ends by itself.
             executor.shutdown(wait=False)
             _see_off(mine)
-        else:
-            executor.shutdown(wait=True, kill_workers=True)
-    if died:
-        answer = Answer(None, *_death(mine, faults), ended=True)
     # On this machine, which needs no name.
     return replace(answer, worker=label.rpartition(", ")[2])
+
+
+def _failure(error: BaseException, processes: list[BaseProcess], faults: Path) -> Answer:
+    """What a process came to that gave no answer; an interrupt is raised again."""
+    if isinstance(error, BrokenExecutor):
+        return Answer(None, *_death(processes, faults), ended=True)
+    if isinstance(error, _OverdueError):
+        remedy = "If it only takes long to compile, give it a larger compile_budget."
+        return Answer(None, str(error), remedy, ended=True)
+    if isinstance(error, Exception):
+        # Torch may not even be imported there.
+        return Answer(None, f"Its process could not measure: {one_line(error)}.")
+    raise error
 
 
 def _see_off(processes: list[BaseProcess]) -> None:

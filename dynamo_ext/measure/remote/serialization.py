@@ -74,13 +74,20 @@ def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: 
     Raises ``UnsendableError`` where a candidate cannot be pickled, and what pickling the task
     raises.
     """
+    from dynamo_ext.measure.state.process_state import switches
+    from dynamo_ext.numerics.rng_state import HostState, TorchState
+
     listed = [_sent(candidate) for candidate in candidates]
-    parts = {
+    parts: dict[str, Any] = {
         "task": task,
         "candidates": listed,
         "settings": settings,
-        "surroundings": _surroundings(local=local),
+        "switches": switches(),
+        "random": (HostState(), TorchState()),
     }
+    if not local:
+        # Another machine has another number of cores.
+        del parts["switches"]["threads"]
     try:
         body = _dump(parts, task.namespace)
     except Exception:
@@ -177,30 +184,11 @@ def _sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
     return replace(candidate, compiler=None), backend, dict(compiler.options)
 
 
-def _surroundings(*, local: bool) -> dict[str, Any]:
-    """The random states, and torch's switches as they are set here."""
-    from dynamo_ext.measure.state.process_state import switches
-    from dynamo_ext.numerics.rng_state import HostState, TorchState
-
-    now = switches()
-    if not local:
-        # Another machine has another number of cores.
-        del now["threads"]
-    return {"switches": now, "random": (HostState(), TorchState())}
-
-
-def surround(surroundings: Mapping[str, Any]) -> None:
-    """Make this process's random states and switches those that were packed."""
-    from dynamo_ext.measure.state.process_state import put_switches
-
-    put_switches(surroundings["switches"])
-    for state in surroundings["random"]:
-        state.restore()
-
-
 def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
     """Pickle a value, and after it what was seen on the way."""
     import torch
+
+    from dynamo_ext.measure.state.snapshot import is_library
 
     seen = _Seen()
 
@@ -218,17 +206,12 @@ def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
                 if value.is_leaf and value.grad is not None:
                     seen.gradients.append((value, value.grad))
             elif isinstance(value, types.FunctionType):
-                _keep_source(value.__code__.co_filename, seen.sources)
+                filename = value.__code__.co_filename
+                if filename not in seen.sources and not is_library(filename):
+                    seen.sources[filename] = "".join(linecache.getlines(filename))
             return super().reducer_override(value)
 
     file = io.BytesIO()
     module: Any = types.SimpleNamespace(__name__="cloudpickle", Pickler=Pickler)
     torch.save((value, seen), file, module, pickle.HIGHEST_PROTOCOL)
     return file.getvalue()
-
-
-def _keep_source(filename: str, sources: dict[str, str]) -> None:
-    from dynamo_ext.measure.state.snapshot import is_library
-
-    if filename not in sources and not is_library(filename):
-        sources[filename] = "".join(linecache.getlines(filename))

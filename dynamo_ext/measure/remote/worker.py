@@ -1,4 +1,4 @@
-"""What runs in the process that measures: bytes in, an ``Answer`` out."""
+"""What runs in the process that measures: bytes in, plain values out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -66,15 +66,21 @@ def name() -> str:
     return f"{platform.node()}, process {os.getpid()}"
 
 
-def measure(packed: bytes) -> Answer:
-    """Measure what ``serialization.pack`` packed."""
+def measure(packed: bytes) -> dict[str, Any]:
+    """Measure what ``serialization.pack`` packed; an ``Answer`` as plain values."""
     from dynamo_ext.backends import crash_records
 
     # It is for this that it has a process of its own: what ends it is a row.
     with _alone, crash_records.unrecorded():
         envelope = serialization.opened(packed)
         answer = _differing(envelope["versions"]) or _measured(envelope)
-        return replace(answer, worker=name())
+        return asdict(replace(answer, worker=name()))
+
+
+def read(given: Mapping[str, Any]) -> Answer:
+    """The answer that ``measure`` gave."""
+    record = None if given["record"] is None else Comparison.from_dict(given["record"])
+    return Answer(**{**given, "record": record})
 
 
 def _differing(needed: Mapping[str, str]) -> Answer | None:
@@ -90,14 +96,16 @@ def _differing(needed: Mapping[str, str]) -> Answer | None:
 def _measured(envelope: Mapping[str, Any]) -> Answer:
     from dynamo_ext.measure.candidate_run import one_line
     from dynamo_ext.measure.compare import compare_workload
-    from dynamo_ext.measure.state.process_state import Surroundings
+    from dynamo_ext.measure.state.process_state import Surroundings, put_switches
 
     outer, started = Surroundings(), False
     try:
         with serialization.unpacked(envelope) as (parts, namespace):
             settings = parts["settings"]
             candidates = [serialization.candidate_from(*each) for each in parts["candidates"]]
-            serialization.surround(parts["surroundings"])
+            put_switches(parts["switches"])
+            for state in parts["random"]:
+                state.restore()
             workload = parts["task"].workload(namespace, train=settings.train)
             started = True
             return Answer(compare_workload(workload, candidates, settings))

@@ -312,8 +312,8 @@ def packed(task, **changes):
 def test_a_worker_with_another_torch_says_so():
     needed = {**serialization.versions(), "torch": "1.0"}
     answer = worker.measure(packed(FunctionTask(model()), versions=needed, body=b"never read"))
-    assert f"torch {torch.__version__} where 1.0 is needed" in answer.reason
-    assert answer.remedy == "Give the worker torch 1.0."
+    assert f"torch {torch.__version__} where 1.0 is needed" in answer["reason"]
+    assert answer["remedy"] == "Give the worker torch 1.0."
 
 
 def test_a_worker_is_ready_once_it_has_imported_torch():
@@ -328,7 +328,7 @@ def test_what_a_worker_lacks_is_said():
     given = serialization.opened(packed(task))
     broken = given["body"].replace(b"torch.nn.modules.linear", b"torch.nn.modules.linera")
     answer = worker.measure(pickle.dumps({**given, "body": broken}))
-    assert "cannot rebuild" in answer.reason
+    assert "cannot rebuild" in answer["reason"]
 
 
 def test_memory_that_is_shared_and_gradients_travel():
