@@ -29,21 +29,6 @@ SLOW_TO_BUILD = ("tvm_meta_schedule",)
 
 _ALL = "available"
 
-_OPTIONS = (
-    OptionSpec(
-        "candidates", default=_ALL, help="backends to race, joined by +, as onnxrt+inductor"
-    ),
-    OptionSpec("budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take", least=0),
-    OptionSpec(
-        "compile_budget",
-        300.0,
-        "seconds of compiling a graph, after which no backend begins",
-        least=1,
-    ),
-    OptionSpec("remember", default=True, help="reuse the winner in later kernels"),
-    OptionSpec("tune", default=False, help="let tvm_meta_schedule take part, which takes minutes"),
-)
-
 
 class AutoBackend(WholeGraphBackend):
     """For every captured graph the fastest backend that is right.
@@ -61,7 +46,24 @@ class AutoBackend(WholeGraphBackend):
     name = "auto"
     summary = "For every graph the fastest backend that is right, raced once and remembered"
     self_verifying = True
-    options: Sequence[OptionSpec] = _OPTIONS
+    options: Sequence[OptionSpec] = (
+        OptionSpec(
+            "candidates", default=_ALL, help="backends to race, joined by +, as onnxrt+inductor"
+        ),
+        OptionSpec(
+            "budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take", least=0
+        ),
+        OptionSpec(
+            "compile_budget",
+            300.0,
+            "seconds of compiling a graph, after which no backend begins",
+            least=1,
+        ),
+        OptionSpec("remember", default=True, help="reuse the winner in later kernels"),
+        OptionSpec(
+            "tune", default=False, help="let tvm_meta_schedule take part, which takes minutes"
+        ),
+    )
 
     @functools.cached_property
     def store(self) -> Store:

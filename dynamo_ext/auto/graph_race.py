@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,17 +11,17 @@ import torch
 from dynamo_ext.auto import elimination
 from dynamo_ext.auto.ranking import MATTERS, place, winner_of
 from dynamo_ext.backends.fx_graph import held_tensors
-from dynamo_ext.measure import accuracy, candidate_run
+from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.multi_backend import (
     EAGER,
     GraphCandidate,
     MultiBackendGraph,
+    graph_candidates,
     runs_in_engine,
 )
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
-from dynamo_ext.timing import clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,18 +42,15 @@ def run_race(switch: MultiBackendGraph, args: Sequence[Any], budget: float) -> G
     started = time.perf_counter()
     surroundings = Surroundings()
     snapshot = Snapshot({"inputs": list(args), "held": held_tensors(switch.graph)})
-    names = sorted(switch.compiled, key=lambda name: name != EAGER)
-    barrier = clock.device_barrier()
-    calls = {name: _call(switch.compiled[name], args) for name in names}
-    candidates = [GraphCandidate(name, call, wait=barrier) for name, call in calls.items()]
-    results = {name: partial(_results, call, surroundings) for name, call in calls.items()}
+    candidates = graph_candidates(switch, lambda variant: _call(variant, args))
+    eager = candidates[0]
     try:
-        expected = results[EAGER]()
+        expected = eager.results(surroundings)
         before = snapshot.restore if snapshot.restore(thorough=True) else None
         for each in candidates:
             each.before = before
         for each in candidates[1:]:
-            each.check(results[each.name], results[EAGER], expected, args)
+            each.check(eager, expected, surroundings, args)
             if not each.outcome and not runs_in_engine(switch, each.name):
                 reasons = [f.message or f.exception for f in switch.fallbacks(each.name)]
                 each.drop_out("eager", (reasons or ["It accepted no operation."])[0])
@@ -63,11 +59,7 @@ def run_race(switch: MultiBackendGraph, args: Sequence[Any], budget: float) -> G
     finally:
         snapshot.restore(thorough=True)
         surroundings.restore_random()
-    failed = tuple(
-        GraphCandidateResult(name, "failed", reason=candidate_run.one_line(error))
-        for name, error in switch.errors.items()
-    )
-    return _judge(candidates, failed, time.perf_counter() - started)
+    return _judge(candidates, time.perf_counter() - started)
 
 
 def trains(args: Sequence[Any]) -> bool:
@@ -95,17 +87,10 @@ def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict
     return both
 
 
-def _results(call: Callable[[], dict[str, Any]], surroundings: Surroundings) -> accuracy.Results:
-    surroundings.restore_random()
-    return accuracy.collect(call())
-
-
-def _judge(
-    candidates: list[GraphCandidate], failed: tuple[GraphCandidateResult, ...], seconds: float
-) -> GraphRace:
+def _judge(candidates: list[GraphCandidate], seconds: float) -> GraphRace:
     for each in candidates[1:]:
         if each.error is not None:
-            each.drop_out("failed", candidate_run.one_line(each.error))
+            each.drop_out("failed", one_line(each.error))
     speedups = elimination.speedups_of(candidates)
     finished = {
         c.name: speedups[c.name] for c in candidates if not c.outcome and c.name in speedups
@@ -115,7 +100,7 @@ def _judge(
     rows = tuple(_row(each, winner, speedups.get(each.name)) for each in candidates)
     return GraphRace(
         winner,
-        rows + failed,
+        rows,
         raced_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         rounds=len(candidates[0].samples),
         seconds=seconds,

@@ -18,9 +18,9 @@ from dynamo_ext.interruptions import pass_on, suppressed
 from dynamo_ext.measure import accuracy, candidate_run, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate
 from dynamo_ext.measure.settings import Settings, Show
-from dynamo_ext.measure.state.precision import precision
 from dynamo_ext.measure.state.side_effects import effects
 from dynamo_ext.measure.state.snapshot import Snapshot
+from dynamo_ext.measure.state.tensor_state import precision
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, Progress, TimedCallable, race

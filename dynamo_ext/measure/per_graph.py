@@ -10,27 +10,26 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from dynamo_ext.backends.fx_graph import held_tensors
-from dynamo_ext.capture import tracer as tracing
-from dynamo_ext.capture.listen import run_log
-from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.measure import accuracy, candidate_run
+from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
+from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.multi_backend import (
     EAGER,
     GraphCandidate,
     MultiBackendCompiler,
     MultiBackendGraph,
+    graph_candidates,
     runs_in_engine,
 )
+from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
+from dynamo_ext.records.common import Availability
 from dynamo_ext.records.comparison import GraphComparison, GraphTime, Mix, Outcome
-from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from dynamo_ext.measure.candidates import Candidate
     from dynamo_ext.measure.settings import Settings, Show
     from dynamo_ext.measure.workload import Workload
 
@@ -53,17 +52,16 @@ def race_graphs(
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
     """
     board = MultiBackendCompiler({c.name: c.compiler for c in candidates})
-    tracer = tracing.optimizing(board, board.name, names=workload.names)
-    region = regions.new_region()
-    call = workload.compiled_call(tracer, region)
-    run = run_log.RunLog()
+    whole = CompiledCandidate(Candidate("mix", board.name, board, Availability(available=True)))
     try:
-        with run_log.Recording(run), tracer.surroundings():
-            for _ in range(1 + candidate_run.WARM_UPS):
-                for switch in board.switches:
-                    switch.calls, switch.inputs = 0, None
-                workload.restore()
-                call()
+        whole.compile(workload)
+        mixed = whole.make_timed(workload)
+        if mixed is None:
+            raise RuntimeError(whole.failure)
+        for switch in board.switches:
+            switch.calls, switch.inputs = 0, None
+        workload.restore()
+        mixed.call()
         called = [switch for switch in board.switches if switch.calls]
         share = settings.budget * (1 - SMALLEST_SHARE) / max(len(called), 1)
         graphs = []
@@ -71,15 +69,10 @@ def race_graphs(
             with torch.set_grad_enabled(switch.grad):
                 graphs.append(_graph(switch, share, settings, progress))
         board.choose({s.number: g.fastest for s, g in zip(called, graphs, strict=True)})
-        mixed = candidate_run.timed_callable("mix", call, workload)
         return tuple(graphs), _mix(mixed, graphs, base, settings)
     finally:
         workload.restore(thorough=True)
-        for entry in run.compiled:
-            code = entry.code()
-            if code is not None:
-                regions.forget_region(code, region)
-        tracing.forget(board)
+        whole.release()
 
 
 def _graph(
@@ -88,34 +81,27 @@ def _graph(
     inputs = tuple(_own(value) for value in switch.inputs or ())
     tensors = [*inputs, *held_tensors(switch.graph)]
     snapshot = Snapshot({"tensors": tensors})
-    barrier = clock.device_barrier()
-    names = sorted(switch.compiled, key=lambda name: name != EAGER)
-    calls = {name: partial(switch.compiled[name], *inputs) for name in names}
-    candidates = [GraphCandidate(name, call, wait=barrier) for name, call in calls.items()]
-    results = {name: partial(_results, call) for name, call in calls.items()}
+    candidates = graph_candidates(switch, lambda variant: partial(_call, variant, inputs))
+    eager, surroundings = candidates[0], Surroundings()
     found = GraphComparison(
         f"g{switch.number}", switch.operations, switch.calls, (), source=switch.graph.code.strip()
     )
     try:
-        expected, reason = results[EAGER](), ""
+        expected, reason = eager.results(surroundings), ""
     except Exception as error:  # noqa: BLE001 - its failure is every row's reason
         pass_on(error)
-        reason = candidate_run.one_line(error)
+        reason = one_line(error)
     if snapshot.restore(thorough=True) and not reason:
         reason = "It changes its inputs in place, so it was not raced by itself."
     if reason:
-        return replace(
-            found, times=tuple(GraphTime(name, "unmeasured", reason=reason) for name in names)
-        )
+        names = [each.name for each in candidates]
+        times = [GraphTime(name, "unmeasured", reason=reason) for name in names]
+        return replace(found, times=tuple(times))
     for each in candidates[1:]:
-        each.check(results[each.name], results[EAGER], expected, tensors)
+        each.check(eager, expected, surroundings, tensors)
     running = [each for each in candidates if not each.outcome]
     race(running, Plan(budget, seed=settings.seed, rounds=settings.rounds), progress=progress)
-    times = [_time(each, candidates[0], switch) for each in candidates]
-    times += [
-        GraphTime(name, "failed", reason=candidate_run.one_line(error))
-        for name, error in switch.errors.items()
-    ]
+    times = [_time(each, eager, switch) for each in candidates]
     return replace(found, times=tuple(times), fastest=fastest(times))
 
 
@@ -133,7 +119,7 @@ def _time(each: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph
     if each.outcome:
         return GraphTime(each.name, cast("Outcome", each.outcome), reason=each.reason)
     if each.error is not None:
-        return GraphTime(each.name, "failed", reason=candidate_run.one_line(each.error))
+        return GraphTime(each.name, "failed", reason=one_line(each.error))
     if not each.samples:
         return GraphTime(each.name, "unmeasured", reason="Time ran out.")
     in_engine = each is eager or runs_in_engine(switch, each.name)
@@ -163,12 +149,8 @@ def _gain(graph: GraphComparison) -> float:
     return eager.median * (1 - 1 / best.ratio) if eager and best else 0.0
 
 
-def _results(call: Callable[[], Any]) -> accuracy.Results:
-    state = torch.get_rng_state()
-    try:
-        return accuracy.collect({"result": call()})
-    finally:
-        torch.set_rng_state(state)
+def _call(variant: Callable[..., Any], inputs: tuple[Any, ...]) -> dict[str, Any]:
+    return {"result": variant(*inputs)}
 
 
 def _own(value: Any) -> Any:

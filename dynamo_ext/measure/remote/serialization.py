@@ -48,7 +48,10 @@ class _Seen:
 
 
 class _Namespace(dict[str, Any]):
-    """Stands for the globals of the user's functions."""
+    """Stands for the globals of the user's functions: pickled as those of the worker."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _namespace, ()
 
 
 _current: contextvars.ContextVar[dict[str, Any]] = contextvars.ContextVar("namespace")
@@ -188,19 +191,16 @@ def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
     """Pickle a value, and after it what was seen on the way."""
     import torch
 
-    from dynamo_ext.measure.state.snapshot import is_library
+    from dynamo_ext.capture.report.source_lines import is_library
 
     seen = _Seen()
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            # Functions of the user's namespace get that of the worker as their globals.
             self.globals_ref[id(namespace)] = _Namespace()
 
         def reducer_override(self, value: Any) -> Any:
-            if isinstance(value, _Namespace):
-                return _namespace, ()
             if isinstance(value, torch.Tensor):
                 # Tensors are pickled without their gradient, which an optimizer step reads.
                 if value.is_leaf and value.grad is not None:

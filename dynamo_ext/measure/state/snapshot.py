@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from dynamo_ext.capture.cells.tensor_reachability import names_read
+from dynamo_ext.capture.report.source_lines import is_library
 from dynamo_ext.formatting import article
 from dynamo_ext.measure.state.tensor_state import TensorState, UninitializedState
 
@@ -234,6 +235,10 @@ class Snapshot:
         return [(path, value.__self__), (path, value.__func__)]
 
     @_take.register
+    def _partial(self, value: functools.partial, path: str) -> Iterable[tuple[str, Any]]:  # type: ignore[type-arg]
+        return [(path, value.func), (path, value.args), (path, value.keywords)]
+
+    @_take.register
     def _cell(self, value: types.CellType, path: str) -> Iterable[tuple[str, Any]]:
         try:
             was = value.cell_contents
@@ -246,7 +251,8 @@ class Snapshot:
     def _function(self, value: types.FunctionType, path: str) -> Iterable[tuple[str, Any]]:
         free = value.__code__.co_freevars
         found: list[tuple[str, Any]] = [*zip(free, value.__closure__ or (), strict=True)]
-        found += [(path, default) for default in value.__defaults__ or ()]
+        defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+        found += [(path, default) for default in defaults]
         if not is_library(value.__code__.co_filename):
             scope = value.__globals__
             names = set(names_read(value.__code__))
@@ -278,14 +284,6 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, types.ModuleType):
         return sys.modules.get(value.__name__) is value
     return isinstance(value, _PLAIN)
-
-
-def is_library(filename: str) -> bool:
-    """Whether a source file belongs to Python or an installed package."""
-    import sysconfig
-
-    roots = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
-    return filename.startswith("<frozen") or any(filename.startswith(r) for r in roots if r)
 
 
 def _same_items(now: dict[Any, Any], was: dict[Any, Any]) -> bool:

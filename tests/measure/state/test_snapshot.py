@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import dataclasses
+import functools
 import io
 import os
 import random
@@ -210,6 +211,19 @@ def test_a_closures_variable_that_is_deleted_comes_back():
     assert snapshot.restore()
     assert step.__closure__[0].cell_contents == [1]
     assert not snapshot.restore()
+
+
+def test_arguments_that_are_bound_beforehand_are_put_back():
+    def step(seen, *, more=[]):  # noqa: B006 - as users write it
+        seen.append(1)
+        more.append(1)
+
+    seen = []
+    bound = functools.partial(step, seen)
+    snapshot = Snapshot({"bound": bound})
+    bound()
+    assert snapshot.restore()
+    assert seen == step.__kwdefaults__["more"] == []
 
 
 def test_random_numbers_of_the_system_have_no_state():
