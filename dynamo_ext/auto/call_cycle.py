@@ -1,10 +1,7 @@
 """Graphs that are called in a repeating order: they are confirmed together.
 
-Each graph's race is by itself, call after call. In the user's program other code runs before and
-after it: other graphs in other engines, and eager's own operations. Engines that take turns may get
-in each other's way (threads that spin while they wait, caches), so the fastest backend in isolation
-is not always the fastest in the program. So the winners are timed again in the user's own calls
-(``online_trials``).
+The fastest backend in isolation is not always the fastest in the program, where engines that take
+turns may get in each other's way. So the winners are timed again in the user's own calls.
 """
 
 from __future__ import annotations

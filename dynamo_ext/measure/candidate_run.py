@@ -112,7 +112,9 @@ class CompiledCandidate:
     def make_timed(self, workload: Workload) -> TimedCallable | None:
         """What takes part in the race."""
         if self.call is not None:
-            self.timed = timed_callable(self.candidate.name, self.call, workload)
+            before = None if workload.repeatable else workload.restore
+            wait = clock.device_barrier()
+            self.timed = TimedCallable(self.candidate.name, self.call, before, wait)
         return self.timed
 
     def release(self) -> None:
@@ -169,12 +171,6 @@ def as_it_is(name: str, workload: Workload) -> CompiledCandidate:
     call = workload.eager_call()
     candidate = Candidate(name, "", None, Availability(available=True), call=call)
     return CompiledCandidate(candidate, call)
-
-
-def timed_callable(name: str, call: Callable[[], object], workload: Workload) -> TimedCallable:
-    """A race's contender for one way to run the workload."""
-    before = None if workload.repeatable else workload.restore
-    return TimedCallable(name, call, before, clock.device_barrier())
 
 
 def settle(backend: Any, call: Callable[[], object], seconds: float) -> None:

@@ -57,11 +57,6 @@ class MultiBackendGraph:
             self.inputs, self.grad = args, torch.is_grad_enabled()
         return self.compiled[self.active](*args)
 
-    @property
-    def operations(self) -> int:
-        """Calls in the captured graph."""
-        return sum(node.op.startswith("call_") for node in self.graph.graph.nodes)
-
     def partitions(self, name: str) -> list[Partition]:
         """What a backend's journal says of its parts."""
         return list(self.journals[name].partitions.values()) if name in self.journals else []

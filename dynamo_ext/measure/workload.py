@@ -37,12 +37,11 @@ class Workload(ABC):
     compiled runs.
     """
 
-    def __init__(
-        self, title: str, roots: dict[str, Any], names: HiddenNames | None, *, train: bool
-    ) -> None:
+    names: HiddenNames | None = None
+
+    def __init__(self, title: str, roots: dict[str, Any], *, train: bool) -> None:
         self.title = title
         self.roots = roots
-        self.names = names
         self._train = train
         self.surroundings = Surroundings()
         self.snapshot = Snapshot(roots)
@@ -95,7 +94,7 @@ class FunctionWorkload(Workload):
         self._kwargs = dict(kwargs or {})
         self._value: Any = None
         roots = {"target": target, "args": self._args, "kwargs": self._kwargs}
-        super().__init__(title_of(target), roots, None, train=train)
+        super().__init__(title_of(target), roots, train=train)
 
     def instead(self, function: Callable[..., Any]) -> Callable[[], object]:
         """Another function on the same arguments."""
@@ -158,6 +157,7 @@ class CellWorkload(Workload):
     ) -> None:
         self._program = program
         self._namespace = namespace
+        self.names: HiddenNames = names
         self._silence = silence
         self._before = dict(namespace)
         self._stored = program.stored_names
@@ -165,7 +165,7 @@ class CellWorkload(Workload):
         read = {name for code in program.statement_codes for name in names_read(code)}
         self._read = sorted(read & namespace.keys())
         roots = {name: namespace[name] for name in self._read}
-        super().__init__(title, roots, names, train=train)
+        super().__init__(title, roots, train=train)
 
     def eager_call(self) -> Callable[[], object]:
         """The cell as a plain cell."""
@@ -178,13 +178,9 @@ class CellWorkload(Workload):
 
     def compiled_call(self, tracer: Tracer, region: int) -> Callable[[], object]:
         """The cell under Dynamo."""
-        names = self.names
-        if names is None:
-            message = "A cell needs a place for Dynamo's names."
-            raise RuntimeError(message)
 
         def run() -> None:
-            run_traced(self._program, self._namespace, tracer, names, region)
+            run_traced(self._program, self._namespace, tracer, self.names, region)
             self._finish()
 
         return run

@@ -17,7 +17,7 @@ import sys
 import types
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -37,14 +37,6 @@ _USERS = frozenset({"CallableBackend"})
 
 class UnsendableError(DynamoExtError):
     """A candidate of the user's own cannot be sent to another process."""
-
-
-@dataclass
-class _Seen:
-    """What pickling comes across and does not carry by itself."""
-
-    gradients: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
-    sources: dict[str, str] = field(default_factory=dict)
 
 
 class _Namespace(dict[str, Any]):
@@ -130,14 +122,14 @@ def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict
     sys.modules[name] = module
     mark = _current.set(vars(module))
     try:
-        parts, seen = torch.load(  # nosec - as above
+        parts, gradients, sources = torch.load(  # nosec - as above
             io.BytesIO(envelope["body"]), pickle_module=pickle, weights_only=False
         )
-        for tensor, gradient in seen.gradients:
+        for tensor, gradient in gradients:
             tensor.grad = gradient
         from dynamo_ext.measure.remote.tasks import remember_source
 
-        for filename, source in seen.sources.items():
+        for filename, source in sources.items():
             if not linecache.getlines(filename):
                 remember_source(filename, source)
         yield parts, vars(module)
@@ -188,12 +180,13 @@ def _sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
 
 
 def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
-    """Pickle a value, and after it what was seen on the way."""
+    """Pickle a value, and after it what it leads to and does not carry: gradients, source texts."""
     import torch
 
     from dynamo_ext.capture.report.source_lines import is_library
 
-    seen = _Seen()
+    gradients: list[tuple[torch.Tensor, torch.Tensor]] = []
+    sources: dict[str, str] = {}
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -204,14 +197,14 @@ def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
             if isinstance(value, torch.Tensor):
                 # Tensors are pickled without their gradient, which an optimizer step reads.
                 if value.is_leaf and value.grad is not None:
-                    seen.gradients.append((value, value.grad))
+                    gradients.append((value, value.grad))
             elif isinstance(value, types.FunctionType):
                 filename = value.__code__.co_filename
-                if filename not in seen.sources and not is_library(filename):
-                    seen.sources[filename] = "".join(linecache.getlines(filename))
+                if filename not in sources and not is_library(filename):
+                    sources[filename] = "".join(linecache.getlines(filename))
             return super().reducer_override(value)
 
     file = io.BytesIO()
     module: Any = types.SimpleNamespace(__name__="cloudpickle", Pickler=Pickler)
-    torch.save((value, seen), file, module, pickle.HIGHEST_PROTOCOL)
+    torch.save((value, gradients, sources), file, module, pickle.HIGHEST_PROTOCOL)
     return file.getvalue()

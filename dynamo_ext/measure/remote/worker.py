@@ -12,16 +12,13 @@ import threading
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from dynamo_ext.measure.remote import serialization
 from dynamo_ext.records.comparison import Comparison
 
 # Two measurements at once in one process (a thread pool) would disturb each other.
 _alone = threading.Lock()
-
-_faults: IO[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -47,10 +44,8 @@ class Answer:
 
 def begin(faults: str) -> None:
     """Set a process of our own up; the file ``faults`` says where a crash happened."""
-    global _faults  # noqa: PLW0603 - closed with the process
-    _faults = Path(faults).open("w", encoding="utf-8")  # noqa: SIM115
-    # Of the thread that crashed: others only wait.
-    faulthandler.enable(_faults, all_threads=False)
+    # Of the thread that crashed: others only wait. The file is closed with the process.
+    faulthandler.enable(os.open(faults, os.O_WRONLY | os.O_CREAT), all_threads=False)
     # A terminal sends an interrupt to all processes; the one that asks deals with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -100,7 +100,9 @@ def precision(tensors: Iterable[torch.Tensor], dtype: torch.dtype) -> Iterator[N
     default dtype, which stays: random numbers drawn at another precision would be other numbers.
     """
     # A gradient is held so, too, before it is given back: torch takes none of another dtype.
-    leaves = {id(each): each for each in _with_gradients(tensors) if each.is_leaf}
+    given = [each for each in tensors if each.is_leaf]
+    grads = [each.grad for each in given if each.grad is not None]
+    leaves = {id(each): each for each in [*given, *grads] if each.is_leaf}
     kept = [
         (each, each.data, each.grad)
         for each in leaves.values()
@@ -122,13 +124,6 @@ def precision(tensors: Iterable[torch.Tensor], dtype: torch.dtype) -> Iterator[N
             tensor.data = data
         for tensor, _data, grad in kept:
             tensor.grad = grad
-
-
-def _with_gradients(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
-    for tensor in tensors:
-        yield tensor
-        if tensor.is_leaf and tensor.grad is not None:
-            yield tensor.grad
 
 
 def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
