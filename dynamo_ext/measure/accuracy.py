@@ -66,14 +66,13 @@ def against(found: Results, expected: Results, reference: str = "eager") -> Accu
             outputs=len(expected),
             detail=detail,
         )
-    detail = ""
     read_from = _coarsest(expected)
-    for name, want in expected.items():
-        wrong = tolerance.difference(found[name], want, read_from)
-        if wrong:
-            detail = f"{name}: {wrong}"
-            break
-    return _measured(found, expected, reference, detail)
+    details = (
+        f"{name}: {wrong}"
+        for name, want in expected.items()
+        if (wrong := tolerance.difference(found[name], want, read_from))
+    )
+    return _measured(found, expected, reference, next(details, ""))
 
 
 def _coarsest(results: Results) -> torch.dtype:
