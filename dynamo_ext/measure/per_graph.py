@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -28,7 +27,7 @@ from dynamo_ext.records.comparison import GraphComparison, GraphTime, Mix, Outco
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from dynamo_ext.measure.settings import Settings, Show
     from dynamo_ext.measure.workload import Workload
@@ -83,7 +82,7 @@ def _graph(
     inputs = tuple(_own(value) for value in switch.inputs or ())
     tensors = [*inputs, *held_tensors(switch.graph)]
     snapshot = Snapshot({"tensors": tensors})
-    candidates = graph_candidates(switch, lambda variant: partial(_call, variant, inputs))
+    candidates = graph_candidates(switch, lambda variant: lambda: {"result": variant(*inputs)})
     eager, surroundings = candidates[0], Surroundings()
     operations = sum(node.op.startswith("call_") for node in switch.graph.graph.nodes)
     source = switch.graph.code.strip()
@@ -149,10 +148,6 @@ def _gain(graph: GraphComparison) -> float:
     eager = next((t.timing for t in graph.times if t.backend == EAGER), None)
     best = next((t.speedup for t in graph.times if t.backend == graph.fastest), None)
     return eager.median * (1 - 1 / best.ratio) if eager and best else 0.0
-
-
-def _call(variant: Callable[..., Any], inputs: tuple[Any, ...]) -> dict[str, Any]:
-    return {"result": variant(*inputs)}
 
 
 def _own(value: Any) -> Any:

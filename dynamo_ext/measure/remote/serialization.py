@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from dynamo_ext.measure.settings import Settings
 
 _OURS = "dynamo_ext.backends."
-_USERS = frozenset({"CallableBackend"})
 
 
 class UnsendableError(DynamoExtError):
@@ -174,7 +173,7 @@ def _sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
     if compiler is None:
         return candidate, candidate.backend, dict(candidate.options)
     kind = type(compiler.backend)
-    ours = kind.__module__.startswith(_OURS) and kind.__name__ not in _USERS
+    ours = kind.__module__.startswith(_OURS) and kind.__name__ != "CallableBackend"
     backend = candidate.backend if ours else compiler.backend
     return replace(candidate, compiler=None), backend, dict(compiler.options)
 

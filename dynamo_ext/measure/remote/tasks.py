@@ -23,13 +23,11 @@ REMEDY = (
     "compared code."
 )
 
-_READS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
-_DELETES = frozenset({"DELETE_NAME", "DELETE_GLOBAL"})
+_NEEDS = frozenset(
+    {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_NAME", "DELETE_GLOBAL"}
+)
 _READS_ALL = frozenset({"eval", "exec", "globals", "locals", "vars", "dir"})
 _SHELL = frozenset({"In", "Out", "exit", "quit", "open", "get_ipython"})
-
-Check = Callable[[Any], str]
-"""Why a value cannot be sent, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,11 @@ class FunctionTask:
         """The globals whose functions are sent by value."""
         return vars(sys.modules["__main__"])
 
-    def sendable(self, why_not: Check) -> FunctionTask:
-        """Itself; raises ``OptionError``, which names the argument, where one cannot be sent."""
+    def sendable(self, why_not: Callable[[Any], str]) -> FunctionTask:
+        """Itself; raises ``OptionError``, which names the argument, where one cannot be sent.
+
+        ``why_not`` says why a value cannot be sent, or nothing.
+        """
         parts = {"The code": self.target}
         parts |= {f"args[{index}]": value for index, value in enumerate(self.args)}
         parts |= {f"The argument {name}": value for name, value in self.kwargs.items()}
@@ -113,7 +114,7 @@ class CellTask:
     def __reduce__(self) -> tuple[Any, ...]:
         return CellTask, (self.program, self.values, self.title, dict(self.left_out))
 
-    def sendable(self, why_not: Check) -> CellTask:
+    def sendable(self, why_not: Callable[[Any], str]) -> CellTask:
         """The task without the values that cannot be sent."""
         reasons = {name: why_not(value) for name, value in self.values.items()}
         lost = {name: reason for name, reason in reasons.items() if reason}
@@ -146,5 +147,5 @@ def names_in(program: CellProgram) -> Iterator[str]:
         code = pending.pop()
         pending += [const for const in code.co_consts if isinstance(const, types.CodeType)]
         for step in dis.get_instructions(code):
-            if step.opname in _READS or step.opname in _DELETES:
+            if step.opname in _NEEDS:
                 yield str(step.argval)

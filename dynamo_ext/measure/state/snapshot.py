@@ -194,8 +194,7 @@ class Snapshot:
     @_take.register(array.array)
     def _buffer(self, value: Any, _path: str) -> Iterable[tuple[str, Any]]:
         was = value[:]
-        whole = slice(None)
-        self._keep(lambda: value == was, lambda: operator.setitem(value, whole, was))
+        self._keep(lambda: value == was, lambda: operator.setitem(value, slice(None), was))
         return ()
 
     @_take.register
