@@ -22,7 +22,7 @@ from benchmarks.zoo.form import Form
 from dynamo_ext.auto.backend import BACKEND
 from dynamo_ext.auto.cache import Store
 from dynamo_ext.backends import registry
-from dynamo_ext.measure.warm_up import settle
+from dynamo_ext.measure.candidate_run import settle
 from dynamo_ext.timing import statistics
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def main() -> None:
     singles = [name for name in given.backends.split(",") if name] or available()
     with tempfile.TemporaryDirectory() as folder:
         # The user's own races neither help nor are added to.
-        BACKEND.use(Store(Path(folder, "races.sqlite")))
+        BACKEND.store = Store(Path(folder, "races.sqlite"))
         row = measure(
             given.model,
             singles,

@@ -1,12 +1,15 @@
-"""One captured graph under ``auto``: raced, confirmed in the program, then its winner alone."""
+"""One captured graph under ``auto``: raced, confirmed in the program, then its winner alone.
+
+The winner of an earlier race checks its first results, and is forgotten if they are wrong.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from dynamo_ext.auto import ranking
+from dynamo_ext.auto import graph_race, ranking
 from dynamo_ext.backends.pipeline.whole_graph import RUN_FAILURES
 from dynamo_ext.interruptions import Listening, pass_on, suppressed
 from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
@@ -38,7 +41,8 @@ class AutotunedGraph:
     """A graph in several variants until it is settled, and in one from then on.
 
     ``journal`` receives the race's record and the winner's partitions; ``budget`` is seconds for
-    the timing; ``cycles`` finds out whether other graphs run before and after this one.
+    the timing; ``cycles`` finds out whether other graphs run before and after this one. ``waited``
+    counts its calls outside cycles; ``trains`` says that a backward pass follows them.
     """
 
     def __init__(
@@ -59,7 +63,7 @@ class AutotunedGraph:
 
     def compile(self, compilers: Mapping[str, Compiler], inputs: Sequence[Any]) -> bool:
         """Compile the graph with each; whether any of it runs in an engine."""
-        variants = self._variants
+        variants = cast("MultiBackendGraph", self.switch)
         compile_into(variants, compilers, inputs)
         return any(
             name in variants.journals and runs_in_engine(variants, name) for name in compilers
@@ -80,13 +84,6 @@ class AutotunedGraph:
             if self.contest is None:
                 return self.variant(EAGER)(*args)
         return self._cycles.call(self, args)
-
-    @property
-    def _variants(self) -> MultiBackendGraph:
-        if self.switch is None:
-            message = "The graph is settled: its other variants are gone."
-            raise RuntimeError(message)
-        return self.switch
 
     @property
     def _compiled(self) -> dict[str, Callable[..., Any]]:
@@ -112,8 +109,6 @@ class AutotunedGraph:
 
     def _race(self, args: tuple[Any, ...]) -> None:
         started = time.perf_counter()
-        from dynamo_ext.auto import graph_race
-
         switch = self.switch
         if switch is None:
             return
@@ -129,14 +124,14 @@ class AutotunedGraph:
         if self.contest is not None:
             # Another thread's race was over before.
             return
-        self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent))
+        self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent), switch)
         self.trains = graph_race.trains(args)
-        if len(self.seconds) <= 1:
+        seconds = self.seconds
+        if len(seconds) <= 1:
             self.settle()
         else:
-            seconds = self.seconds
-            kept = {EAGER, held.winner, *sorted(seconds, key=lambda name: seconds[name])[:KEPT]}
-            self._let_go(kept)
+            fastest = sorted(seconds, key=lambda name: seconds[name])[:KEPT]
+            self._let_go({EAGER, held.winner, *fastest})
 
     def _failed(self, error: Exception) -> None:
         """The next calls race again: on these inputs eager itself may raise."""
@@ -147,11 +142,11 @@ class AutotunedGraph:
             self.contest = self._journal.contest = GraphRace(EAGER, note=note, conclusive=False)
             self.settle()
 
-    def _tell(self, held: GraphRace) -> None:
+    def _tell(self, held: GraphRace, switch: MultiBackendGraph) -> None:
         """Report the backend that runs from now on, and what its journal says."""
         before, self.contest = self.contest, held
         self._journal.contest = held
-        told = self._variants.journals.get(held.winner)
+        told = switch.journals.get(held.winner)
         # A journal that was adopted shares its partitions with ours: they would be gone for good.
         if before is None or before.winner != held.winner:
             if told is not None or before is not None:
@@ -175,13 +170,52 @@ class AutotunedGraph:
 
     def settle(self, name: str = "", confirmation: OnlineTrial | None = None) -> None:
         """Keep one variant, the winner's unless one is named, and let the others go."""
-        held = self.contest
-        if held is None or self.switch is None:
+        held, switch = self.contest, self.switch
+        if held is None or switch is None:
             return
         name = name or held.winner
         if confirmation is not None:
-            kept = name if name in self._variants.compiled else EAGER
-            self._tell(ranking.confirmed(held, kept, confirmation))
+            kept = name if name in switch.compiled else EAGER
+            self._tell(ranking.confirmed(held, kept, confirmation), switch)
         self._settled = self.variant(name)
         # The losers go, and their memory with them.
         self.switch = None
+
+
+class CachedWinner(AutotunedGraph):
+    """A captured graph whose race, ``held``, was won before: one backend and eager.
+
+    ``journal`` receives the backend's partitions and fallbacks; ``cycles`` times it against eager
+    within the program, unless that was done. ``forget`` is called where it turns out wrong.
+    """
+
+    def __init__(
+        self, graph: GraphModule, journal: Journal, held: GraphRace, cycles: CallCycles
+    ) -> None:
+        super().__init__(graph, journal, 0.0, cycles)
+        self.contest = held
+        self.forget: Callable[[], None] | None = None
+        self._checked = False
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it; after the first call, look whether the backend's own check found it right."""
+        if self._settled is not None:
+            return self._settled(*args)
+        if self._checked:
+            return self._cycles.call(self, args)
+        variants, winner = self.switch, self.winner
+        if variants is None:
+            # Another thread has just settled it.
+            return self(*args)
+        result = variants.compiled[winner](*args)
+        self._checked, self.trains = True, graph_race.trains(args)
+        wrong = any(f.stage in {"verify", "run"} for f in variants.fallbacks(winner))
+        wrong = wrong or not runs_in_engine(variants, winner)
+        self._journal.merge(variants.journals[winner])
+        if wrong or (self.contest and self.contest.confirmation is not None):
+            self.settle()
+        if wrong and self.forget is not None:
+            # A store that cannot be written must not cost the user the result.
+            with suppressed(OSError):
+                self.forget()
+        return result

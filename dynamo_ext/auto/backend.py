@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import crash_records, registry
@@ -11,7 +12,7 @@ from dynamo_ext.backends.base import OptionSpec, WholeGraphBackend
 from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.errors import OptionError
-from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
+from dynamo_ext.records.autotune import GraphCandidateResult
 from dynamo_ext.records.common import Availability
 from dynamo_ext.torch_private import dispatch
 
@@ -22,27 +23,11 @@ if TYPE_CHECKING:
 
     from dynamo_ext.auto.cache import Store
     from dynamo_ext.auto.call_cycle import CallCycles
-    from dynamo_ext.backends.journal import Journal
 
 SLOW_TO_BUILD = ("tvm_meta_schedule",)
 """Joins with ``tune``: tuning takes minutes."""
 
 _ALL = "available"
-
-_OPTIONS = (
-    OptionSpec(
-        "candidates", default=_ALL, help="backends to race, joined by +, as onnxrt+inductor"
-    ),
-    OptionSpec("budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take", least=0),
-    OptionSpec(
-        "compile_budget",
-        300.0,
-        "seconds of compiling a graph, after which no backend begins",
-        least=1,
-    ),
-    OptionSpec("remember", default=True, help="reuse the winner in later kernels"),
-    OptionSpec("tune", default=False, help="let tvm_meta_schedule take part, which takes minutes"),
-)
 
 
 class AutoBackend(WholeGraphBackend):
@@ -61,38 +46,43 @@ class AutoBackend(WholeGraphBackend):
     name = "auto"
     summary = "For every graph the fastest backend that is right, raced once and remembered"
     self_verifying = True
-    options: Sequence[OptionSpec] = _OPTIONS
+    options: Sequence[OptionSpec] = (
+        OptionSpec(
+            "candidates", default=_ALL, help="backends to race, joined by +, as onnxrt+inductor"
+        ),
+        OptionSpec(
+            "budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take", least=0
+        ),
+        OptionSpec(
+            "compile_budget",
+            300.0,
+            "seconds of compiling a graph, after which no backend begins",
+            least=1,
+        ),
+        OptionSpec("remember", default=True, help="reuse the winner in later kernels"),
+        OptionSpec(
+            "tune", default=False, help="let tvm_meta_schedule take part, which takes minutes"
+        ),
+    )
 
-    def __init__(self, store: Store | None = None) -> None:
-        self._store = store
-        self._cycles: CallCycles | None = None
+    @functools.cached_property
+    def store(self) -> Store:
+        """Where races are remembered."""
+        from dynamo_ext.auto.cache import Store
+
+        return Store()
+
+    @functools.cached_property
+    def cycles(self) -> CallCycles:
+        """Where it turns out which graphs run one after another."""
+        from dynamo_ext.auto.call_cycle import CallCycles
+
+        return CallCycles()
 
     @property
     def unsettled_calls(self) -> int:  # type: ignore[override]
         """Calls of graphs so far, in this thread, whose variant was not final."""
         return self.cycles.unsettled_calls
-
-    @property
-    def cycles(self) -> CallCycles:
-        """Where it turns out which graphs run one after another."""
-        if self._cycles is None:
-            from dynamo_ext.auto.call_cycle import CallCycles
-
-            self._cycles = CallCycles()
-        return self._cycles
-
-    @property
-    def store(self) -> Store:
-        """Where races are remembered."""
-        if self._store is None:
-            from dynamo_ext.auto.cache import Store
-
-            self._store = Store()
-        return self._store
-
-    def use(self, store: Store) -> None:
-        """Remember races elsewhere from now on."""
-        self._store = store
 
     def probe(self) -> Availability:
         """Everywhere: at worst eager wins."""
@@ -106,8 +96,8 @@ class AutoBackend(WholeGraphBackend):
         """The graph as a callable that races at its first call, or is the winner already."""
         import torch
 
-        from dynamo_ext.auto.autotuned_graph import AutotunedGraph
-        from dynamo_ext.auto.cache_key import place_key
+        from dynamo_ext.auto.autotuned_graph import AutotunedGraph, CachedWinner
+        from dynamo_ext.auto.cache import place_key
         from dynamo_ext.backends.graph_key import graph_key
 
         journal = journals.current()
@@ -117,13 +107,20 @@ class AutoBackend(WholeGraphBackend):
         training = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
         key = graph_key(graph, example_inputs, training=training)
         place = place_key(names, device)
-        work = _Work(graph, list(example_inputs), journal, key, place)
-        if options["remember"]:
-            known = self.store.find(key, place)
-            if known is not None and known.contest.winner in {"eager", *names}:
-                made = self._known(known.contest, work)
-                if made is not None:
-                    return made
+        known = self.store.find(key, place) if options["remember"] else None
+        if known is not None and known.contest.winner in {"eager", *names}:
+            held = dataclasses.replace(known.contest, remembered=True)
+            if held.winner == "eager":
+                journal.contest = held
+                return graph.forward
+            cached = CachedWinner(graph, journal, held, self.cycles)
+            cached.forget = lambda: self.store.forget(key, place)
+            cached.remember = lambda contest: self.store.remember(key, place, contest)
+            winner = {held.winner: registry.compiler(held.winner)}
+            if cached.compile(winner, list(example_inputs)):
+                journal.contest = held
+                return cached
+            cached.forget()
         if any(map(dispatch.is_symbolic, example_inputs)):
             # It may be at symbolic sizes for longer than anybody waits: the others come before it.
             names.sort(key=lambda name: name == "inductor")
@@ -144,34 +141,6 @@ class AutoBackend(WholeGraphBackend):
         if options["remember"]:
             racer.remember = lambda contest: self.store.remember(key, place, contest)
         return racer
-
-    def _known(self, contest: GraphRace, work: _Work) -> Callable[..., Any] | None:
-        """The winner of an earlier race alone, or nothing where it does not compile any more."""
-        from dynamo_ext.auto.cached_winner import CachedWinner
-
-        held = dataclasses.replace(contest, remembered=True)
-        if held.winner == "eager":
-            work.journal.contest = held
-            return work.graph.forward
-        known = CachedWinner(work.graph, work.journal, held, self.cycles)
-        known.forget = lambda: self.store.forget(work.key, work.place)
-        known.remember = lambda found: self.store.remember(work.key, work.place, found)
-        if not known.compile({held.winner: registry.compiler(held.winner)}, work.inputs):
-            self.store.forget(work.key, work.place)
-            return None
-        work.journal.contest = held
-        return known
-
-
-@dataclasses.dataclass(frozen=True)
-class _Work:
-    """A captured graph, and what it is known by."""
-
-    graph: GraphModule
-    inputs: list[Any]
-    journal: Journal
-    key: str
-    place: str
 
 
 def race_on(*_: object, **__: object) -> None:

@@ -1,22 +1,64 @@
-"""Races that were run before: a table of the cache on disk."""
+"""Races that were run before: a table of the cache on disk, by graph and place.
+
+A place is the machine and the software that a race's answer holds for.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends.disk_cache import Table
+from dynamo_ext.backends.disk_cache import Table, device_model
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.records.common import checked, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    import torch
+
 FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a place's key says to people."""
+
+    device: str
+    threads: int
+    torch: str
+
+
+def place_key(backends: Iterable[str], device: torch.device) -> str:
+    """The machine and the software that a race's answer holds for, as readable text."""
+    import torch
+
+    import dynamo_ext
+
+    return json.dumps(
+        {
+            "device": device_model(device),
+            "threads": torch.get_num_threads(),
+            "dynamo_ext": dynamo_ext.__version__,
+            "torch": str(torch.__version__),
+            "backends": {name: version_of(name) for name in sorted(backends)},
+        },
+        sort_keys=True,
+    )
+
+
+@functools.cache
+def version_of(backend: str) -> str:
+    """The version of the engine behind a backend; empty where it has none of its own."""
+    from dynamo_ext.backends import registry
+
+    return registry.probe(registry.get(backend)).version
 
 
 @dataclass(frozen=True)

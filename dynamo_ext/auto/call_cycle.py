@@ -1,10 +1,7 @@
 """Graphs that are called in a repeating order: they are confirmed together.
 
-Each graph's race is by itself, call after call. In the user's program other code runs before and
-after it: other graphs in other engines, and eager's own operations. Engines that take turns may get
-in each other's way (threads that spin while they wait, caches), so the fastest backend in isolation
-is not always the fastest in the program. So the winners are timed again in the user's own calls
-(``online_trials``).
+The fastest backend in isolation is not always the fastest in the program, where engines that take
+turns may get in each other's way. So the winners are timed again in the user's own calls.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from dynamo_ext.measure.multi_backend import EAGER
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dynamo_ext.auto.online_trials import CycleGraph
+    from dynamo_ext.auto.autotuned_graph import AutotunedGraph
 
 MAX_CALLS = 64
 """Calls of graphs in a cycle, at most."""
@@ -39,10 +36,10 @@ class CallCycles(threading.local):
     """
 
     def __init__(self) -> None:
-        self._trail: deque[weakref.ref[CycleGraph]] = deque(maxlen=2 * MAX_CALLS)
+        self._trail: deque[weakref.ref[AutotunedGraph]] = deque(maxlen=2 * MAX_CALLS)
         self.unsettled_calls = 0
 
-    def call(self, member: CycleGraph, args: Sequence[Any]) -> Any:
+    def call(self, member: AutotunedGraph, args: Sequence[Any]) -> Any:
         """Call a graph that is not settled, and look whether the calls go in a cycle."""
         self.unsettled_calls += 1
         if member.trials is None and self._trail and self._trail[-1]() is member:
@@ -65,7 +62,7 @@ class CallCycles(threading.local):
             begin(found)
         return variant(*args)
 
-    def _repeated(self) -> list[CycleGraph]:
+    def _repeated(self) -> list[AutotunedGraph]:
         """The graphs that were just called in the same order as before, none of them on trial."""
         calls = [reference() for reference in self._trail]
         last = calls[-1]
@@ -80,7 +77,7 @@ class CallCycles(threading.local):
         return []
 
 
-def begin(cycle: Sequence[CycleGraph]) -> None:
+def begin(cycle: Sequence[AutotunedGraph]) -> None:
     """Have the next calls of these graphs timed; settle them at once where eager has won clearly.
 
     Where a backend was near, as Inductor is on training steps, what is between the graphs decides.

@@ -10,7 +10,7 @@ from dynamo_ext.formatting import count
 from dynamo_ext.timing.race import Plan, race
 
 if TYPE_CHECKING:
-    from dynamo_ext.measure.graph_candidate import GraphCandidate
+    from dynamo_ext.measure.multi_backend import GraphCandidate
     from dynamo_ext.records.comparison import Speedup
 
 ELIMINATION_ROUNDS = ((1, 0.5), (4, 0.75))
@@ -90,7 +90,8 @@ def _fall_behind(each: GraphCandidate) -> None:
 
 def speedups_of(candidates: list[GraphCandidate]) -> dict[str, Speedup]:
     """Speedups over eager, the first one, of those that were timed with it and did not fail."""
-    found = {
-        each.name: each.speedup_over(candidates[0]) for each in candidates if each.error is None
+    return {
+        each.name: speedup
+        for each in candidates
+        if each.error is None and (speedup := each.speedup_over(candidates[0])) is not None
     }
-    return {name: speedup for name, speedup in found.items() if speedup is not None}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,13 +11,17 @@ import torch
 from dynamo_ext.auto import elimination
 from dynamo_ext.auto.ranking import MATTERS, place, winner_of
 from dynamo_ext.backends.fx_graph import held_tensors
-from dynamo_ext.measure import accuracy, candidate_run
-from dynamo_ext.measure.graph_candidate import GraphCandidate
-from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, runs_in_engine
+from dynamo_ext.measure.candidate_run import one_line
+from dynamo_ext.measure.multi_backend import (
+    EAGER,
+    GraphCandidate,
+    MultiBackendGraph,
+    graph_candidates,
+    runs_in_engine,
+)
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
-from dynamo_ext.timing import clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -39,20 +42,15 @@ def run_race(switch: MultiBackendGraph, args: Sequence[Any], budget: float) -> G
     started = time.perf_counter()
     surroundings = Surroundings()
     snapshot = Snapshot({"inputs": list(args), "held": held_tensors(switch.graph)})
-    eager = switch.compiled[EAGER]
-    names = sorted(switch.compiled, key=lambda name: name != EAGER)
-    barrier = clock.device_barrier()
-    candidates = [
-        GraphCandidate(name, _call(switch.compiled[name], args), wait=barrier) for name in names
-    ]
+    candidates = graph_candidates(switch, lambda variant: _call(variant, args))
+    eager = candidates[0]
     try:
-        expected = _results(eager, args, surroundings)
+        expected = eager.results(surroundings)
         before = snapshot.restore if snapshot.restore(thorough=True) else None
         for each in candidates:
             each.before = before
         for each in candidates[1:]:
-            run = partial(_results, switch.compiled[each.name], args, surroundings)
-            each.check(run, partial(_results, eager, args, surroundings), expected, args)
+            each.check(eager, expected, surroundings, args)
             if not each.outcome and not runs_in_engine(switch, each.name):
                 reasons = [f.message or f.exception for f in switch.fallbacks(each.name)]
                 each.drop_out("eager", (reasons or ["It accepted no operation."])[0])
@@ -61,11 +59,7 @@ def run_race(switch: MultiBackendGraph, args: Sequence[Any], budget: float) -> G
     finally:
         snapshot.restore(thorough=True)
         surroundings.restore_random()
-    failed = tuple(
-        GraphCandidateResult(name, "failed", reason=candidate_run.one_line(error))
-        for name, error in switch.errors.items()
-    )
-    return _judge(candidates, failed, time.perf_counter() - started)
+    return _judge(candidates, time.perf_counter() - started)
 
 
 def trains(args: Sequence[Any]) -> bool:
@@ -75,74 +69,59 @@ def trains(args: Sequence[Any]) -> bool:
     )
 
 
-def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], object]:
+def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict[str, Any]]:
     """One call as the user's code makes it: with its backward pass where one follows."""
-    if not torch.is_grad_enabled():
-        return lambda: variant(*args)
     leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
-    if not leaves:
-        return lambda: variant(*args)
+    if not leaves or not torch.is_grad_enabled():
+        return lambda: {"outputs": variant(*args)}
 
-    def both() -> object:
-        loss = _loss(variant(*args))
+    def both() -> dict[str, Any]:
+        outputs = variant(*args)
+        losses = [o.float().sum() for o in outputs if isinstance(o, torch.Tensor) and o.grad_fn]
+        if not losses:
+            return {"outputs": outputs}
         # Not backward(), which would leave gradients with the user's own weights.
-        return torch.autograd.grad(loss, leaves, allow_unused=True) if loss is not None else None
+        found = torch.autograd.grad(torch.stack(losses).sum(), leaves, allow_unused=True)
+        return {"outputs": outputs, "gradients": found}
 
     return both
 
 
-def _loss(outputs: Any) -> torch.Tensor | None:
-    parts = [o.float().sum() for o in outputs if isinstance(o, torch.Tensor) and o.grad_fn]
-    return torch.stack(parts).sum() if parts else None
-
-
-def _results(
-    variant: Callable[..., Any], args: Sequence[Any], surroundings: Surroundings
-) -> accuracy.Results:
-    surroundings.restore_random()
-    outputs = variant(*args)
-    found: dict[str, Any] = {"outputs": list(outputs)}
-    if torch.is_grad_enabled():
-        leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
-        loss = _loss(outputs) if leaves else None
-        if loss is not None:
-            grads = torch.autograd.grad(loss, leaves, allow_unused=True)
-            found["gradients"] = [g for g in grads if g is not None]
-    return accuracy.collect(found)
-
-
-def _judge(
-    candidates: list[GraphCandidate], failed: tuple[GraphCandidateResult, ...], seconds: float
-) -> GraphRace:
+def _judge(candidates: list[GraphCandidate], seconds: float) -> GraphRace:
     for each in candidates[1:]:
         if each.error is not None:
-            each.drop_out("failed", candidate_run.one_line(each.error))
+            each.drop_out("failed", one_line(each.error))
     speedups = elimination.speedups_of(candidates)
     finished = {
         c.name: speedups[c.name] for c in candidates if not c.outcome and c.name in speedups
     }
     winner = winner_of(finished)
     busy = winner == EAGER and _is_doubtful(finished.values())
-    rows = tuple(
-        place(
-            each.name,
-            winner,
-            outcome=each.outcome,
-            reason=each.reason,
-            seconds=each.timing.median if each.timing else 0.0,
-            speedup=speedups.get(each.name),
-            error=each.max_error,
-        )
-        for each in candidates
-    )
+    rows = tuple(_row(each, winner, speedups.get(each.name)) for each in candidates)
     return GraphRace(
         winner,
-        rows + failed,
+        rows,
         raced_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         rounds=len(candidates[0].samples),
         seconds=seconds,
         note="The machine was too busy to tell; the race is not remembered." if busy else "",
         conclusive=not busy,
+    )
+
+
+def _row(each: GraphCandidate, winner: str, speedup: Speedup | None) -> GraphCandidateResult:
+    outcome, reason = each.outcome, each.reason
+    if not outcome:
+        outcome, reason = place(each.name, winner, speedup)
+    return GraphCandidateResult(
+        each.name,
+        outcome,
+        seconds=each.timing.median if each.timing else 0.0,
+        speedup=speedup.ratio if speedup else float(each.name == EAGER),
+        low=speedup.low if speedup else 0.0,
+        high=speedup.high if speedup else 0.0,
+        error=each.max_error,
+        reason=reason,
     )
 
 

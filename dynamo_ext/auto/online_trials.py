@@ -13,7 +13,7 @@ import random
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,9 @@ from dynamo_ext.records.autotune import BaselineComparison, OnlineTrial
 from dynamo_ext.timing import clock, statistics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
+
+    from dynamo_ext.auto.autotuned_graph import AutotunedGraph
 
 MIX = "mix"
 
@@ -54,41 +56,13 @@ FAILED_CYCLE_COST = 100
 """What a cycle that went nowhere counts for, in calls that its graphs have waited."""
 
 
-class CycleGraph(Protocol):
-    """One graph as a cycle sees it.
-
-    ``waited`` counts its calls outside cycles; ``trains`` says that a backward pass follows them.
-    """
-
-    trials: OnlineTrials | None
-    waited: int
-    trains: bool
-
-    @property
-    def winner(self) -> str:
-        """The backend that won the graph's own race."""
-
-    @property
-    def seconds(self) -> Mapping[str, float]:
-        """Seconds of a call, of eager and every backend that is right and was timed."""
-
-    def variant(self, name: str) -> Callable[..., Any]:
-        """The graph as a backend compiled it; eager's where that one has none."""
-
-    def narrow(self) -> None:
-        """Keep the winner's variant and eager's alone."""
-
-    def settle(self, name: str = "", confirmation: OnlineTrial | None = None) -> None:
-        """Keep one variant, the winner's unless one is named, and let the others go."""
-
-
 class OnlineTrials:
     """The mix, eager and the best single backends in turn, a cycle each.
 
     ``cycle`` has the calls of a cycle in their order; a graph may be called several times in one.
     """
 
-    def __init__(self, cycle: Sequence[CycleGraph]) -> None:
+    def __init__(self, cycle: Sequence[AutotunedGraph]) -> None:
         self._cycle = [weakref.ref(member) for member in cycle]
         # The backward pass comes after the last call: such a cycle ends where the next one starts.
         self._to_the_next = any(member.trains for member in cycle)
@@ -111,7 +85,7 @@ class OnlineTrials:
     def _round(self) -> list[str]:
         return self._random.sample(self._running, len(self._running))
 
-    def call(self, member: CycleGraph, args: Sequence[Any]) -> Any:
+    def call(self, member: AutotunedGraph, args: Sequence[Any]) -> Any:
         """Call a graph in the variant whose turn it is."""
         if threading.get_ident() != self._thread:
             return member.variant(member.winner)(*args)
@@ -135,12 +109,11 @@ class OnlineTrials:
             self._place, self._whole, self._broken = 0, True, 0
             self._called.clear()
             if not self._to_the_next:
-                if self._barrier is not None:
-                    self._barrier()
+                self._barrier()
                 self._count(time.perf_counter() - self._started)
         return result
 
-    def _starts_again(self, member: CycleGraph) -> bool:
+    def _starts_again(self, member: AutotunedGraph) -> bool:
         """Whether a call out of turn is the first of a cycle: the one before was not finished."""
         self._broken += 1
         self._place, self._whole = 0, False
@@ -210,12 +183,12 @@ class OnlineTrials:
             if id(member) not in self._called:
                 member.settle()
 
-    def _members(self) -> list[CycleGraph]:
+    def _members(self) -> list[AutotunedGraph]:
         found = {id(member): member for reference in self._cycle if (member := reference())}
         return list(found.values())
 
 
-def totals(cycle: Sequence[CycleGraph]) -> dict[str, float]:
+def totals(cycle: Sequence[AutotunedGraph]) -> dict[str, float]:
     """Seconds of a cycle by the graphs' own races: of each backend for all of them, and of eager.
 
     A backend of which only graphs that hardly count have a variant is left out: it would be eager.
@@ -230,7 +203,7 @@ def totals(cycle: Sequence[CycleGraph]) -> dict[str, float]:
     return found
 
 
-def assignments(cycle: Sequence[CycleGraph]) -> dict[str, list[Callable[..., Any]]]:
+def assignments(cycle: Sequence[AutotunedGraph]) -> dict[str, list[Callable[..., Any]]]:
     """By name, a variant for each call of a cycle."""
     sums = totals(cycle)
     singles = sorted(sums.keys() - {EAGER}, key=lambda name: sums[name])[:MAX_SINGLE_BACKENDS]

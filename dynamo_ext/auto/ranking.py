@@ -6,14 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from dynamo_ext.measure.multi_backend import EAGER
-from dynamo_ext.records.autotune import GraphCandidateResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dynamo_ext.records.autotune import GraphRace, OnlineTrial
     from dynamo_ext.records.comparison import Speedup
-
 
 MATTERS = 0.05
 """What may be gained over eager that is worth another race, as a share."""
@@ -40,37 +38,11 @@ def is_open(speedups: Mapping[str, Speedup]) -> bool:
     return winner_of(speedups) == EAGER and any(s.ratio > 1 + MATTERS for s in speedups.values())
 
 
-def place(  # noqa: PLR0913 - a row of the table, by keyword
-    name: str,
-    winner: str,
-    *,
-    outcome: str = "",
-    reason: str = "",
-    seconds: float = 0.0,
-    speedup: Speedup | None = None,
-    error: float = 0.0,
-) -> GraphCandidateResult:
-    """One candidate's row.
+def place(name: str, winner: str, speedup: Speedup | None) -> tuple[str, str]:
+    """The outcome of a backend that reached the finish, and why it lost.
 
-    ``outcome`` and ``reason`` say what took it out of the race before the finish. ``seconds`` is
-    the median of a call, 0 where it was not timed; ``speedup`` is over eager, ``None`` for eager
-    and where it was not timed; ``error`` is the largest one, relative to the largest element.
+    ``speedup`` is over eager, ``None`` for eager and where it was not timed.
     """
-    if not outcome:
-        outcome, reason = _place(name, winner, speedup)
-    return GraphCandidateResult(
-        name,
-        outcome,
-        seconds=seconds,
-        speedup=speedup.ratio if speedup else float(name == EAGER),
-        low=speedup.low if speedup else 0.0,
-        high=speedup.high if speedup else 0.0,
-        error=error,
-        reason=reason,
-    )
-
-
-def _place(name: str, winner: str, speedup: Speedup | None) -> tuple[str, str]:
     if name == winner:
         return "won", ""
     if name == EAGER or (speedup is not None and is_faster(speedup)):
@@ -94,15 +66,14 @@ def confirmed(held: GraphRace, winner: str, confirmation: OnlineTrial) -> GraphR
     """A race with ``winner`` kept by the results in the user's own calls."""
     if winner == held.winner:
         return dataclasses.replace(held, confirmation=confirmation)
+    told = {
+        winner: ("won", ""),
+        held.winner: ("slower", "Fastest in isolation, but slower within your program."),
+    }
     rows = []
     for row in held.contestants:
-        if row.backend == winner:
-            rows.append(dataclasses.replace(row, outcome="won", reason=""))
-        elif row.backend == held.winner:
-            why = "Fastest in isolation, but slower within your program."
-            rows.append(dataclasses.replace(row, outcome="slower", reason=why))
-        else:
-            rows.append(row)
+        outcome, reason = told.get(row.backend, (row.outcome, row.reason))
+        rows.append(dataclasses.replace(row, outcome=outcome, reason=reason))
     return dataclasses.replace(
         held, winner=winner, contestants=tuple(rows), confirmation=confirmation
     )

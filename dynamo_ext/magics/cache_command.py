@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from IPython.core.error import UsageError
 
 from dynamo_ext.auto.backend import BACKEND
-from dynamo_ext.auto.cache_key import Place
+from dynamo_ext.auto.cache import Place
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.support import support_cache
 from dynamo_ext.errors import RecordFormatError

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamo_ext.interruptions import pass_on
-from dynamo_ext.measure.state.precision import precision
 from dynamo_ext.numerics import tolerance
 from dynamo_ext.numerics.higher_precision import is_as_good
 from dynamo_ext.records.comparison import Accuracy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 Results = dict[str, Any]
 """Names of results to tensors (detached copies) and other values."""
@@ -31,30 +29,27 @@ def collect(values: Mapping[str, Any]) -> Results:
 
     Numbers and strings are kept as they are; what is neither is left out.
     """
-    found: Results = {}
-    for name, value in values.items():
-        for path, leaf in _leaves(name, value, 0):
-            found[path] = leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
-    return found
+    return {
+        path: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+        for name, value in values.items()
+        for path, leaf in leaves(name, value)
+    }
 
 
-_DEEPEST = 8
-
-
-def _leaves(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+def leaves(path: str, value: Any, depth: int = 9) -> Iterator[tuple[str, Any]]:
+    """The tensors, numbers and strings in a value, each by its path."""
+    items: Iterable[tuple[str, Any]] = ()
     if isinstance(value, (torch.Tensor, bool, int, float, complex, str)):
         yield path, value
-    elif depth > _DEEPEST:
-        return
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _leaves(f"{path}[{key!r:.40}]", item, depth + 1)
+        items = ((f"[{key!r:.40}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from _leaves(f"{path}[{index}]", item, depth + 1)
+        items = ((f"[{index}]", item) for index, item in enumerate(value))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            yield from _leaves(f"{path}.{field.name}", getattr(value, field.name, None), depth + 1)
+        fields = dataclasses.fields(value)
+        items = ((f".{field.name}", getattr(value, field.name, None)) for field in fields)
+    for step, item in items if depth else ():
+        yield from leaves(path + step, item, depth - 1)
 
 
 def against(found: Results, expected: Results, reference: str = "eager") -> Accuracy:
@@ -71,14 +66,13 @@ def against(found: Results, expected: Results, reference: str = "eager") -> Accu
             outputs=len(expected),
             detail=detail,
         )
-    detail = ""
     read_from = _coarsest(expected)
-    for name, want in expected.items():
-        wrong = tolerance.difference(found[name], want, read_from)
-        if wrong:
-            detail = f"{name}: {wrong}"
-            break
-    return _measured(found, expected, reference, detail)
+    details = (
+        f"{name}: {wrong}"
+        for name, want in expected.items()
+        if (wrong := tolerance.difference(found[name], want, read_from))
+    )
+    return _measured(found, expected, reference, next(details, ""))
 
 
 def _coarsest(results: Results) -> torch.dtype:
@@ -115,22 +109,6 @@ def as_good_as_eager(found: Results, eager: Results, exact: Results) -> bool:
         return False
     read_from = _coarsest(eager)
     return all(is_as_good(found[n], eager[n], exact.get(n), read_from) for n in eager)
-
-
-def as_good_in_float64(
-    eager: Callable[[], Results],
-    tensors: Iterable[torch.Tensor],
-    found: Results,
-    expected: Results,
-) -> bool:
-    """``as_good_as_eager`` by running ``eager`` again, with ``tensors`` held in float64."""
-    try:
-        with precision(tensors, torch.float64):
-            exact = eager()
-    except Exception as error:  # noqa: BLE001 - not every graph runs in float64
-        pass_on(error)
-        return False
-    return as_good_as_eager(found, expected, exact)
 
 
 def _measured(found: Results, expected: Results, reference: str, detail: str) -> Accuracy:

@@ -16,8 +16,9 @@ from dynamo_ext.capture.listen import run_log
 from dynamo_ext.capture.report.builder import RunFacts, build_report
 from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.measure.warm_up import settle
-from dynamo_ext.records.comparison import Accuracy, CandidateResult, Outcome, Speedup
+from dynamo_ext.measure.candidates import Candidate
+from dynamo_ext.records.common import Availability
+from dynamo_ext.records.comparison import Accuracy, CandidateResult, Outcome
 from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import TimedCallable
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dynamo_ext.measure.accuracy import Results
-    from dynamo_ext.measure.candidates import Candidate
     from dynamo_ext.measure.workload import Workload
     from dynamo_ext.records.report import Report
 
@@ -57,11 +57,6 @@ class CompiledCandidate:
     remedy: str = ""
     region: int = -1
     codes: list[weakref.ref[types.CodeType]] = field(default_factory=list)
-
-    @property
-    def ready(self) -> bool:
-        """Whether it compiled and ran."""
-        return self.call is not None and not self.failure
 
     def compile(self, workload: Workload) -> None:
         """Make the first call, which compiles, and those after it that may compile again.
@@ -116,8 +111,10 @@ class CompiledCandidate:
 
     def make_timed(self, workload: Workload) -> TimedCallable | None:
         """What takes part in the race."""
-        if self.ready and self.call is not None:
-            self.timed = timed_callable(self.candidate.name, self.call, workload)
+        if self.call is not None:
+            before = None if workload.repeatable else workload.restore
+            wait = clock.device_barrier()
+            self.timed = TimedCallable(self.candidate.name, self.call, before, wait)
         return self.timed
 
     def release(self) -> None:
@@ -129,11 +126,10 @@ class CompiledCandidate:
         tracing.forget(self.candidate.compiler)
         self.call = self.timed = None
 
-    def row(self, speedup: Speedup | None) -> CandidateResult:
-        """The candidate's row."""
-        report = self.report
+    def row(self, base: TimedCallable | None, seed: int) -> CandidateResult:
+        """The candidate's row; its speedup is over ``base``."""
+        report, timed = self.report, self.timed
         covered = coverage(report) if report is not None else None
-        timing = self.timed.timing if self.timed is not None else None
         outcome, reason, remedy = self._outcome()
         return CandidateResult(
             name=self.candidate.name,
@@ -141,8 +137,8 @@ class CompiledCandidate:
             outcome=outcome,
             reason=reason,
             remedy=remedy,
-            timing=timing,
-            speedup=speedup,
+            timing=timed.timing if timed else None,
+            speedup=timed.speedup_over(base, seed) if timed and base else None,
             first_call_seconds=self.first_call_seconds,
             compile_seconds=report.compile_seconds if report else 0.0,
             peak_bytes=self.peak_bytes,
@@ -170,10 +166,23 @@ class CompiledCandidate:
         return ("measured", "", "") if timed else ("unmeasured", "Stopped before its turn.", "")
 
 
-def timed_callable(name: str, call: Callable[[], object], workload: Workload) -> TimedCallable:
-    """A race's contender for one way to run the workload."""
-    before = None if workload.repeatable else workload.restore
-    return TimedCallable(name, call, before, clock.device_barrier())
+def as_it_is(name: str, workload: Workload) -> CompiledCandidate:
+    """The code itself as a candidate, which compiles nothing."""
+    call = workload.eager_call()
+    candidate = Candidate(name, "", None, Availability(available=True), call=call)
+    return CompiledCandidate(candidate, call)
+
+
+def settle(backend: Any, call: Callable[[], object], seconds: float) -> None:
+    """Call until ``backend.unsettled_calls`` no longer changes, for ``seconds`` at most.
+
+    Not at all where the backend or compiler has no such count.
+    """
+    until = time.perf_counter() + seconds
+    seen = 0
+    while (calls := getattr(backend, "unsettled_calls", 0)) != seen and time.perf_counter() < until:
+        seen = calls
+        call()
 
 
 def why_eager(report: Report) -> tuple[str, str]:

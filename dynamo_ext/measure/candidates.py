@@ -99,16 +99,15 @@ def _candidate(
 ) -> Candidate:
     if isinstance(backend, str):
         found = registry.get(backend)
-        title, availability = found.name, registry.probe(found)
+        availability = registry.probe(found)
     else:
-        made = registry.compiler(backend)
-        found, title, availability = made.backend, made.name, Availability(available=True)
+        found, availability = registry.compiler(backend).backend, Availability(available=True)
     mine = _options_of(name, found, options)
     taken.update(mine, (f"{name}.{key}" for key in mine))
-    settled = resolve(title, found.options, mine)
+    settled = resolve(found.name, found.options, mine)
     compiler = Compiler(found, settled) if availability.available else None
     chosen = tuple((key, str(settled[key])) for key in mine)
-    return Candidate(name, title, compiler, availability, chosen)
+    return Candidate(name, found.name, compiler, availability, chosen)
 
 
 def _options_of(name: str, backend: Any, options: dict[str, Any]) -> dict[str, Any]:

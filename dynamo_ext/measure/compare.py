@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import random
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -18,10 +18,10 @@ from dynamo_ext.interruptions import pass_on, suppressed
 from dynamo_ext.measure import accuracy, candidate_run, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate
 from dynamo_ext.measure.settings import Settings, Show
-from dynamo_ext.measure.state.precision import precision
-from dynamo_ext.measure.state.side_effects import Effects
+from dynamo_ext.measure.state.side_effects import effects
 from dynamo_ext.measure.state.snapshot import Snapshot
-from dynamo_ext.records.comparison import FEWEST_ROUNDS, CandidateResult, Comparison, Speedup
+from dynamo_ext.measure.state.tensor_state import precision
+from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, Progress, TimedCallable, race
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dynamo_ext.measure.candidates import Candidate
     from dynamo_ext.measure.workload import Workload
     from dynamo_ext.records.common import CodeBlock
+    from dynamo_ext.records.comparison import GraphComparison, Mix
 
 _LAZY = (
     "A lazy module is called for the first time here: what a run changes is put back, so each run "
@@ -58,8 +59,7 @@ def compare_workload(
     Exception
         What the code itself raises when it runs plainly.
     """
-    made = _Comparing(workload, candidates, settings, progress)
-    return made.run(cell)
+    return _Comparing(workload, candidates, settings, progress).run(cell)
 
 
 class _Comparing:
@@ -72,13 +72,14 @@ class _Comparing:
         self._settings = settings
         self._progress = show
         self._compiled = [CompiledCandidate(candidate) for candidate in listed]
+        base = next((c for c in self._compiled if c.candidate.name == settings.baseline), None)
+        self._base = base or candidate_run.as_it_is(settings.baseline, workload)
+        self._rows = self._compiled if base else [self._base, *self._compiled]
         self._notes: list[str] = []
-        self._base: TimedCallable | None = None
-        self._base_peak: int | None = None
-        self._base_first = 0.0
         self._eager: Results = {}
         self._exact: Results | None = None
-        self._graphs: per_graph.Found = per_graph.Found()
+        self._graphs: tuple[GraphComparison, ...] = ()
+        self._mix: Mix | None = None
         self._started = time.perf_counter()
         self._short = False
 
@@ -88,17 +89,16 @@ class _Comparing:
         try:
             with workload.suppress_output():
                 self._rehearse()
-                single = self._eager
                 try:
                     patient = compile_timeout.allowing(settings.compile_budget)
                     with _held_in(workload, settings.dtype), patient:
-                        self._measure(single)
+                        self._measure(self._eager)
                 except KeyboardInterrupt:
                     interrupted = True
         finally:
             workload.close()
         record = self._record(cell, interrupted=interrupted)
-        for each in self._compiled:
+        for each in self._rows:
             each.release()
         return record
 
@@ -107,20 +107,20 @@ class _Comparing:
         workload = self._workload
         self._tell("eager", "the code as it is")
         workload.restore()
-        with Effects() as effects:
+        with effects() as outside:
             started = time.perf_counter()
             workload.eager_call()()
-            self._base_first = time.perf_counter() - started
+            self._base.first_call_seconds = time.perf_counter() - started
         if any(each.initialized for each in workload.snapshot.uninitialized):
             raise OptionError(_LAZY, _CALL_FIRST)
         self._eager = workload.results()
         changed = workload.restore(thorough=True)
-        lasting = bool(workload.snapshot.unrestorable or effects.seen)
+        lasting = bool(workload.snapshot.unrestorable or outside)
         workload.repeatable = not (changed or lasting or self._settings.train)
         for lost in workload.snapshot.unrestorable[:5]:
             self._notes.append(f"{lost} cannot be put back between runs.")
-        if effects.seen:
-            said = "; ".join(effects.seen[:5])
+        if outside:
+            said = "; ".join(outside[:5])
             self._notes.append(f"Each run of the code also {said}: that cannot be taken back.")
 
     def _measure(self, single: Results) -> None:
@@ -132,30 +132,24 @@ class _Comparing:
         if settings.fp64:
             self._exact = self._float64()
         self._compile(single if settings.dtype else None)
-        self._base = candidate_run.timed_callable(
-            settings.baseline, self._baseline_call(), workload
-        )
-        others = []
-        for each in self._compiled:
-            if each.candidate.name == settings.baseline:
-                each.timed = self._base
-            elif (entered := each.make_timed(workload)) is not None:
-                others.append(entered)
+        base = self._base.make_timed(workload)
+        if base is None:
+            message = f"The baseline {settings.baseline} did not run: {self._base.failure}"
+            raise RuntimeError(message)
+        others = [each.make_timed(workload) for each in self._compiled if each is not self._base]
         plan = Plan(settings.budget, settings.rounds, settings.seed)
         with MachineLoad() as company:
-            self._short = race([self._base, *others], plan, progress=self._progress)
+            runners = [base, *filter(None, others)]
+            self._short = race(runners, plan, progress=self._progress)
         if company.sentence:
             self._notes.append(company.sentence)
-        if self._base.error is not None:
-            self._stop_at(self._base)
+        if base.error is not None:
+            self._stop_at(base, base.error)
         self._peaks()
         if settings.per_graph:
-            self._graphs = per_graph.race_graphs(
-                workload,
-                [e.candidate for e in self._compiled if e.ready and e.candidate.compiler],
-                self._base,
-                settings,
-                self._progress,
+            candidates = [e.candidate for e in self._compiled if e.timed and e.candidate.compiler]
+            self._graphs, self._mix = per_graph.race_graphs(
+                workload, candidates, base, settings, self._progress
             )
 
     def _compile(self, single: Results | None) -> None:
@@ -169,26 +163,16 @@ class _Comparing:
                 self._check(each, each.results, single)
                 each.results = None
 
-    def _stop_at(self, base: TimedCallable) -> None:
+    def _stop_at(self, base: TimedCallable, error: Exception) -> None:
         """The code itself failed in a later round: with some rounds done, they are kept."""
-        error = base.error
-        if error is None or len(base.samples) < FEWEST_ROUNDS:
-            raise error or RuntimeError
-        number = len(base.samples) + 1
+        if len(base.samples) < FEWEST_ROUNDS:
+            raise error
+        base.error = None
         self._short = True
+        number = len(base.samples) + 1
         self._notes.append(
             f"The code itself failed in round {number}: {candidate_run.one_line(error)}"
         )
-
-    def _baseline_call(self) -> Callable[[], object]:
-        name = self._settings.baseline
-        for each in self._compiled:
-            if each.candidate.name == name:
-                if each.call is None:
-                    message = f"The baseline {name} did not run: {each.failure}"
-                    raise RuntimeError(message)
-                return each.call
-        return self._workload.eager_call()
 
     def _float64(self) -> Results:
         workload = self._workload
@@ -212,7 +196,7 @@ class _Comparing:
         if single is not None:
             measured = accuracy.against(found, single, "eager float32")
             # Only the distance tells: the dtypes differ on purpose.
-            each.accuracy.append(_without_verdict(measured))
+            each.accuracy.append(replace(measured, within=True, detail=""))
         if not judged.within and self._exact is None:
             self._exact = self._float64()
         exact = self._exact or {}
@@ -226,14 +210,11 @@ class _Comparing:
 
     def _peaks(self) -> None:
         workload = self._workload
-        plain = self._workload.eager_call()
-        workload.restore()
-        self._base_peak = memory.peak_of(plain)
-        for each in self._compiled:
-            if each.ready and each.call is not None and not (each.timed or self._base).error:  # type: ignore[union-attr]
+        for each in self._rows:
+            if each.timed is not None and each.timed.error is None:
                 workload.restore()
                 with suppressed(Exception):
-                    each.peak_bytes = memory.peak_of(each.call)
+                    each.peak_bytes = memory.peak_of(each.timed.call)
         workload.restore(thorough=True)
 
     def _tell(self, name: str, what: str) -> None:
@@ -242,17 +223,14 @@ class _Comparing:
             self._progress(Progress(f"{name}: {what}", 0, 0, spent, self._settings.budget))
 
     def _record(self, cell: CodeBlock | None, *, interrupted: bool) -> Comparison:
-        settings, base = self._settings, self._base
-        rows = [each.row(self._speedup(each.timed)) for each in self._compiled]
-        if all(row.name != settings.baseline for row in rows):
-            rows.insert(0, self._baseline_row())
+        settings, base = self._settings, self._base.timed
         return Comparison(
             title=self._workload.title,
             baseline=settings.baseline,
-            candidates=tuple(rows),
+            candidates=tuple(each.row(base, settings.seed) for each in self._rows),
             cell=cell,
-            graphs=self._graphs.graphs,
-            mix=self._graphs.mix,
+            graphs=self._graphs,
+            mix=self._mix,
             rounds=len(base.samples) if base else 0,
             seconds=time.perf_counter() - self._started,
             budget=settings.budget,
@@ -266,22 +244,6 @@ class _Comparing:
             threads=torch.get_num_threads(),
             versions=session.versions(),
         )
-
-    def _baseline_row(self) -> CandidateResult:
-        timing = self._base.timing if self._base else None
-        return CandidateResult(
-            name=self._settings.baseline,
-            backend="",
-            outcome="measured" if timing else "unmeasured",
-            timing=timing,
-            first_call_seconds=self._base_first,
-            peak_bytes=self._base_peak,
-        )
-
-    def _speedup(self, contender: TimedCallable | None) -> Speedup | None:
-        if contender is None or self._base is None:
-            return None
-        return contender.speedup_over(self._base, self._settings.seed)
 
 
 @contextlib.contextmanager
@@ -298,10 +260,6 @@ def _held_in(workload: Workload, dtype: str) -> Iterator[None]:
         finally:
             workload.restore(thorough=True)
             workload.snapshot = full
-
-
-def _without_verdict(measured: Any) -> Any:
-    return dataclasses.replace(measured, within=True, detail="")
 
 
 def _device(tensors: list[torch.Tensor]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,8 +33,12 @@ def peak_of(call: Callable[[], object]) -> int | None:
         torch.cuda.synchronize()
         return max(torch.cuda.max_memory_allocated() - before, 0)
     gc.collect(1)
-    _trim()
-    if not _reset():
+    # Have the C library give its free memory back (glibc alone can be asked to).
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    try:
+        _MARKS.write_text("5", encoding="ascii")
+    except OSError:
         call()
         return None
     before_kib = _kib("VmRSS")
@@ -43,31 +46,8 @@ def peak_of(call: Callable[[], object]) -> int | None:
     return max(_kib("VmHWM") - before_kib, 0) * 1024
 
 
-def _reset() -> bool:
-    try:
-        _MARKS.write_text("5", encoding="ascii")
-    except OSError:
-        return False
-    return True
-
-
 def _kib(field: str) -> int:
     for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1])
     return 0
-
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    with contextlib.suppress(OSError, AttributeError):
-        library = ctypes.CDLL("libc.so.6")
-        return library if hasattr(library, "malloc_trim") else None
-    return None
-
-
-def _trim() -> None:
-    """Have the C library give its free memory back (glibc alone can be asked to)."""
-    library = _library()
-    if library is not None:
-        library.malloc_trim(0)

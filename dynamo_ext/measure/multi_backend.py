@@ -15,12 +15,18 @@ from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.fx_graph import own_copy
 from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
 from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure import accuracy
+from dynamo_ext.measure.candidate_run import one_line
+from dynamo_ext.measure.state.tensor_state import precision
+from dynamo_ext.timing import clock
+from dynamo_ext.timing.race import TimedCallable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from torch.fx import GraphModule
 
+    from dynamo_ext.measure.state.process_state import Surroundings
     from dynamo_ext.records.report import Fallback, Partition
 
 EAGER = "eager"
@@ -51,11 +57,6 @@ class MultiBackendGraph:
             self.inputs, self.grad = args, torch.is_grad_enabled()
         return self.compiled[self.active](*args)
 
-    @property
-    def operations(self) -> int:
-        """Calls in the captured graph."""
-        return sum(node.op.startswith("call_") for node in self.graph.graph.nodes)
-
     def partitions(self, name: str) -> list[Partition]:
         """What a backend's journal says of its parts."""
         return list(self.journals[name].partitions.values()) if name in self.journals else []
@@ -82,10 +83,10 @@ class MultiBackendCompiler:
         self.switches.append(switch)
         return switch
 
-    def choose(self, choice: Mapping[int, str] | str) -> None:
-        """Set every switch: to one name, or by the number of the graph (else eager)."""
+    def choose(self, choice: Mapping[int, str]) -> None:
+        """Set every switch by the number of its graph; eager where there is no such variant."""
         for switch in self.switches:
-            wanted = choice if isinstance(choice, str) else choice.get(switch.number, EAGER)
+            wanted = choice.get(switch.number, EAGER)
             switch.active = wanted if wanted in switch.compiled else EAGER
 
 
@@ -115,3 +116,75 @@ def runs_in_engine(switch: MultiBackendGraph, name: str) -> bool:
         f.scope == "graph" and (f.stage in whole or (f.stage == "unsupported" and not f.operator))
         for f in switch.fallbacks(name)
     )
+
+
+@dataclass
+class GraphCandidate(TimedCallable):
+    """A variant of a graph, which takes part until it has an ``outcome``.
+
+    A ``call`` gives its results by name. ``max_error`` is the largest relative error against eager.
+    """
+
+    call: Callable[[], Mapping[str, Any]]
+    outcome: str = ""
+    reason: str = ""
+    max_error: float = 0.0
+
+    def drop_out(self, outcome: str, reason: str) -> None:
+        """Take no further part."""
+        self.outcome, self.reason = outcome, reason
+
+    def results(self, surroundings: Surroundings) -> accuracy.Results:
+        """What a call gives, with the random numbers of ``surroundings``."""
+        surroundings.restore_random()
+        return accuracy.collect(self.call())
+
+    def check(
+        self,
+        eager: GraphCandidate,
+        expected: accuracy.Results,
+        surroundings: Surroundings,
+        tensors: Iterable[Any],
+    ) -> None:
+        """Run it once; where it fails or its results are wrong, it drops out.
+
+        Where eager's tolerance does not decide, ``eager`` runs again with ``tensors`` in float64.
+        """
+        if self.outcome:
+            return
+        try:
+            found = self.results(surroundings)
+        except Exception as error:  # noqa: BLE001 - a candidate that fails has lost
+            pass_on(error)
+            self.drop_out("failed", one_line(error))
+            return
+        judged = accuracy.against(found, expected)
+        self.max_error = judged.max_rel
+        if judged.within:
+            return
+        held = [each for each in tensors if isinstance(each, torch.Tensor)]
+        try:
+            with precision(held, torch.float64):
+                exact = eager.results(surroundings)
+        except Exception as error:  # noqa: BLE001 - not every graph runs in float64
+            pass_on(error)
+            exact = {}
+        if not accuracy.as_good_as_eager(found, expected, exact):
+            self.drop_out("wrong", judged.detail)
+
+
+def graph_candidates(
+    switch: MultiBackendGraph,
+    call_of: Callable[[Callable[..., Any]], Callable[[], Mapping[str, Any]]],
+) -> list[GraphCandidate]:
+    """Every variant of a graph, eager first, and those that did not compile as failed ones.
+
+    ``call_of`` gives a call of a variant.
+    """
+    wait = clock.device_barrier()
+    names = sorted(switch.compiled, key=lambda name: name != EAGER)
+    found = [GraphCandidate(name, call_of(switch.compiled[name]), wait=wait) for name in names]
+    for name, error in switch.errors.items():
+        failed = GraphCandidate(name, found[0].call, outcome="failed", reason=one_line(error))
+        found.append(failed)
+    return found

@@ -147,17 +147,13 @@ class _Timed(Interpreter):
             value = super().run_node(n)
             return self.own(n.name, value) if n.op == "get_attr" else value
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        operation = getattr(self, n.op)
-
-        def run() -> Any:
-            return operation(n.target, args, kwargs)
-
+        operation = functools.partial(getattr(self, n.op), n.target)
         # What it changes is changed once: repeats have copies of their own.
         kept = tree_map(_copy, (args, kwargs)) if effects.of_node(n).changes else (args, kwargs)
-        result, first = self._reading(run)
+        result, first = self._reading(functools.partial(operation, args, kwargs))
         self._follow_autocast(n, args, result)
         if getattr(n.target, "__name__", "") not in _SWITCHES:
-            again = functools.partial(operation, n.target, *kept)
+            again = functools.partial(operation, *kept)
             self.seconds[n.name] = self._again(again, first) if _repeats(n, result) else first
         return result
 
@@ -168,12 +164,10 @@ class _Timed(Interpreter):
         return _copy(value)
 
     def _reading(self, run: Callable[[], Any]) -> tuple[Any, float]:
-        if self._wait is not None:
-            self._wait()
+        self._wait()
         started = time.perf_counter()
         result = run()
-        if self._wait is not None:
-            self._wait()
+        self._wait()
         return result, time.perf_counter() - started
 
     def _again(self, run: Callable[[], Any], first: float) -> float:

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from dynamo_ext.backends.fx_graph import held_tensors
-from dynamo_ext.capture import tracer as tracing
-from dynamo_ext.capture.listen import run_log
-from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.measure import accuracy, candidate_run
-from dynamo_ext.measure.graph_candidate import GraphCandidate
+from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
+from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.multi_backend import (
     EAGER,
+    GraphCandidate,
     MultiBackendCompiler,
     MultiBackendGraph,
+    graph_candidates,
     runs_in_engine,
 )
+from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
+from dynamo_ext.records.common import Availability
 from dynamo_ext.records.comparison import GraphComparison, GraphTime, Mix, Outcome
-from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
-    from dynamo_ext.measure.candidates import Candidate
     from dynamo_ext.measure.settings import Settings, Show
     from dynamo_ext.measure.workload import Workload
 
@@ -41,112 +39,88 @@ SLACK = 0.05
 """How far below the prediction the whole code may stay before the sum does not hold."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """The graphs' times, and the mix made of the fastest."""
-
-    graphs: tuple[GraphComparison, ...] = ()
-    mix: Mix | None = None
-
-
 def race_graphs(
     workload: Workload,
     candidates: list[Candidate],
     base: TimedCallable,
     settings: Settings,
     progress: Show | None,
-) -> Found:
+) -> tuple[tuple[GraphComparison, ...], Mix]:
     """Race each graph by itself, then the code with the best choice against the plain code.
 
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
     """
     board = MultiBackendCompiler({c.name: c.compiler for c in candidates})
-    tracer = tracing.optimizing(board, board.name, names=workload.names)
-    region = regions.new_region()
-    call = workload.compiled_call(tracer, region)
-    run = run_log.RunLog()
-    with run_log.Recording(run), tracer.surroundings():
-        for _ in range(1 + candidate_run.WARM_UPS):
-            for switch in board.switches:
-                switch.calls, switch.inputs = 0, None
-            workload.restore()
-            call()
+    whole = CompiledCandidate(Candidate("mix", board.name, board, Availability(available=True)))
     try:
-        return _race(board, workload, call, base, settings, progress)
+        whole.compile(workload)
+        mixed = whole.make_timed(workload)
+        if mixed is None:
+            raise RuntimeError(whole.failure)
+        # Copies that nothing is compared with.
+        whole.results = None
+        for switch in board.switches:
+            switch.calls, switch.inputs = 0, None
+        workload.restore()
+        mixed.call()
+        called = [switch for switch in board.switches if switch.calls]
+        share = settings.budget * (1 - SMALLEST_SHARE) / max(len(called), 1)
+        graphs = []
+        for switch in called:
+            with torch.set_grad_enabled(switch.grad):
+                graphs.append(_graph(switch, share, settings, progress))
+        board.choose({s.number: g.fastest for s, g in zip(called, graphs, strict=True)})
+        return tuple(graphs), _mix(mixed, graphs, base, settings)
     finally:
         workload.restore(thorough=True)
-        for entry in run.compiled:
-            code = entry.code()
-            if code is not None:
-                regions.forget_region(code, region)
-        tracing.forget(board)
-
-
-def _race(  # noqa: PLR0913, PLR0917 - the pieces of one race
-    board: MultiBackendCompiler,
-    workload: Workload,
-    call: Callable[[], object],
-    base: TimedCallable,
-    settings: Settings,
-    progress: Show | None,
-) -> Found:
-    called = [switch for switch in board.switches if switch.calls]
-    share = settings.budget * (1 - SMALLEST_SHARE) / max(len(called), 1)
-    graphs = []
-    for switch in called:
-        with torch.set_grad_enabled(switch.grad):
-            graphs.append(_graph(switch, share, settings, progress))
-    choice = {s.number: g.fastest for s, g in zip(called, graphs, strict=True) if g.fastest}
-    mix = _mix(board, choice, graphs, workload, call, base, settings)
-    return Found(tuple(graphs), mix)
+        whole.release()
 
 
 def _graph(
     switch: MultiBackendGraph, budget: float, settings: Settings, progress: Show | None
 ) -> GraphComparison:
     inputs = tuple(_own(value) for value in switch.inputs or ())
-    snapshot = Snapshot({"inputs": list(inputs), "held": held_tensors(switch.graph)})
-    eager = switch.compiled[EAGER]
-    expected, error = _expected(eager, inputs)
-    changes = snapshot.restore(thorough=True)
-    if error or changes:
-        reason = error or "It changes its inputs in place, so it was not raced by itself."
-        times = tuple(GraphTime(n, "unmeasured", reason=reason) for n in switch.compiled)
-        return _comparison(switch, times, "")
-    barrier = clock.device_barrier()
-    names = sorted(switch.compiled, key=lambda name: name != EAGER)
-    candidates = [
-        GraphCandidate(name, partial(switch.compiled[name], *inputs), wait=barrier)
-        for name in names
-    ]
     tensors = [*inputs, *held_tensors(switch.graph)]
-    for each in candidates:
-        run = partial(_results, switch.compiled[each.name], inputs)
-        each.check(run, partial(_results, eager, inputs), expected, tensors)
+    snapshot = Snapshot({"tensors": tensors})
+    candidates = graph_candidates(switch, lambda variant: lambda: {"result": variant(*inputs)})
+    eager, surroundings = candidates[0], Surroundings()
+    operations = sum(node.op.startswith("call_") for node in switch.graph.graph.nodes)
+    source = switch.graph.code.strip()
+    found = GraphComparison(f"g{switch.number}", operations, switch.calls, (), source=source)
+    try:
+        expected, reason = eager.results(surroundings), ""
+    except Exception as error:  # noqa: BLE001 - its failure is every row's reason
+        pass_on(error)
+        reason = one_line(error)
+    if snapshot.restore(thorough=True) and not reason:
+        reason = "It changes its inputs in place, so it was not raced by itself."
+    if reason:
+        names = [each.name for each in candidates]
+        times = [GraphTime(name, "unmeasured", reason=reason) for name in names]
+        return replace(found, times=tuple(times))
+    for each in candidates[1:]:
+        each.check(eager, expected, surroundings, tensors)
     running = [each for each in candidates if not each.outcome]
     race(running, Plan(budget, seed=settings.seed, rounds=settings.rounds), progress=progress)
-    times = tuple(_time(each, running[0], switch) for each in running)
-    times += tuple(
-        GraphTime(name, "failed", reason=candidate_run.one_line(error))
-        for name, error in switch.errors.items()
-    )
-    times += tuple(
-        GraphTime(each.name, cast("Outcome", each.outcome), reason=each.reason)
-        for each in candidates
-        if each.outcome
-    )
-    faster = [
-        t
-        for t in times
-        if t.speedup and t.outcome == "measured" and not t.speedup.same and t.speedup.ratio > 1
-    ]
-    best = max(faster, key=lambda t: t.speedup.ratio if t.speedup else 0.0, default=None)
-    return _comparison(switch, times, best.backend if best else EAGER)
+    times = [_time(each, eager, switch) for each in candidates]
+    return replace(found, times=tuple(times), fastest=fastest(times))
+
+
+def fastest(times: Iterable[GraphTime]) -> str:
+    """The backend of the fastest right variant; eager where none is faster."""
+    faster = {
+        time.backend: time.speedup.ratio
+        for time in times
+        if time.outcome == "measured" and time.speedup and time.speedup.verdict == "faster"
+    }
+    return max(faster, key=lambda name: faster[name], default=EAGER)
 
 
 def _time(each: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph) -> GraphTime:
+    if each.outcome:
+        return GraphTime(each.name, cast("Outcome", each.outcome), reason=each.reason)
     if each.error is not None:
-        return GraphTime(each.name, "failed", reason=candidate_run.one_line(each.error))
+        return GraphTime(each.name, "failed", reason=one_line(each.error))
     if not each.samples:
         return GraphTime(each.name, "unmeasured", reason="Time ran out.")
     in_engine = each is eager or runs_in_engine(switch, each.name)
@@ -154,26 +128,18 @@ def _time(each: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph
     return GraphTime(each.name, outcome, each.timing, each.speedup_over(eager))
 
 
-def _mix(  # noqa: PLR0913, PLR0917 - the pieces of one race
-    board: MultiBackendCompiler,
-    choice: dict[int, str],
-    graphs: list[GraphComparison],
-    workload: Workload,
-    call: Callable[[], object],
-    base: TimedCallable,
-    settings: Settings,
+def _mix(
+    mixed: TimedCallable, graphs: list[GraphComparison], base: TimedCallable, settings: Settings
 ) -> Mix:
-    board.choose(choice)
     whole = base.timing.median if base.timing else math.nan
     gain = sum(_gain(graph) * graph.calls for graph in graphs)
     predicted = whole / max(whole - gain, 1e-9)
     plain = TimedCallable(EAGER, base.call, base.before, base.wait)
-    mixed = candidate_run.timed_callable("mix", call, workload)
     plan = Plan(max(settings.budget * SMALLEST_SHARE, 2.0), settings.rounds, settings.seed)
     race([plain, mixed], plan)
     speedup = mixed.speedup_over(plain) if mixed.error is None else None
     holds = speedup is not None and speedup.high >= predicted * (1 - SLACK)
-    named = tuple((f"g{number}", name) for number, name in choice.items())
+    named = tuple((graph.graph, graph.fastest) for graph in graphs if graph.fastest)
     return Mix(named, predicted, speedup, holds)
 
 
@@ -184,42 +150,10 @@ def _gain(graph: GraphComparison) -> float:
     return eager.median * (1 - 1 / best.ratio) if eager and best else 0.0
 
 
-def _comparison(
-    switch: MultiBackendGraph, times: tuple[GraphTime, ...], fastest: str
-) -> GraphComparison:
-    return GraphComparison(
-        graph=f"g{switch.number}",
-        operations=switch.operations,
-        calls=switch.calls,
-        times=times,
-        fastest=fastest,
-        source=switch.graph.code.strip(),
-    )
-
-
-def _expected(variant: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[accuracy.Results, str]:
-    """Eager's results, or what it raised."""
-    try:
-        return _results(variant, inputs), ""
-    except Exception as error:  # noqa: BLE001 - its failure is every row's reason
-        pass_on(error)
-        return {}, candidate_run.one_line(error)
-
-
-def _results(variant: Callable[..., Any], inputs: tuple[Any, ...]) -> accuracy.Results:
-    state = torch.get_rng_state()
-    try:
-        return accuracy.collect({"result": variant(*inputs)})
-    finally:
-        torch.set_rng_state(state)
-
-
 def _own(value: Any) -> Any:
     """An input that outlives the run it came from; weights stay themselves."""
-    if isinstance(value, torch.Tensor) and value.is_leaf and not value.requires_grad:
+    if not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter):
         return value
-    if isinstance(value, torch.nn.Parameter):
+    if value.is_leaf and not value.requires_grad:
         return value
-    if isinstance(value, torch.Tensor):
-        return value.detach().requires_grad_(value.requires_grad)
-    return value
+    return value.detach().requires_grad_(value.requires_grad)

@@ -37,12 +37,11 @@ class Workload(ABC):
     compiled runs.
     """
 
-    def __init__(
-        self, title: str, roots: dict[str, Any], names: HiddenNames | None, *, train: bool
-    ) -> None:
+    names: HiddenNames | None = None
+
+    def __init__(self, title: str, roots: dict[str, Any], *, train: bool) -> None:
         self.title = title
         self.roots = roots
-        self.names = names
         self._train = train
         self.surroundings = Surroundings()
         self.snapshot = Snapshot(roots)
@@ -89,33 +88,27 @@ class FunctionWorkload(Workload):
         kwargs: Mapping[str, Any] | None = None,
         *,
         train: bool = False,
-        title: str = "",
     ) -> None:
         self._target = target
         self._args = tuple(args)
         self._kwargs = dict(kwargs or {})
         self._value: Any = None
         roots = {"target": target, "args": self._args, "kwargs": self._kwargs}
-        title = title or getattr(target, "__qualname__", type(target).__name__)
-        super().__init__(title, roots, None, train=train)
+        super().__init__(title_of(target), roots, train=train)
 
-    def _forward(self, call: Callable[..., Any]) -> Callable[[], object]:
-        args, kwargs, train = self._args, self._kwargs, self._train
+    def instead(self, function: Callable[..., Any]) -> Callable[[], object]:
+        """Another function on the same arguments."""
 
         def run() -> None:
-            self._value = call(*args, **kwargs)
-            if train:
+            self._value = function(*self._args, **self._kwargs)
+            if self._train:
                 backward_from(self._value)
 
         return run
 
     def eager_call(self) -> Callable[[], object]:
         """The function as it is."""
-        return self._forward(self._target)
-
-    def instead(self, function: Callable[..., Any]) -> Callable[[], object]:
-        """Another function on the same arguments, as it is."""
-        return self._forward(function)
+        return self.instead(self._target)
 
     def compiled_call(self, tracer: Tracer, region: int) -> Callable[[], object]:
         """The function under Dynamo; a module within what a user's call of it goes through."""
@@ -130,8 +123,8 @@ class FunctionWorkload(Workload):
             return under
 
         if wrapping.is_module(self._target):
-            return self._forward(wrapping.wrapped_module(self._target, wrap))
-        return self._forward(wrap(self._target))
+            return self.instead(wrapping.wrapped_module(self._target, wrap))
+        return self.instead(wrap(self._target))
 
     def results(self) -> accuracy.Results:
         """What the function returned, and changed in place (weights, gradients)."""
@@ -164,21 +157,15 @@ class CellWorkload(Workload):
     ) -> None:
         self._program = program
         self._namespace = namespace
+        self.names: HiddenNames = names
         self._silence = silence
         self._before = dict(namespace)
         self._stored = program.stored_names
         self._shown: Any = None
-        self._read = self._read_names()
+        read = {name for code in program.statement_codes for name in names_read(code)}
+        self._read = sorted(read & namespace.keys())
         roots = {name: namespace[name] for name in self._read}
-        super().__init__(title, roots, names, train=train)
-
-    def _read_names(self) -> list[str]:
-        read: set[str] = set()
-        for segment in self._program.segments:
-            for statement in segment.plain:
-                if statement.code is not None:
-                    read.update(names_read(statement.code))
-        return sorted(name for name in read if name in self._namespace)
+        super().__init__(title, roots, train=train)
 
     def eager_call(self) -> Callable[[], object]:
         """The cell as a plain cell."""
@@ -191,13 +178,9 @@ class CellWorkload(Workload):
 
     def compiled_call(self, tracer: Tracer, region: int) -> Callable[[], object]:
         """The cell under Dynamo."""
-        names = self.names
-        if names is None:
-            message = "A cell needs a place for Dynamo's names."
-            raise RuntimeError(message)
 
         def run() -> None:
-            run_traced(self._program, self._namespace, tracer, names, region)
+            run_traced(self._program, self._namespace, tracer, self.names, region)
             self._finish()
 
         return run
@@ -252,24 +235,17 @@ class CellWorkload(Workload):
             code_cache.forget_code(code)
 
 
+def title_of(target: Callable[..., Any]) -> str:
+    """The function's name, or the module's class."""
+    return str(getattr(target, "__qualname__", type(target).__name__))
+
+
 def backward_from(value: Any) -> None:
     """Backward from the sum of every floating tensor in ``value`` that requires a gradient."""
-    losses = [t.float().sum() for t in tensors_in(value) if t.requires_grad and t.grad_fn]
+    found = [leaf for _, leaf in accuracy.leaves("", value) if isinstance(leaf, torch.Tensor)]
+    losses = [t.float().sum() for t in found if t.is_floating_point() and t.grad_fn]
     if losses:
         torch.stack([loss.to(losses[0].device) for loss in losses]).sum().backward()  # type: ignore[no-untyped-call]
-
-
-def tensors_in(value: Any, depth: int = 6) -> Iterator[torch.Tensor]:
-    """The floating tensors in containers and plain objects."""
-    if isinstance(value, torch.Tensor):
-        if value.is_floating_point():
-            yield value
-    elif depth and isinstance(value, dict):
-        for item in value.values():
-            yield from tensors_in(item, depth - 1)
-    elif depth and isinstance(value, (list, tuple)):
-        for item in value:
-            yield from tensors_in(item, depth - 1)
 
 
 class _Nowhere(io.TextIOBase):
@@ -282,9 +258,6 @@ class _Nowhere(io.TextIOBase):
 
     def flush(self) -> None:
         return
-
-    def isatty(self) -> bool:
-        return False
 
 
 @contextlib.contextmanager

@@ -43,8 +43,12 @@ def wait_for_idle_threads() -> None:
             return
 
 
+def nothing() -> None:
+    """Wait for no device."""
+
+
 def seconds_per_call(
-    call: Callable[[], object], calls: int, wait: Callable[[], object] | None = None
+    call: Callable[[], object], calls: int, wait: Callable[[], object] = nothing
 ) -> float:
     """Wall seconds of one call, averaged over ``calls`` within one reading of the clock.
 
@@ -52,13 +56,11 @@ def seconds_per_call(
     """
     repeat = itertools.repeat(None, calls)
     clock = time.perf_counter_ns
-    if wait is not None:
-        wait()
+    wait()
     started = clock()
     for _ in repeat:
         call()
-    if wait is not None:
-        wait()
+    wait()
     return (clock() - started) / calls * 1e-9
 
 
@@ -72,13 +74,12 @@ def max_calls_for(seconds: float) -> int:
     return max(1, int(MAX_SAMPLE_SECONDS / max(seconds, 1e-9)))
 
 
-def device_barrier() -> Callable[[], object] | None:
-    """What waits for every CUDA device in use; ``None`` where nothing runs but the CPU."""
+def device_barrier() -> Callable[[], object]:
+    """What waits for every CUDA device in use."""
     import torch
 
-    if not torch.cuda.is_available() or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return None
-    return torch.cuda.synchronize
+    in_use = torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return torch.cuda.synchronize if in_use else nothing
 
 
 @contextlib.contextmanager

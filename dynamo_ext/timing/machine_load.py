@@ -24,8 +24,7 @@ class MachineLoad:
     ``cores`` is how many cores, on average, other programs kept busy; 0.0 before the block ends.
     """
 
-    def __init__(self) -> None:
-        self.cores = 0.0
+    cores = 0.0
 
     def __enter__(self) -> Self:
         self._began, self._all, self._own = time.perf_counter(), _busy(), _own()

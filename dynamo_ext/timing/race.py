@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, USUAL_ROUNDS, Speedup, Timing
@@ -24,6 +24,9 @@ TIGHT = 0.01
 LEAD_IN = 0.02
 """Seconds: in a call as long as this, what coming after another contender costs is lost."""
 
+PROGRESS_SECONDS = 0.1
+"""Seconds between two reports of progress, at least: showing it takes time of its own."""
+
 
 @dataclass
 class TimedCallable:
@@ -37,7 +40,7 @@ class TimedCallable:
     name: str
     call: Callable[[], object]
     before: Callable[[], object] | None = None
-    wait: Callable[[], object] | None = None
+    wait: Callable[[], object] = clock.nothing
     samples: list[float] = field(default_factory=list)
     calls: int = 1
     error: Exception | None = None
@@ -52,16 +55,13 @@ class TimedCallable:
 
     def take(self) -> None:
         """One more sample."""
-        self.samples.append(self._sample())
-
-    def _sample(self) -> float:
         self._ready()
         clock.wait_for_idle_threads()
         if self.before is None and self.warm < LEAD_IN:
             # The one before has left other data in the caches, and this one's threads asleep.
             for _ in range((self.calls + 1) // 2):
                 self.call()
-        return self._read()
+        self.samples.append(self._read())
 
     def _ready(self) -> None:
         if self.before is not None:
@@ -123,8 +123,16 @@ def race(
     the rounds that were complete are kept. Returns whether the budget, not the plan, ended it.
     """
     started = time.perf_counter()
+    told = started - PROGRESS_SECONDS
     order = random.Random(plan.seed)  # noqa: S311 - a schedule, not a secret
-    show = _Throttle(progress, plan, started)
+
+    def show(name: str, number: int) -> None:
+        nonlocal told
+        now = time.perf_counter()
+        if progress is not None and now - told >= PROGRESS_SECONDS:
+            told = now
+            progress(Progress(name, number, plan.rounds or 0, now - started, plan.budget))
+
     with clock.gc_disabled():
         for contender in contenders:
             show(contender.name, 0)
@@ -159,7 +167,7 @@ def _share_calls(contenders: Sequence[TimedCallable]) -> None:
         contender.calls = min(wanted, clock.max_calls_for(contender.warm))
 
 
-def _round(running: Sequence[TimedCallable], number: int, show: _Throttle) -> None:
+def _round(running: Sequence[TimedCallable], number: int, show: Callable[[str, int], None]) -> None:
     lengths = {c.name: len(c.samples) for c in running}
     try:
         for contender in running:
@@ -190,24 +198,3 @@ def _is_settled(contenders: Sequence[TimedCallable], plan: Plan, number: int) ->
         for c in contenders[1:]
         if c.error is None
     )
-
-
-class _Throttle:
-    """Passes progress on ten times a second at the most: showing it takes time of its own."""
-
-    def __init__(
-        self, progress: Callable[[Progress], object] | None, plan: Plan, started: float
-    ) -> None:
-        self._progress = progress
-        self._plan = plan
-        self._started = started
-        self._last = 0.0
-
-    def __call__(self, name: str, number: int) -> Any:
-        now = time.perf_counter()
-        if self._progress is None or now - self._last < 0.1:  # noqa: PLR2004 - seconds
-            return
-        self._last = now
-        plan = self._plan
-        rounds = plan.rounds or 0
-        self._progress(Progress(name, number, rounds, now - self._started, plan.budget))

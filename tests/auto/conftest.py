@@ -15,6 +15,6 @@ def races(tmp_path, monkeypatch):
     torch._dynamo.reset()
     torch.manual_seed(0)
     store = Store(tmp_path / "races.sqlite")
-    monkeypatch.setattr(auto.BACKEND, "_store", store)
+    monkeypatch.setattr(auto.BACKEND, "store", store)
     yield store
     torch._dynamo.reset()

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import time
-
+import pytest
 import torch
 
 from dynamo_ext.auto import graph_race
 from dynamo_ext.auto.autotuned_graph import AutotunedGraph
 from dynamo_ext.auto.call_cycle import CallCycles
 from dynamo_ext.backends import journal as journals
+from dynamo_ext.timing import clock
+from tests.timing import fake_clock
 
 SLOW = 0.003
 
 
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch):
+    fake_clock.install(monkeypatch)
+
+
 def slowly(x, weight):
-    end = time.perf_counter() + SLOW
-    while time.perf_counter() < end:
-        pass
+    clock.time.sleep(SLOW)
     return x * weight
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import torch
 
@@ -15,6 +13,8 @@ from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.engines.callable.backend import CallableBackend
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.multi_backend import MultiBackendGraph
+from dynamo_ext.timing import clock
+from tests.timing import fake_clock
 
 pytestmark = pytest.mark.usefixtures("races")
 
@@ -22,10 +22,19 @@ pytestmark = pytest.mark.usefixtures("races")
 SLEEP = 0.004
 
 
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch, request):
+    if "real_clock" not in request.fixturenames:
+        fake_clock.install(monkeypatch)
+
+
+@pytest.fixture
+def real_clock():
+    """For races of real engines, on whose order nothing depends."""
+
+
 def wait(seconds):
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        pass
+    clock.time.sleep(seconds)
 
 
 def slow_eager(x):
@@ -151,6 +160,7 @@ def test_gradients_count_too():
     assert x.grad is None
 
 
+@pytest.mark.usefixtures("real_clock")
 def test_real_backends_race_and_the_second_time_the_winner_is_known(monkeypatch):
     # However busy the machine, this race is remembered.
     monkeypatch.setattr(graph_race, "LOOSE", float("inf"))
@@ -194,8 +204,9 @@ def test_a_remembered_winner_is_compiled_alone(monkeypatch):
 
     monkeypatch.setattr(registry, "compiler", lambda name, *_: named(name))
     monkeypatch.setattr(auto, "candidate_names", lambda _: ["one", "two"])
-    monkeypatch.setattr("dynamo_ext.auto.cache_key.version_of", lambda _: "1")
-    backend = auto.AutoBackend(auto.BACKEND.store)
+    monkeypatch.setattr("dynamo_ext.auto.cache.version_of", lambda _: "1")
+    backend = auto.AutoBackend()
+    monkeypatch.setattr(backend, "store", auto.BACKEND.store)
     settled = {spec.name: spec.default for spec in backend.options}
 
     def graph():
@@ -203,7 +214,7 @@ def test_a_remembered_winner_is_compiled_alone(monkeypatch):
 
     backend.lower(graph(), [torch.ones(3)], settled)
     assert compiled == ["one", "two"]
-    from dynamo_ext.auto.cache_key import place_key
+    from dynamo_ext.auto.cache import place_key
     from dynamo_ext.backends.graph_key import graph_key
     from dynamo_ext.records.autotune import GraphRace
 
@@ -262,6 +273,7 @@ def test_a_race_that_fails_leaves_eager(monkeypatch):
     assert any(fallback.exception == "RuntimeError" for fallback in report.fallbacks)
 
 
+@pytest.mark.usefixtures("real_clock")
 def test_a_race_is_no_part_of_running_the_graph():
     options = {"candidates": "ts", "budget": 0.3}
     session = dynamo_ext.optimize("auto", options=options)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dynamo_ext.auto.cache_key import device_model, place_key
+from dynamo_ext.auto.cache import place_key
+from dynamo_ext.backends.disk_cache import device_model
 from dynamo_ext.backends.graph_key import graph_key
 
 

@@ -7,7 +7,7 @@ import threading
 
 import torch
 
-from dynamo_ext.auto.cached_winner import CachedWinner
+from dynamo_ext.auto.autotuned_graph import CachedWinner
 from dynamo_ext.auto.call_cycle import CallCycles
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.compiler import Compiler

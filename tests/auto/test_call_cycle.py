@@ -10,7 +10,8 @@ import torch
 
 from dynamo_ext.auto import call_cycle, online_trials
 from dynamo_ext.auto.call_cycle import CallCycles
-from tests.auto.fake_clock import BASE, Clock, Graph, one_of_each, wait
+from tests.auto.timed_graphs import BASE, Graph, one_of_each, wait
+from tests.timing import fake_clock
 
 
 def call(cycles, member):
@@ -22,7 +23,7 @@ def call(cycles, member):
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
     monkeypatch.setattr(Graph, "last", "")
-    monkeypatch.setattr(online_trials, "time", Clock)
+    fake_clock.install(monkeypatch, tick=0)
 
 
 def run(members, times=150):

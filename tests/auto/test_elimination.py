@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from dynamo_ext.auto import elimination
-from dynamo_ext.measure.graph_candidate import GraphCandidate
+from dynamo_ext.measure.multi_backend import GraphCandidate
 from dynamo_ext.timing import clock
 
 

@@ -8,13 +8,14 @@ import pytest
 
 from dynamo_ext.auto import online_trials
 from dynamo_ext.auto.online_trials import OnlineTrials
-from tests.auto.fake_clock import BASE, Clock, Graph, one_of_each, wait
+from tests.auto.timed_graphs import BASE, Graph, one_of_each, wait
+from tests.timing import fake_clock
 
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
     monkeypatch.setattr(Graph, "last", "")
-    monkeypatch.setattr(online_trials, "time", Clock)
+    fake_clock.install(monkeypatch, tick=0)
 
 
 def call(member):

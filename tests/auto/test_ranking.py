@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dynamo_ext.auto.graph_race import _row
 from dynamo_ext.auto.ranking import place, winner_of
+from dynamo_ext.measure.multi_backend import GraphCandidate
 from dynamo_ext.records.comparison import Speedup
 
 
@@ -40,14 +42,14 @@ def test_eager_wins_where_nobody_is_faster(speedups):
     ],
 )
 def test_who_finished_is_told_why_it_lost(name, found, outcome, reason):
-    row = place(name, "a", speedup=found)
-    assert (row.outcome, row.reason) == (outcome, reason)
+    assert place(name, "a", found) == (outcome, reason)
 
 
 def test_who_did_not_finish_keeps_its_own_reason():
-    row = place("b", "a", outcome="wrong", reason="NaN in 1 of 4 values.", error=2.0)
+    wrong = GraphCandidate("b", print, outcome="wrong", reason="NaN in 1 of 4 values.", max_error=2)
+    row = _row(wrong, "a", None)
     assert (row.outcome, row.reason, row.error) == ("wrong", "NaN in 1 of 4 values.", 2.0)
 
 
 def test_eager_is_once_as_fast_as_itself():
-    assert place("eager", "eager").speedup == 1.0
+    assert _row(GraphCandidate("eager", print), "eager", None).speedup == 1.0

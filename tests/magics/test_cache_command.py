@@ -23,7 +23,7 @@ PLACE = '{"device": "Some CPU (2 cores)", "threads": 1, "torch": "2.13.0"}'
 
 @pytest.fixture
 def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
-    monkeypatch.setattr(auto.BACKEND, "_store", Store(tmp_path / "races.sqlite"))
+    monkeypatch.setattr(auto.BACKEND, "store", Store(tmp_path / "races.sqlite"))
     monkeypatch.delenv(crash_records.UNRECORDED, raising=False)
     monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
     with live("") as found:

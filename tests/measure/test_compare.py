@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 
 import pytest
 import torch
@@ -15,6 +14,8 @@ from dynamo_ext.backends.base import Support
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.measure.workload import FunctionWorkload
 from dynamo_ext.records.comparison import Comparison
+from dynamo_ext.timing import clock
+from tests.timing import fake_clock
 
 ROUNDS = 8
 TRUSTING = {"wrong.verify": False}  # or its results would be found wrong at the first call
@@ -26,9 +27,7 @@ def fine(graph, inputs):
 
 def slow(graph, inputs):
     def run(*args):
-        end = time.perf_counter() + 0.004
-        while time.perf_counter() < end:
-            pass
+        clock.time.sleep(0.004)
         return graph.forward(*args)
 
     return run
@@ -56,7 +55,8 @@ def breaking(graph, inputs):
 
 
 @pytest.fixture(autouse=True)
-def _fresh():
+def _fresh(monkeypatch):
+    fake_clock.install(monkeypatch)
     torch._dynamo.reset()
     torch.manual_seed(0)
     yield
@@ -134,7 +134,7 @@ def test_what_a_candidate_has_no_time_to_compile_runs_eagerly(monkeypatch):
 
     def lower(graph, inputs, options):
         built.append(graph)
-        time.sleep(0.6)
+        clock.time.sleep(0.6)
         return graph.forward
 
     onnxrt = registry.get("onnxrt")

@@ -43,7 +43,7 @@ def test_every_compiler_gets_every_graph_and_eager_runs_until_told_otherwise():
     [switch] = board.switches
     assert set(switch.compiled) == {"eager", "double"}
     assert isinstance(switch.errors["broken"], ValueError)
-    board.choose("double")
+    board.choose({0: "double"})
     assert call() == [4, 4]
     board.choose({0: "broken"})
     assert call() == [2, 2]
@@ -61,10 +61,10 @@ def test_a_backend_may_rewrite_its_graph():
 
     board = MultiBackendCompiler({"rewrites": rewrites, "after": lambda g, _: g.forward})
     under(board, lambda x: torch.add(x, 1), torch.ones(2))
-    board.choose("rewrites")
+    board.choose({0: "rewrites"})
     assert board.switches[0](torch.ones(2))[0].tolist() == [0, 0]
     for name in ("eager", "after"):
-        board.choose(name)
+        board.choose({0: name})
         assert board.switches[0](torch.ones(2))[0].tolist() == [2, 2]
 
 

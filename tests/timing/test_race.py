@@ -1,15 +1,21 @@
-"""Interleaving, plans, failures and interrupts, on stand-in code."""
+"""Interleaving, plans, failures and interrupts, on stand-in code and a clock that it moves."""
 
 from __future__ import annotations
 
 import gc
-import threading
+import itertools
 import time
 
 import pytest
 
 from dynamo_ext.timing import clock
-from dynamo_ext.timing.race import Plan, Progress, TimedCallable, race
+from dynamo_ext.timing.race import PROGRESS_SECONDS, Plan, Progress, TimedCallable, race
+from tests.timing import fake_clock
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch):
+    return fake_clock.install(monkeypatch, tick=1e-6)
 
 
 class Code:
@@ -24,9 +30,7 @@ class Code:
         self.log.append(self.name)
         if self.fails_at is not None and self.count >= self.fails_at:
             raise self.error(self.name)
-        end = time.perf_counter() + self.seconds
-        while time.perf_counter() < end:
-            pass
+        clock.time.sleep(self.seconds)
 
 
 def contenders(log, *names, **kwargs):
@@ -100,20 +104,17 @@ def test_an_interrupt_keeps_whole_rounds_only():
     assert len(entered[0].samples) == 4
 
 
-def test_the_budget_ends_it():
+def test_the_budget_ends_it(fake):
     log = []
-    started = time.perf_counter()
+    started = fake.perf_counter()
     cut_short = race(contenders(log, "a", "b"), Plan(budget=0.2, rounds=10_000))
     assert cut_short
-    assert time.perf_counter() - started < 5
+    # A round that has begun is finished.
+    assert 0.2 < fake.perf_counter() - started < 0.22
 
 
 def test_equal_times_settle_early():
-    class Clocked(TimedCallable):
-        def _sample(self):
-            return 1.0
-
-    entered = [Clocked("a", lambda: None), Clocked("b", lambda: None)]
+    entered = contenders([], "a", "b")
     assert not race(entered, Plan(budget=60))
     assert len(entered[0].samples) == 20
 
@@ -134,6 +135,9 @@ def test_progress_tells_who_runs_and_is_rare():
     assert all(isinstance(step, Progress) for step in told)
     assert 1 <= len(told) <= 10
     assert told[-1].rounds == 40
+    gaps = [after.elapsed - before.elapsed for before, after in itertools.pairwise(told)]
+    assert all(gap >= PROGRESS_SECONDS for gap in gaps)
+    assert {step.contender for step in told} <= {"a", "b"}
 
 
 def test_a_sample_is_as_long_as_the_clock_needs():
@@ -144,8 +148,8 @@ def test_a_sample_is_as_long_as_the_clock_needs():
 
 def test_everybody_makes_as_many_calls_a_sample():
     runners = [
-        TimedCallable("one", lambda: time.sleep(0.0005)),
-        TimedCallable("two", lambda: time.sleep(0.001)),
+        TimedCallable("one", lambda: clock.time.sleep(0.0005)),
+        TimedCallable("two", lambda: clock.time.sleep(0.001)),
     ]
     race(runners, Plan(rounds=6))
     assert runners[0].calls == runners[1].calls
@@ -155,7 +159,7 @@ def test_everybody_makes_as_many_calls_a_sample():
 def test_who_is_far_slower_has_fewer_and_leaves_the_others_theirs():
     runners = [
         TimedCallable("short", lambda: None),
-        TimedCallable("long", lambda: time.sleep(0.02)),
+        TimedCallable("long", lambda: clock.time.sleep(0.02)),
     ]
     race(runners, Plan(rounds=6))
     assert runners[0].calls == clock.MAX_CALLS
@@ -172,35 +176,21 @@ def test_calls_after_which_state_is_put_back_are_timed_one_by_one():
     assert [runner.calls for runner in runners] == [1, 1]
 
 
-def test_nobody_is_timed_beside_threads_that_still_spin():
-    spins, ended = threading.Event(), []
-
-    def spin():
-        end = time.process_time() + 0.02
-        while time.process_time() < end:
-            spins.set()
-        ended.append(True)
-
-    threading.Thread(target=spin).start()
-    spins.wait()
+def test_nobody_is_timed_beside_threads_that_still_spin(fake):
+    fake.spins_until = ended = fake.perf_counter() + 0.02
     clock.wait_for_idle_threads()
-    assert ended
+    assert ended <= fake.perf_counter() <= ended + 0.01
 
 
-def test_threads_that_never_sleep_are_waited_for_only_so_long():
-    stop = threading.Event()
-
-    def spin():
-        while not stop.is_set():
-            pass
-
-    threading.Thread(target=spin).start()
-    started = time.perf_counter()
+def test_threads_that_never_sleep_are_waited_for_only_so_long(fake):
+    fake.spins_until, started = float("inf"), fake.perf_counter()
     clock.wait_for_idle_threads()
-    taken = time.perf_counter() - started
-    stop.set()
-    assert taken >= clock.MAX_WAIT_SECONDS
-    assert taken < 5
+    assert fake.perf_counter() - started == pytest.approx(clock.MAX_WAIT_SECONDS, abs=1e-5)
+
+
+def test_a_call_takes_the_seconds_that_pass(monkeypatch):
+    monkeypatch.setattr(clock, "time", time)
+    assert clock.seconds_per_call(lambda: time.sleep(0.002), 3) >= 0.002
 
 
 def test_short_code_runs_before_it_is_timed():

@@ -85,4 +85,4 @@ def calling_line(cell_file: str | None) -> SourceLine | None:
 
 def is_library(file: str) -> bool:
     """Whether a file is Python's own or an installed package's."""
-    return file.startswith(_STANDARD) or bool(_LIBRARY.search(file))
+    return file.startswith((_STANDARD, "<frozen ")) or bool(_LIBRARY.search(file))

@@ -2,22 +2,28 @@
 
 The baseline is measured beside every candidate, so that a speedup compares two timings of one
 process on one machine. Here, candidates have their turns one after the other, each in a fresh
-process (``alone``); an executor of the user's gets them all at once (``carried``).
+process (``isolated_process``); an executor of the user's gets them all at once (``executor``).
 """
 
 from __future__ import annotations
 
+import pickle
+import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dynamo_ext.measure.remote.executor import Carried
+from dynamo_ext.capture import session
+from dynamo_ext.errors import OptionError
+from dynamo_ext.measure.per_graph import fastest
+from dynamo_ext.measure.remote.executor import carry
 from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
-from dynamo_ext.measure.remote.merge import merged
 from dynamo_ext.measure.remote.serialization import UnsendableError, pack, why_not
-from dynamo_ext.measure.remote.tasks import CellTask, FunctionTask, Task
-from dynamo_ext.measure.remote.worker_result import Answer
+from dynamo_ext.measure.remote.tasks import REMEDY, CellTask, FunctionTask, Task
+from dynamo_ext.measure.remote.worker import Answer
+from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComparison, Outcome
 from dynamo_ext.timing.race import Progress
 
 if TYPE_CHECKING:
@@ -25,7 +31,6 @@ if TYPE_CHECKING:
 
     from dynamo_ext.measure.candidates import Candidate
     from dynamo_ext.measure.settings import Settings, Show
-    from dynamo_ext.records.comparison import Comparison
 
 __all__ = ["CellTask", "FunctionTask", "compare_apart"]
 
@@ -70,43 +75,38 @@ class _Apart:
                 self._all_at_once(executor)
         except KeyboardInterrupt:
             interrupted = True
-        self._raise_the_codes_own()
-        record = merged(
-            self._task, self._candidates, self._settings, self._answers, interrupted=interrupted
-        )
-        return replace(record, seconds=time.perf_counter() - started)
+        raised = [each for each in self._answers.values() if each.trace]
+        if raised and not self._any_record():
+            # Where no process could run the code, that is not a candidate's failure.
+            raise _error(raised[0], self._task)
+        return self._record(time.perf_counter() - started, interrupted=interrupted)
 
     def _one_by_one(self) -> None:
         for candidate, group in self._groups():
+            name = candidate.name
             if candidate.compiler is None:
                 found = candidate.availability
-                self._answers[candidate.name] = Answer(None, found.reason, found.remedy)
+                self._answers[name] = Answer(None, found.reason, found.remedy)
                 continue
             packed = self._pack(candidate, group, local=True)
             if packed is None:
                 continue
             # Stays where an interrupt ends it.
-            self._answers[candidate.name] = Answer(None, "Interrupted.", stopped=True)
-            tell = self._teller(candidate.name, self._seconds)
-            answer = measure_alone(packed, self._task, self._seconds, tell)
-            self._answers[candidate.name] = answer
-            if answer.error is not None and not self._any_record():
+            self._answers[name] = Answer(None, "Interrupted.", stopped=True)
+            tell = partial(self._tell, self._seconds, name)
+            self._answers[name] = measure_alone(packed, self._seconds, tell)
+            if self._answers[name].trace and not self._any_record():
                 return
 
     def _all_at_once(self, executor: Executor) -> None:
-        carried = Carried(executor, self._task)
-        for candidate, group in self._groups():
-            packed = self._pack(candidate, group, local=False)
-            if packed is not None:
-                # Values that turned out not to be sendable are said of the task as it is now.
-                carried.task = self._task
-                carried.submit(candidate.name, packed)
+        packed = (
+            (candidate.name, each)
+            for candidate, group in self._groups()
+            if (each := self._pack(candidate, group, local=False)) is not None
+        )
         # They may all have to take turns on one worker.
         seconds = START_SECONDS + self._seconds * len(self._candidates)
-        try:
-            carried.collect(seconds, lambda names, passed: self._teller(names, seconds)(passed))
-        finally:
-            self._answers.update(carried.answers)
+        carry(executor, packed, self._answers, seconds, partial(self._tell, seconds))
 
     @property
     def _seconds(self) -> float:
@@ -140,19 +140,122 @@ class _Apart:
             self._answers[candidate.name] = Answer(None, error.message, error.remedy)
             return None
 
-    def _teller(self, what: str, limit: float) -> Callable[[float], object]:
-        def tell(passed: float) -> None:
-            if self._progress is not None:
-                left = f"{what}: elsewhere, at most {max(limit - passed, 0):.0f} s left"
-                self._progress(Progress(left, 0, 0, passed, limit))
-
-        return tell
+    def _tell(self, limit: float, what: str, passed: float) -> None:
+        if self._progress is not None:
+            left = f"{what}: elsewhere, at most {max(limit - passed, 0):.0f} s left"
+            self._progress(Progress(left, 0, 0, passed, limit))
 
     def _any_record(self) -> bool:
         return any(each.record is not None for each in self._answers.values())
 
-    def _raise_the_codes_own(self) -> None:
-        """Where no process could run the code, that is not a candidate's failure."""
-        errors = [each.error for each in self._answers.values() if each.error is not None]
-        if errors and not self._any_record():
-            raise errors[0]
+    def _record(self, seconds: float, *, interrupted: bool) -> Comparison:
+        """The records of all processes as one.
+
+        Each candidate's speedup and accuracy are those against the baseline in its own process. The
+        baseline was measured in all of them; its row is the one of the middle median, as it was
+        measured.
+        """
+        task, settings, answers = self._task, self._settings, self._answers
+        records = [each.record for each in answers.values() if each.record is not None]
+        base = _baseline(answers.values(), settings.baseline)
+        rows = [
+            base if c.name == settings.baseline else _row(c, answers.get(c.name))
+            for c in self._candidates
+        ]
+        if base not in rows:
+            rows.insert(0, base)
+        first = records[0] if records else None
+        return Comparison(
+            title=first.title if first else task.title,
+            baseline=settings.baseline,
+            candidates=tuple(rows),
+            cell=task.cell,
+            graphs=_graphs(records),
+            rounds=len(base.timing.samples) if base.timing else 0,
+            seconds=seconds,
+            budget=settings.budget,
+            seed=settings.seed,
+            dtype=settings.dtype,
+            train=settings.train,
+            isolated=True,
+            partial=interrupted or any(each.partial for each in records),
+            interrupted=interrupted,
+            notes=self._notes(records),
+            device=", ".join(dict.fromkeys(each.device for each in records)),
+            threads=first.threads if first else 0,
+            versions=session.versions(),
+        )
+
+    def _notes(self, records: Sequence[Comparison]) -> tuple[str, ...]:
+        task, settings = self._task, self._settings
+        notes = [f"{name} was not sent ({reason})." for name, reason in task.left_out.items()]
+        if len(records) > 1:
+            notes.append(
+                f"Each candidate was measured beside {settings.baseline} in a process of its own: "
+                f"the row of {settings.baseline} is the middle one of {len(records)}."
+            )
+        if settings.per_graph and records:
+            notes.append(
+                "A mix needs all backends in one process: it is raced without isolation only."
+            )
+        said = [note for record in records for note in record.notes]
+        return tuple(dict.fromkeys([*notes, *said]))
+
+
+def _error(answer: Answer, task: Task) -> Exception:
+    """What the code itself raised in another process."""
+    if answer.missing in task.left_out:
+        why = task.left_out[answer.missing]
+        message = f"The cell reads {answer.missing}, which cannot be sent to another process"
+        return OptionError(f"{message} ({why}).", REMEDY)
+    error: Exception = RuntimeError(answer.reason)
+    if answer.raised:
+        error = pickle.loads(answer.raised)  # noqa: S301 - from a worker that runs our code
+    error.add_note(f"In another process:\n{answer.trace}")
+    return error
+
+
+def _row(candidate: Candidate, answer: Answer | None) -> CandidateResult:
+    answer = answer or Answer(None, "Stopped before its turn.", stopped=True)
+    for row in answer.record.candidates if answer.record is not None else ():
+        if row.name == candidate.name:
+            return replace(row, worker=answer.worker)
+    outcome: Outcome = "unmeasured" if answer.stopped else "failed"
+    if candidate.compiler is None and not answer.worker:
+        outcome = "unavailable"
+    return CandidateResult(
+        name=candidate.name,
+        backend=candidate.backend,
+        outcome=outcome,
+        reason=answer.reason,
+        remedy=answer.remedy,
+        options=candidate.options,
+        worker=answer.worker,
+        ended=answer.ended,
+    )
+
+
+def _baseline(answers: Iterable[Answer], name: str) -> CandidateResult:
+    rows = [
+        replace(row, worker=answer.worker)
+        for answer in answers
+        if answer.record is not None
+        for row in answer.record.candidates
+        if row.name == name
+    ]
+    timed = {row.timing.median: row for row in rows if row.timing is not None}
+    if timed:
+        return timed[statistics.median_low(timed)]
+    return rows[0] if rows else CandidateResult(name, "", "unmeasured", "No process measured it.")
+
+
+def _graphs(records: Sequence[Comparison]) -> tuple[GraphComparison, ...]:
+    """The same graph of several processes as one, with the times of all."""
+    found: dict[tuple[str, str], GraphComparison] = {}
+    for graph in (graph for record in records for graph in record.graphs):
+        known = found.setdefault((graph.graph, graph.source), graph)
+        names = {each.backend for each in known.times}
+        times = (*known.times, *(t for t in graph.times if t.backend not in names))
+        best = fastest(times) if known.fastest else ""
+        found[graph.graph, graph.source] = replace(known, times=times, fastest=best)
+    return tuple(found.values())

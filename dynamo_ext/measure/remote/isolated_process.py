@@ -13,18 +13,17 @@ import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, wait
 from dataclasses import replace
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.remote import worker
-from dynamo_ext.measure.remote.tasks import Task
-from dynamo_ext.measure.remote.worker_result import Answer, read
+from dynamo_ext.measure.remote.worker import Answer
 
 START_SECONDS = 300.0
 """How long a process may take to start and import torch, which is not the candidate's doing."""
@@ -37,59 +36,51 @@ _Result = TypeVar("_Result")
 
 
 class _OverdueError(Exception):
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
-        self.seconds = seconds
+    """A process takes too long; the message says so."""
 
 
-def measure_alone(
-    packed: bytes, task: Task, seconds: float, tell: Callable[[float], object]
-) -> Answer:
+def measure_alone(packed: bytes, seconds: float, tell: Callable[[float], object]) -> Answer:
     """Measure what ``serialization.pack`` packed in a new process, and end it.
 
     It is stopped ``seconds`` after it has started; ``tell`` is called about twice a second with how
     many of them have passed. After a ``KeyboardInterrupt`` the process is gone, too.
     """
-    with tempfile.TemporaryDirectory(prefix="dynamo_ext_") as folder:
-        return _measured(packed, task, seconds, tell, Path(folder, "faults.txt"))
-
-
-def _measured(
-    packed: bytes, task: Task, seconds: float, tell: Callable[[float], object], faults: Path
-) -> Answer:
     import loky
 
-    others = set(multiprocessing.active_children())
-    executor = loky.ProcessPoolExecutor(1, initializer=worker.begin, initargs=(str(faults),))
-    mine: list[BaseProcess] = []
-    label, died, well = "", False, False
-    answer = Answer()
-    try:
-        start: Future[str] = executor.submit(worker.ready)
-        mine = [each for each in multiprocessing.active_children() if each not in others]
-        label = _result(start, START_SECONDS, lambda _: tell(0.0))
-        asked: Future[Mapping[str, Any]] = executor.submit(worker.measure, packed)
-        answer = read(_result(asked, seconds, tell), task)
-        well = True
-    except _OverdueError as error:
-        reason = f"It was stopped after {error.seconds:.0f} s."
-        remedy = "If it only takes long to compile, give it a larger compile_budget."
-        answer = Answer(None, reason, remedy, ended=True)
-    except BrokenExecutor:
-        died = True
-    except Exception as error:  # noqa: BLE001 - torch may not even be imported there
-        answer = Answer(None, f"Its process could not measure: {one_line(error)}.")
-    finally:
-        if well:
+    with tempfile.TemporaryDirectory(prefix="dynamo_ext_") as folder:
+        faults = Path(folder, "faults.txt")
+        others = set(multiprocessing.active_children())
+        executor = loky.ProcessPoolExecutor(1, initializer=worker.begin, initargs=(str(faults),))
+        mine: list[BaseProcess] = []
+        label = ""
+        try:
+            start: Future[str] = executor.submit(worker.ready)
+            mine = [each for each in multiprocessing.active_children() if each not in others]
+            label = _result(start, START_SECONDS, lambda _: tell(0.0))
+            asked = executor.submit(worker.measure, packed)
+            answer = worker.read(_result(asked, seconds, tell))
+        except BaseException as error:  # noqa: BLE001 - an interrupt is raised again
+            executor.shutdown(wait=True, kill_workers=True)
+            answer = _failure(error, mine, faults)
+        else:
             # Engines clean up after themselves when their process ends by itself.
             executor.shutdown(wait=False)
             _see_off(mine)
-        else:
-            executor.shutdown(wait=True, kill_workers=True)
-    if died:
-        answer = Answer(None, *_death(mine, faults), ended=True)
     # On this machine, which needs no name.
     return replace(answer, worker=label.rpartition(", ")[2])
+
+
+def _failure(error: BaseException, processes: list[BaseProcess], faults: Path) -> Answer:
+    """What a process came to that gave no answer; an interrupt is raised again."""
+    if isinstance(error, BrokenExecutor):
+        return Answer(None, *_death(processes, faults), ended=True)
+    if isinstance(error, _OverdueError):
+        remedy = "If it only takes long to compile, give it a larger compile_budget."
+        return Answer(None, str(error), remedy, ended=True)
+    if isinstance(error, Exception):
+        # Torch may not even be imported there.
+        return Answer(None, f"Its process could not measure: {one_line(error)}.")
+    raise error
 
 
 def _see_off(processes: list[BaseProcess]) -> None:
@@ -108,14 +99,14 @@ def _see_off(processes: list[BaseProcess]) -> None:
 
 def _result(future: Future[_Result], seconds: float, tell: Callable[[float], object]) -> _Result:
     began = time.monotonic()
-    while True:
+    while not future.done():
         passed = time.monotonic() - began
-        if future.done():
-            return future.result()
         if passed > seconds:
-            raise _OverdueError(seconds)
+            message = f"It was stopped after {seconds:.0f} s."
+            raise _OverdueError(message)
         tell(passed)
         wait([future], timeout=min(_LOOK_SECONDS, max(seconds - passed, 0.01)))
+    return future.result()
 
 
 def _death(processes: list[BaseProcess], faults: Path) -> tuple[str, str]:

@@ -17,7 +17,7 @@ import sys
 import types
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -32,23 +32,17 @@ if TYPE_CHECKING:
     from dynamo_ext.measure.settings import Settings
 
 _OURS = "dynamo_ext.backends."
-_USERS = frozenset({"CallableBackend"})
 
 
 class UnsendableError(DynamoExtError):
     """A candidate of the user's own cannot be sent to another process."""
 
 
-@dataclass
-class _Seen:
-    """What pickling comes across and does not carry by itself."""
-
-    gradients: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
-    sources: dict[str, str] = field(default_factory=dict)
-
-
 class _Namespace(dict[str, Any]):
-    """Stands for the globals of the user's functions."""
+    """Stands for the globals of the user's functions: pickled as those of the worker."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _namespace, ()
 
 
 _current: contextvars.ContextVar[dict[str, Any]] = contextvars.ContextVar("namespace")
@@ -74,20 +68,27 @@ def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: 
     Raises ``UnsendableError`` where a candidate cannot be pickled, and what pickling the task
     raises.
     """
+    from dynamo_ext.measure.state.process_state import switches
+    from dynamo_ext.numerics.rng_state import HostState, TorchState
+
     listed = [_sent(candidate) for candidate in candidates]
-    parts = {
+    parts: dict[str, Any] = {
         "task": task,
         "candidates": listed,
         "settings": settings,
-        "surroundings": _surroundings(local=local),
+        "switches": switches(),
+        "random": (HostState(), TorchState()),
     }
+    if not local:
+        # Another machine has another number of cores.
+        del parts["switches"]["threads"]
     try:
         body = _dump(parts, task.namespace)
     except Exception:
         for sent in listed:
             reason = why_not(sent, task.namespace)
             if reason:
-                message = f"{sent[0]} cannot be sent to another process ({reason})."
+                message = f"{sent[0].name} cannot be sent to another process ({reason})."
                 raise UnsendableError(message, "Create what it needs inside the call.") from None
         raise
     envelope = {
@@ -120,14 +121,14 @@ def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict
     sys.modules[name] = module
     mark = _current.set(vars(module))
     try:
-        parts, seen = torch.load(  # nosec - as above
+        parts, gradients, sources = torch.load(  # nosec - as above
             io.BytesIO(envelope["body"]), pickle_module=pickle, weights_only=False
         )
-        for tensor, gradient in seen.gradients:
+        for tensor, gradient in gradients:
             tensor.grad = gradient
         from dynamo_ext.measure.remote.tasks import remember_source
 
-        for filename, source in seen.sources.items():
+        for filename, source in sources.items():
             if not linecache.getlines(filename):
                 remember_source(filename, source)
         yield parts, vars(module)
@@ -150,87 +151,59 @@ def why_not(value: Any, namespace: dict[str, Any]) -> str:
     return ""
 
 
-def candidate_from(sent: tuple[Any, ...]) -> Candidate:
+def candidate_from(sent: Candidate, backend: Any, options: Mapping[str, Any]) -> Candidate:
     """A candidate created where it is to be measured: another machine has other engines."""
     from dynamo_ext.backends import registry
     from dynamo_ext.backends.compiler import Compiler
     from dynamo_ext.backends.options import resolve
-    from dynamo_ext.measure.candidates import Candidate
-    from dynamo_ext.records.common import Availability
 
-    name, backend, form, options, shown = sent
-    found = registry.get(form) if isinstance(form, str) else form
+    if isinstance(backend, str):
+        found = registry.get(backend)
+        sent = replace(sent, availability=registry.probe(found))
+    else:
+        found = backend
     settled = resolve(found.name, found.options, options)
-    availability = registry.probe(found) if isinstance(form, str) else Availability(available=True)
-    made = Compiler(found, settled) if availability.available else None
-    return Candidate(name, backend, made, availability, shown)
+    compiler = Compiler(found, settled) if sent.availability.available else None
+    return replace(sent, compiler=compiler)
 
 
-def _sent(candidate: Candidate) -> tuple[Any, ...]:
+def _sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
+    """What ``candidate_from`` is given: backends of ours go by their names."""
     compiler = candidate.compiler
     if compiler is None:
-        form: Any = candidate.backend
-        options = dict(candidate.options)
-    else:
-        kind = type(compiler.backend)
-        ours = kind.__module__.startswith(_OURS) and kind.__name__ not in _USERS
-        form = candidate.backend if ours else compiler.backend
-        options = dict(compiler.options)
-    return candidate.name, candidate.backend, form, options, candidate.options
-
-
-def _surroundings(*, local: bool) -> dict[str, Any]:
-    """The random states, and torch's switches as they are set here."""
-    from dynamo_ext.measure.state.process_state import switches
-    from dynamo_ext.numerics.rng_state import HostState, TorchState
-
-    now = switches()
-    if not local:
-        # Another machine has another number of cores.
-        del now["threads"]
-    return {"switches": now, "random": (HostState(), TorchState())}
-
-
-def surround(surroundings: Mapping[str, Any]) -> None:
-    """Make this process's random states and switches those that were packed."""
-    from dynamo_ext.measure.state.process_state import put_switches
-
-    put_switches(surroundings["switches"])
-    for state in surroundings["random"]:
-        state.restore()
+        return candidate, candidate.backend, dict(candidate.options)
+    kind = type(compiler.backend)
+    ours = kind.__module__.startswith(_OURS) and kind.__name__ != "CallableBackend"
+    backend = candidate.backend if ours else compiler.backend
+    return replace(candidate, compiler=None), backend, dict(compiler.options)
 
 
 def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
-    """Pickle a value, and after it what was seen on the way."""
+    """Pickle a value, and after it what it leads to and does not carry: gradients, source texts."""
     import torch
 
-    seen = _Seen()
+    from dynamo_ext.capture.report.source_lines import is_library
+
+    gradients: list[tuple[torch.Tensor, torch.Tensor]] = []
+    sources: dict[str, str] = {}
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            # Functions of the user's namespace get that of the worker as their globals.
             self.globals_ref[id(namespace)] = _Namespace()
 
         def reducer_override(self, value: Any) -> Any:
-            if isinstance(value, _Namespace):
-                return _namespace, ()
             if isinstance(value, torch.Tensor):
                 # Tensors are pickled without their gradient, which an optimizer step reads.
                 if value.is_leaf and value.grad is not None:
-                    seen.gradients.append((value, value.grad))
+                    gradients.append((value, value.grad))
             elif isinstance(value, types.FunctionType):
-                _keep_source(value.__code__.co_filename, seen.sources)
+                filename = value.__code__.co_filename
+                if filename not in sources and not is_library(filename):
+                    sources[filename] = "".join(linecache.getlines(filename))
             return super().reducer_override(value)
 
     file = io.BytesIO()
     module: Any = types.SimpleNamespace(__name__="cloudpickle", Pickler=Pickler)
-    torch.save((value, seen), file, module, pickle.HIGHEST_PROTOCOL)
+    torch.save((value, gradients, sources), file, module, pickle.HIGHEST_PROTOCOL)
     return file.getvalue()
-
-
-def _keep_source(filename: str, sources: dict[str, str]) -> None:
-    from dynamo_ext.measure.state.snapshot import is_library
-
-    if filename not in sources and not is_library(filename):
-        sources[filename] = "".join(linecache.getlines(filename))

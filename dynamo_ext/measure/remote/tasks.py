@@ -23,13 +23,11 @@ REMEDY = (
     "compared code."
 )
 
-_READS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
-_DELETES = frozenset({"DELETE_NAME", "DELETE_GLOBAL"})
+_NEEDS = frozenset(
+    {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_NAME", "DELETE_GLOBAL"}
+)
 _READS_ALL = frozenset({"eval", "exec", "globals", "locals", "vars", "dir"})
 _SHELL = frozenset({"In", "Out", "exit", "quit", "open", "get_ipython"})
-
-Check = Callable[[Any], str]
-"""Why a value cannot be sent, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +43,21 @@ class FunctionTask:
 
     @property
     def title(self) -> str:
-        """The function's name, or the module's class."""
-        return str(getattr(self.target, "__qualname__", type(self.target).__name__))
+        """As that of its workload."""
+        from dynamo_ext.measure.workload import title_of
+
+        return title_of(self.target)
 
     @property
     def namespace(self) -> dict[str, Any]:
         """The globals whose functions are sent by value."""
         return vars(sys.modules["__main__"])
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FunctionTask, (self.target, self.args, self.kwargs)
+    def sendable(self, why_not: Callable[[Any], str]) -> FunctionTask:
+        """Itself; raises ``OptionError``, which names the argument, where one cannot be sent.
 
-    def sendable(self, why_not: Check) -> FunctionTask:
-        """Itself; raises ``OptionError``, which names the argument, where one cannot be sent."""
+        ``why_not`` says why a value cannot be sent, or nothing.
+        """
         parts = {"The code": self.target}
         parts |= {f"args[{index}]": value for index, value in enumerate(self.args)}
         parts |= {f"The argument {name}": value for name, value in self.kwargs.items()}
@@ -114,7 +114,7 @@ class CellTask:
     def __reduce__(self) -> tuple[Any, ...]:
         return CellTask, (self.program, self.values, self.title, dict(self.left_out))
 
-    def sendable(self, why_not: Check) -> CellTask:
+    def sendable(self, why_not: Callable[[Any], str]) -> CellTask:
         """The task without the values that cannot be sent."""
         reasons = {name: why_not(value) for name, value in self.values.items()}
         lost = {name: reason for name, reason in reasons.items() if reason}
@@ -142,15 +142,10 @@ def remember_source(filename: str, source: str) -> None:
 
 def names_in(program: CellProgram) -> Iterator[str]:
     """The names that a cell reads from its namespace or deletes there; attributes are none."""
-    pending = [
-        statement.code
-        for segment in program.segments
-        for statement in segment.plain
-        if statement.code is not None
-    ]
+    pending = list(program.statement_codes)
     while pending:
         code = pending.pop()
         pending += [const for const in code.co_consts if isinstance(const, types.CodeType)]
         for step in dis.get_instructions(code):
-            if step.opname in _READS or step.opname in _DELETES:
+            if step.opname in _NEEDS:
                 yield str(step.argval)

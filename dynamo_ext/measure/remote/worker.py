@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import os
 import pickle
 import platform
@@ -10,30 +11,48 @@ import signal
 import threading
 import traceback
 from collections.abc import Mapping
-from pathlib import Path
-from typing import IO, Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from dynamo_ext.measure.remote import serialization
+from dynamo_ext.records.comparison import Comparison
 
 # Two measurements at once in one process (a thread pool) would disturb each other.
 _alone = threading.Lock()
 
 
-_faults: IO[str] | None = None
+@dataclass(frozen=True)
+class Answer:
+    """A record of the baseline and one candidate, or why there is none.
+
+    Where the code itself raised, ``trace`` is its traceback, ``raised`` the pickled exception (if
+    it can be pickled) and ``missing`` the name that a ``NameError`` is about. ``stopped`` says that
+    nothing is wrong, it was only not its turn; ``ended`` that the process died or had to be
+    stopped.
+    """
+
+    record: Comparison | None = None
+    reason: str = ""
+    remedy: str = ""
+    worker: str = ""
+    raised: bytes = b""
+    trace: str = ""
+    missing: str = ""
+    stopped: bool = False
+    ended: bool = False
 
 
 def begin(faults: str) -> None:
     """Set a process of our own up; the file ``faults`` says where a crash happened."""
-    global _faults  # noqa: PLW0603 - closed with the process
-    _faults = Path(faults).open("w", encoding="utf-8")  # noqa: SIM115
-    # Of the thread that crashed: others only wait.
-    faulthandler.enable(_faults, all_threads=False)
+    # Of the thread that crashed: others only wait. The file is closed with the process.
+    faulthandler.enable(os.open(faults, os.O_WRONLY | os.O_CREAT), all_threads=False)
     # A terminal sends an interrupt to all processes; the one that asks deals with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def ready() -> str:
     """Import what every measurement needs; which process this is."""
+    importlib.import_module("dynamo_ext.measure.compare")
     return name()
 
 
@@ -43,73 +62,72 @@ def name() -> str:
 
 
 def measure(packed: bytes) -> dict[str, Any]:
-    """Measure what ``serialization.pack`` packed.
-
-    Returns ``worker``; ``comparison`` (``Comparison.to_dict``) where it came to one; else
-    ``reason`` and ``remedy``; with ``raised`` (a pickled exception), ``trace`` and ``missing`` (a
-    name) where the code itself raised.
-    """
+    """Measure what ``serialization.pack`` packed; an ``Answer`` as plain values."""
     from dynamo_ext.backends import crash_records
 
     # It is for this that it has a process of its own: what ends it is a row.
     with _alone, crash_records.unrecorded():
         envelope = serialization.opened(packed)
-        refused = _differing(envelope["versions"])
-        answer: dict[str, Any] = {"worker": name()}
-        return answer | (refused or _measured(envelope))
+        answer = _differing(envelope["versions"]) or _measured(envelope)
+        return asdict(replace(answer, worker=name()))
 
 
-def _differing(needed: Mapping[str, str]) -> dict[str, Any]:
+def read(given: Mapping[str, Any]) -> Answer:
+    """The answer that ``measure`` gave."""
+    record = None if given["record"] is None else Comparison.from_dict(given["record"])
+    return Answer(**{**given, "record": record})
+
+
+def _differing(needed: Mapping[str, str]) -> Answer | None:
     here = serialization.versions()
     wrong = [key for key, version in needed.items() if here.get(key) != version]
     if not wrong:
-        return {}
+        return None
     said = ", ".join(f"{key} {here[key]} where {needed[key]} is needed" for key in wrong)
     wanted = ", ".join(f"{key} {needed[key]}" for key in wrong)
-    return {"reason": f"The worker has {said}.", "remedy": f"Give the worker {wanted}."}
+    return Answer(None, f"The worker has {said}.", f"Give the worker {wanted}.")
 
 
-def _measured(envelope: Mapping[str, Any]) -> dict[str, Any]:
+def _measured(envelope: Mapping[str, Any]) -> Answer:
     from dynamo_ext.measure.candidate_run import one_line
     from dynamo_ext.measure.compare import compare_workload
-    from dynamo_ext.measure.state.process_state import Surroundings
+    from dynamo_ext.measure.state.process_state import Surroundings, put_switches
 
     outer, started = Surroundings(), False
     try:
         with serialization.unpacked(envelope) as (parts, namespace):
             settings = parts["settings"]
-            candidates = [serialization.candidate_from(each) for each in parts["candidates"]]
-            serialization.surround(parts["surroundings"])
+            candidates = [serialization.candidate_from(*each) for each in parts["candidates"]]
+            put_switches(parts["switches"])
+            for state in parts["random"]:
+                state.restore()
             workload = parts["task"].workload(namespace, train=settings.train)
             started = True
-            return {"comparison": compare_workload(workload, candidates, settings).to_dict()}
+            return Answer(compare_workload(workload, candidates, settings))
     except (SystemExit, GeneratorExit) as error:
-        return {"reason": f"It asked its process to end ({one_line(error)}).", "remedy": ""}
+        return Answer(None, f"It asked its process to end ({one_line(error)}).")
     except Exception as error:  # noqa: BLE001 - handed to the process that asked
         if started:
-            return _raised(error)
-        return {
-            "reason": f"The worker cannot rebuild what was sent: {one_line(error)}.",
-            "remedy": "Install what it needs there, or send its module by value "
+            return _of_the_code(error)
+        return Answer(
+            None,
+            f"The worker cannot rebuild what was sent: {one_line(error)}.",
+            "Install what it needs there, or send its module by value "
             "(cloudpickle.register_pickle_by_value).",
-        }
+        )
     finally:
         outer.restore()
 
 
-def _raised(error: Exception) -> dict[str, Any]:
+def _of_the_code(error: Exception) -> Answer:
     from dynamo_ext.measure.candidate_run import one_line
 
-    answer = {
-        "reason": one_line(error),
-        "remedy": "",
-        "raised": b"",
-        "trace": "".join(traceback.format_exception(error)),
-        "missing": str(getattr(error, "name", None) or "") if isinstance(error, NameError) else "",
-    }
+    missing = str(getattr(error, "name", None) or "") if isinstance(error, NameError) else ""
+    trace = "".join(traceback.format_exception(error))
+    answer = Answer(None, one_line(error), trace=trace, missing=missing)
     try:
         pickled = pickle.dumps(error.with_traceback(None))
         pickle.loads(pickled)  # noqa: S301 - some are pickled and cannot be read
     except Exception:  # noqa: BLE001 - its one line must do
         return answer
-    return answer | {"raised": pickled}
+    return replace(answer, raised=pickled)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -45,29 +45,26 @@ class Surroundings:
 
 def switches() -> dict[str, Any]:
     """Torch's global switches, as they are now."""
-    return {
-        "grad": torch.is_grad_enabled(),
-        "dtype": torch.get_default_dtype(),
-        "threads": torch.get_num_threads(),
-        "matmul": torch.get_float32_matmul_precision(),
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "cudnn": torch.backends.cudnn.benchmark,
-    }
+    return {name: read() for name, (read, _) in _SWITCHES.items()}
 
 
 def put_switches(wanted: Mapping[str, Any]) -> None:
     """Set those of ``switches`` that are given and differ."""
-    now = switches()
     for name, value in wanted.items():
-        if now[name] != value:
-            _SETTERS[name](value)
+        read, write = _SWITCHES[name]
+        if read() != value:
+            write(value)
 
 
-_SETTERS: dict[str, Any] = {
-    "grad": torch.set_grad_enabled,
-    "dtype": torch.set_default_dtype,
-    "threads": torch.set_num_threads,
-    "matmul": torch.set_float32_matmul_precision,
-    "deterministic": torch.use_deterministic_algorithms,
-    "cudnn": lambda value: setattr(torch.backends.cudnn, "benchmark", value),
+_cudnn = torch.backends.cudnn
+_SWITCHES: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+    "grad": (torch.is_grad_enabled, torch.set_grad_enabled),
+    "dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "threads": (torch.get_num_threads, torch.set_num_threads),
+    "matmul": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    "deterministic": (
+        torch.are_deterministic_algorithms_enabled,
+        torch.use_deterministic_algorithms,
+    ),
+    "cudnn": (lambda: _cudnn.benchmark, lambda value: setattr(_cudnn, "benchmark", value)),
 }

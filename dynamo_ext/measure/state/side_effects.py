@@ -6,10 +6,13 @@ the process, added by the first comparison; outside of one it returns at once.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import sys
 import threading
-from typing import Any, Self
+from collections.abc import Iterator
+from typing import Any
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _EVENTS = {
@@ -25,53 +28,46 @@ _EVENTS = {
     "os.system": "starts a process",
     "os.posix_spawn": "starts a process",
 }
-_listening: list[Effects] = []
-_hooked = False
+_listening: list[tuple[int, list[str]]] = []
 
 
-class Effects:
-    """Listens for the length of a ``with`` block, to this thread alone.
+@contextlib.contextmanager
+def effects() -> Iterator[list[str]]:
+    """Listen for the length of a ``with`` block, to this thread alone.
 
-    ``seen`` is what happened, each once, as clauses: ``writes out.csv``.
+    The list is of what happened, each once, as clauses: ``writes out.csv``.
     """
+    _add_hook()
+    seen: list[str] = []
+    _listening.append((threading.get_ident(), seen))
+    try:
+        yield seen
+    finally:
+        _listening[:] = [each for each in _listening if each[1] is not seen]
 
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-        self._thread = threading.get_ident()
 
-    def __enter__(self) -> Self:
-        global _hooked  # noqa: PLW0603
-        if not _hooked:
-            _hooked = True
-            sys.addaudithook(_hear)
-        _listening.append(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _listening.remove(self)
-
-    def hear(self, event: str, details: tuple[Any, ...]) -> None:
-        """Note one audit event, if it is one that leaves a trace outside."""
-        if threading.get_ident() != self._thread:
-            return
-        said = ""
-        if event == "open":
-            path, _, flags = details
-            if isinstance(path, (str, bytes)) and flags & _WRITING:
-                said = f"writes {os.fsdecode(path)}"
-        elif event in _EVENTS:
-            first = details[0] if details else ""
-            subject = f" {os.fsdecode(first)}" if isinstance(first, (str, bytes)) else ""
-            said = _EVENTS[event] + subject
-        if said and "__pycache__" not in said and said not in self.seen:
-            self.seen.append(said)
+@functools.cache
+def _add_hook() -> None:
+    sys.addaudithook(_hear)
 
 
 def _hear(event: str, details: tuple[Any, ...]) -> None:
-    if not _listening:
-        return
-    for listener in _listening:
-        try:
-            listener.hear(event, details)
-        except Exception:  # noqa: BLE001, S112 - an error here would become the user's
-            continue
+    for thread, seen in _listening:
+        # An error here would become the user's.
+        with contextlib.suppress(Exception):
+            said = _clause(event, details) if thread == threading.get_ident() else ""
+            if said and "__pycache__" not in said and said not in seen:
+                seen.append(said)
+
+
+def _clause(event: str, details: tuple[Any, ...]) -> str:
+    """What an audit event did outside this process; empty where it leaves no trace there."""
+    if event == "open":
+        path, _, flags = details
+        writes = isinstance(path, (str, bytes)) and flags & _WRITING
+        return f"writes {os.fsdecode(path)}" if writes else ""
+    if event not in _EVENTS:
+        return ""
+    first = details[0] if details else ""
+    subject = f" {os.fsdecode(first)}" if isinstance(first, (str, bytes)) else ""
+    return _EVENTS[event] + subject

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import array
 import collections
+import contextlib
+import functools
 import io
 import itertools
 import operator
@@ -23,6 +25,7 @@ import numpy as np
 import torch
 
 from dynamo_ext.capture.cells.tensor_reachability import names_read
+from dynamo_ext.capture.report.source_lines import is_library
 from dynamo_ext.formatting import article
 from dynamo_ext.measure.state.tensor_state import TensorState, UninitializedState
 
@@ -36,7 +39,7 @@ _PLAIN = (
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format),
     *(types.BuiltinFunctionType, types.CodeType, types.GetSetDescriptorType),
     *(types.WrapperDescriptorType, types.MethodDescriptorType, types.MemberDescriptorType),
-    *(property, staticmethod, classmethod, np.generic, np.dtype),
+    *(property, staticmethod, classmethod, np.generic, np.dtype, random.SystemRandom),
 )
 
 
@@ -63,7 +66,10 @@ class Snapshot:
             if _is_plain(value) or id(value) in self._seen:
                 continue
             self._seen[id(value)] = value
-            pending.extend(self._take(path, value))
+            attributes = getattr(value, "__dict__", None)
+            if isinstance(attributes, dict):
+                pending.append((path, attributes))
+            pending.extend(self._take(value, path))
 
     def changed(self) -> dict[str, torch.Tensor]:
         """The tensors whose content or memory is not what it was, and gradients that are new.
@@ -89,20 +95,33 @@ class Snapshot:
         restored = [state.restore(thorough=thorough) for state in self._states.values()]
         return any(undone) or any(restored)
 
-    def _take(self, path: str, value: Any) -> Iterable[tuple[str, Any]]:
-        """Note one object's content; what it leads to."""
-        if isinstance(value, torch.Tensor):
-            return self._tensor(path, value)
-        for kind, take in _KINDS:
-            if isinstance(value, kind):
-                return [*take(self, path, value), *_attributes(path, value)]
-        return self._object(path, value)
+    @functools.singledispatchmethod
+    def _take(self, value: Any, path: str) -> Iterable[tuple[str, Any]]:
+        """Note one object's content; what it leads to, besides its attributes."""
+        if isinstance(value, (io.IOBase, Iterator, types.CoroutineType)):
+            self.unrestorable.append(f"{path} ({article(type(value).__name__)})")
+            return ()
+        found: list[tuple[str, Any]] = []
+        if isinstance(value, torch.nn.Module):
+            # A lazy one becomes one of another class at its first call.
+            self._keep_attribute(value, "__class__", type(value))
+        for name in _slots(type(value)):
+            try:
+                was = getattr(value, name)
+            except AttributeError:
+                continue
+            self._keep_attribute(value, name, was)
+            found.append((f"{path}.{name}", was))
+        if type(value).__module__ == "__main__":
+            found.append((type(value).__name__, type(value)))
+        return found
 
-    def _tensor(self, path: str, value: torch.Tensor) -> Iterable[tuple[str, Any]]:
+    @_take.register
+    def _tensor(self, value: torch.Tensor, path: str) -> Iterable[tuple[str, Any]]:
         if torch.nn.parameter.is_lazy(value):
             self.uninitialized.append(UninitializedState(value))
             self._undo.append(self.uninitialized[-1].restore)
-            return [(path, vars(value))]
+            return ()
         try:
             state = TensorState(value)
         except (RuntimeError, NotImplementedError) as error:
@@ -116,10 +135,7 @@ class Snapshot:
             spelt = f"{base} ({number})"
         self._states[spelt] = state
         self.tensors.append(value)
-        found: list[tuple[str, Any]] = [(path, vars(value))]
-        if value.is_leaf and value.grad is not None:
-            found.append((f"{path}.grad", value.grad))
-        return found
+        return [(f"{path}.grad", value.grad)] if value.is_leaf and value.grad is not None else ()
 
     def _keep(self, same: Callable[[], bool], put: Callable[[], object]) -> None:
         """Put something back where it is not the same any more."""
@@ -132,83 +148,118 @@ class Snapshot:
 
         self._undo.append(undo)
 
-    def _mapping(self, path: str, value: dict[Any, Any]) -> Iterable[tuple[str, Any]]:
+    def _keep_attribute(self, value: Any, name: str, was: Any) -> None:
+        def undo() -> bool:
+            # A cell that is empty has no content.
+            with contextlib.suppress(AttributeError, ValueError):
+                if getattr(value, name) is was:
+                    return False
+            try:
+                setattr(value, name, was)
+            except AttributeError:
+                # A read-only attribute that the object creates at each reading.
+                return False
+            return True
+
+        self._undo.append(undo)
+
+    @_take.register
+    def _mapping(self, value: dict, path: str) -> Iterable[tuple[str, Any]]:  # type: ignore[type-arg]
         was = dict(value)
         self._keep(lambda: _same_items(value, was), lambda: _refill(value, was))
         return [(f"{path}[{key!r:.40}]", item) for key, item in was.items()]
 
-    def _sequence(self, path: str, value: Any) -> Iterable[tuple[str, Any]]:
+    @_take.register(list)
+    @_take.register(collections.deque)
+    def _sequence(self, value: Any, path: str) -> Iterable[tuple[str, Any]]:
         was = list(value)
         self._keep(
             lambda: len(value) == len(was) and all(map(operator.is_, value, was)),
             lambda: _refill(value, was),
         )
-        return self._fixed(path, was)
+        return self._fixed(was, path)
 
-    def _set(self, path: str, value: set[Any]) -> Iterable[tuple[str, Any]]:
+    @_take.register
+    def _set(self, value: set, path: str) -> Iterable[tuple[str, Any]]:  # type: ignore[type-arg]
         was = set(value)
         self._keep(lambda: value == was, lambda: _refill(value, was))
         return [(f"{path}{{…}}", item) for item in was]
 
-    def _fixed(self, path: str, value: Any) -> Iterable[tuple[str, Any]]:
+    @_take.register(tuple)
+    @_take.register(frozenset)
+    def _fixed(self, value: Any, path: str) -> Iterable[tuple[str, Any]]:
         return [(f"{path}[{index}]", item) for index, item in enumerate(value)]
 
-    def _buffer(self, _path: str, value: Any) -> Iterable[tuple[str, Any]]:
+    @_take.register(bytearray)
+    @_take.register(array.array)
+    def _buffer(self, value: Any, _path: str) -> Iterable[tuple[str, Any]]:
         was = value[:]
-        whole = slice(None)
-        self._keep(lambda: value == was, lambda: operator.setitem(value, whole, was))
+        self._keep(lambda: value == was, lambda: operator.setitem(value, slice(None), was))
         return ()
 
-    def _array(self, path: str, value: np.ndarray[Any, Any]) -> Iterable[tuple[str, Any]]:
+    @_take.register
+    def _array(self, value: np.ndarray, path: str) -> Iterable[tuple[str, Any]]:
         if not value.flags.writeable:
             return ()
         was, nan = value.copy(), value.dtype.kind in "fc"
         self._keep(lambda: np.array_equal(value, was, equal_nan=nan), lambda: np.copyto(value, was))
         return [(path, item) for item in value.flat] if value.dtype == object else ()
 
-    def _python_random(self, _path: str, value: random.Random) -> Iterable[tuple[str, Any]]:
-        was = value.getstate()
-        self._undo.append(_random_back(value.setstate, was))
-        return ()
-
-    def _numpy_random(self, _path: str, value: Any) -> Iterable[tuple[str, Any]]:
-        if isinstance(value, np.random.Generator):
-            bits = value.bit_generator
-            self._undo.append(_random_back(lambda was: setattr(bits, "state", was), bits.state))
+    @_take.register(random.Random)
+    @_take.register(np.random.Generator)
+    @_take.register(np.random.RandomState)
+    @_take.register(torch.Generator)
+    def _generator(self, value: Any, _path: str) -> Iterable[tuple[str, Any]]:
+        if isinstance(value, random.Random):
+            put: Callable[[Any], object] = value.setstate
+            state: Any = value.getstate()
+        elif isinstance(value, np.random.Generator):
+            put, state = (
+                functools.partial(setattr, value.bit_generator, "state"),
+                value.bit_generator.state,
+            )
         else:
-            self._undo.append(_random_back(value.set_state, value.get_state()))
+            put, state = value.set_state, value.get_state()
+
+        def undo() -> bool:
+            put(state)
+            # Drawing other numbers is not a change that a second run must be kept from.
+            return False
+
+        self._undo.append(undo)
         return ()
 
-    def _torch_random(self, _path: str, value: torch.Generator) -> Iterable[tuple[str, Any]]:
-        self._undo.append(_random_back(value.set_state, value.get_state()))
-        return ()
-
-    def _lost(self, path: str, value: Any) -> Iterable[tuple[str, Any]]:
-        self.unrestorable.append(f"{path} ({article(type(value).__name__)})")
-        return ()
-
-    def _method(self, path: str, value: types.MethodType) -> Iterable[tuple[str, Any]]:
+    @_take.register
+    def _method(self, value: types.MethodType, path: str) -> Iterable[tuple[str, Any]]:
         return [(path, value.__self__), (path, value.__func__)]
 
-    def _cell(self, path: str, value: types.CellType) -> Iterable[tuple[str, Any]]:
+    @_take.register
+    def _partial(self, value: functools.partial, path: str) -> Iterable[tuple[str, Any]]:  # type: ignore[type-arg]
+        return [(path, value.func), (path, value.args), (path, value.keywords)]
+
+    @_take.register
+    def _cell(self, value: types.CellType, path: str) -> Iterable[tuple[str, Any]]:
         try:
             was = value.cell_contents
         except ValueError:
             return ()
-        self._keep(lambda: value.cell_contents is was, lambda: setattr(value, "cell_contents", was))
+        self._keep_attribute(value, "cell_contents", was)
         return [(path, was)]
 
-    def _function(self, path: str, value: types.FunctionType) -> Iterable[tuple[str, Any]]:
+    @_take.register
+    def _function(self, value: types.FunctionType, path: str) -> Iterable[tuple[str, Any]]:
         free = value.__code__.co_freevars
         found: list[tuple[str, Any]] = [*zip(free, value.__closure__ or (), strict=True)]
-        found += [(path, default) for default in value.__defaults__ or ()]
+        defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+        found += [(path, default) for default in defaults]
         if not is_library(value.__code__.co_filename):
             scope = value.__globals__
             names = set(names_read(value.__code__))
             found += [(name, scope[name]) for name in names if name in scope]
         return found
 
-    def _class(self, path: str, value: type) -> Iterable[tuple[str, Any]]:
+    @_take.register
+    def _class(self, value: type, path: str) -> Iterable[tuple[str, Any]]:
         if value.__module__ != "__main__":
             return ()
         was = dict(vars(value))
@@ -226,72 +277,12 @@ class Snapshot:
         self._undo.append(undo)
         return [(f"{path}.{name}", item) for name, item in was.items() if name != "__dict__"]
 
-    def _object(self, path: str, value: Any) -> Iterable[tuple[str, Any]]:
-        found: list[tuple[str, Any]] = []
-        if isinstance(value, torch.nn.Module):
-            # A lazy one becomes one of another class at its first call.
-            self._undo.append(_slot_back(value, "__class__", type(value)))
-        state = getattr(value, "__dict__", None)
-        if isinstance(state, dict):
-            found.append((path, state))
-        for name in _slots(type(value)):
-            try:
-                was = getattr(value, name)
-            except AttributeError:
-                continue
-            self._undo.append(_slot_back(value, name, was))
-            found.append((f"{path}.{name}", was))
-        if type(value).__module__ == "__main__":
-            found.append((type(value).__name__, type(value)))
-        return found
-
-
-_KINDS: list[tuple[Any, Callable[[Snapshot, str, Any], Iterable[tuple[str, Any]]]]] = [
-    (dict, Snapshot._mapping),  # noqa: SLF001 - the class's own table
-    ((list, collections.deque), Snapshot._sequence),  # noqa: SLF001
-    (set, Snapshot._set),  # noqa: SLF001
-    ((tuple, frozenset), Snapshot._fixed),  # noqa: SLF001
-    ((bytearray, array.array), Snapshot._buffer),  # noqa: SLF001
-    (np.ndarray, Snapshot._array),  # noqa: SLF001
-    (random.Random, Snapshot._python_random),  # noqa: SLF001
-    ((np.random.Generator, np.random.RandomState), Snapshot._numpy_random),  # noqa: SLF001
-    (torch.Generator, Snapshot._torch_random),  # noqa: SLF001
-    (types.MethodType, Snapshot._method),  # noqa: SLF001
-    (types.FunctionType, Snapshot._function),  # noqa: SLF001
-    (types.CellType, Snapshot._cell),  # noqa: SLF001
-    (type, Snapshot._class),  # noqa: SLF001
-    ((io.IOBase, Iterator, types.CoroutineType), Snapshot._lost),  # noqa: SLF001
-]
-
 
 def _is_plain(value: object) -> bool:
     """Whether there is nothing in it to put back: a number, a module that was imported."""
     if isinstance(value, types.ModuleType):
         return sys.modules.get(value.__name__) is value
     return isinstance(value, _PLAIN)
-
-
-def _attributes(path: str, value: object) -> Iterable[tuple[str, Any]]:
-    """What a function or an object of a derived class carries beside its content."""
-    state = getattr(value, "__dict__", None)
-    return [(path, state)] if isinstance(state, dict) else []
-
-
-def _random_back(put: Callable[[Any], object], state: Any) -> Callable[[], bool]:
-    def undo() -> bool:
-        put(state)
-        # Drawing other numbers is not a change that a second run must be kept from.
-        return False
-
-    return undo
-
-
-def is_library(filename: str) -> bool:
-    """Whether a source file belongs to Python or an installed package."""
-    import sysconfig
-
-    roots = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
-    return filename.startswith("<frozen") or any(filename.startswith(r) for r in roots if r)
 
 
 def _same_items(now: dict[Any, Any], was: dict[Any, Any]) -> bool:
@@ -313,17 +304,3 @@ def _slots(cls: type) -> Iterator[str]:
             if name not in {"__dict__", "__weakref__"}:
                 private = name.startswith("__") and not name.endswith("__")
                 yield f"_{base.__name__.lstrip('_')}{name}" if private else name
-
-
-def _slot_back(value: Any, name: str, was: Any) -> Callable[[], bool]:
-    def undo() -> bool:
-        if getattr(value, name, None) is was:
-            return False
-        try:
-            setattr(value, name, was)
-        except AttributeError:
-            # A read-only attribute that the object creates at each reading.
-            return False
-        return True
-
-    return undo

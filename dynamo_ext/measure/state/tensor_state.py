@@ -1,6 +1,10 @@
-"""One tensor's content, memory and gradient, to be put back in place."""
+"""One tensor's content, memory, gradient and precision, to be put back in place."""
 
 from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 
@@ -31,8 +35,7 @@ class TensorState:
         the same, as it is after writes through ``.data`` and NumPy.
         """
         tensor = self.tensor
-        moved = tensor.data_ptr() != self._memory.data_ptr() or tensor.dtype != self._memory.dtype
-        if moved or tensor.shape != self._memory.shape:
+        if _layout(tensor) != _layout(self._memory):
             return True
         if not thorough and _version(tensor) == self._version:
             return False
@@ -46,17 +49,15 @@ class TensorState:
         """Put memory, content and gradient back where they changed; whether they had."""
         tensor = self.tensor
         required = tensor.is_leaf and tensor.requires_grad != self._requires_grad
-        content = self.content_changed(thorough=thorough)
-        if not (content or required or self.gradient_changed()):
-            return False
         another = self.gradient_changed()
+        if not (required or another or self.content_changed(thorough=thorough)):
+            return False
         if another:
             # Its shape may be that of the memory which is put back first.
             tensor.grad = None
         if required:
             tensor.requires_grad_(self._requires_grad)
-        same_place = tensor.data_ptr() == self._memory.data_ptr()
-        if not same_place or tensor.shape != self._memory.shape:
+        if _layout(tensor) != _layout(self._memory):
             tensor.data = self._memory
         if not _equal(tensor.detach(), self._content):
             # Not through .data: code that froze this tensor must see that it was written to.
@@ -89,6 +90,44 @@ class UninitializedState:
         self.tensor.data = self._memory
         self.tensor.__class__ = self._kind
         return True
+
+
+@contextlib.contextmanager
+def precision(tensors: Iterable[torch.Tensor], dtype: torch.dtype) -> Iterator[None]:
+    """Hold every floating tensor in ``dtype`` for the block, as ``Module.to`` would.
+
+    Integer and complex ones stay as they are. Tensors that the code makes itself come in torch's
+    default dtype, which stays: random numbers drawn at another precision would be other numbers.
+    """
+    # A gradient is held so, too, before it is given back: torch takes none of another dtype.
+    given = [each for each in tensors if each.is_leaf]
+    grads = [each.grad for each in given if each.grad is not None]
+    leaves = {id(each): each for each in [*given, *grads] if each.is_leaf}
+    kept = [
+        (each, each.data, each.grad)
+        for each in leaves.values()
+        if each.is_floating_point() and each.dtype != dtype
+    ]
+    try:
+        for tensor, _data, _grad in kept:
+            tensor.grad = None
+        for tensor, data, _grad in kept:
+            tensor.data = data.to(dtype)
+        for tensor, _data, grad in kept:
+            if grad is not None and grad.dtype == dtype:
+                tensor.grad = grad
+        yield
+    finally:
+        for tensor, _data, _grad in kept:
+            tensor.grad = None
+        for tensor, data, _grad in kept:
+            tensor.data = data
+        for tensor, _data, grad in kept:
+            tensor.grad = grad
+
+
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
 
 
 def _version(tensor: torch.Tensor) -> int:

@@ -316,6 +316,13 @@ def test_a_worker_with_another_torch_says_so():
     assert answer["remedy"] == "Give the worker torch 1.0."
 
 
+def test_a_worker_is_ready_once_it_has_imported_torch():
+    code = "import sys; from dynamo_ext.measure.remote import worker; worker.ready()"
+    command = [sys.executable, "-c", f"{code}; print('torch' in sys.modules)"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert ran.stdout == "True\n"
+
+
 def test_what_a_worker_lacks_is_said():
     task = FunctionTask(model(), (torch.ones(4, 8),))
     given = serialization.opened(packed(task))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dynamo_ext.measure.state.precision import precision
+from dynamo_ext.measure.state.tensor_state import precision
 
 
 def test_floating_leaves_are_held_in_it_and_come_back():

@@ -7,37 +7,37 @@ import subprocess
 import sys
 import threading
 
-from dynamo_ext.measure.state.side_effects import Effects
+from dynamo_ext.measure.state.side_effects import effects
 
 
 def test_writing_is_heard_and_reading_is_not(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("x")
-    with Effects() as effects:
+    with effects() as seen:
         path.read_text()
-    assert effects.seen == []
-    with Effects() as effects:
+    assert seen == []
+    with effects() as seen:
         path.write_text("y")
         path.write_text("z")
         path.unlink()
-    assert effects.seen == [f"writes {path}", f"deletes {path}"]
+    assert seen == [f"writes {path}", f"deletes {path}"]
 
 
 def test_processes_and_the_network_are_heard():
-    with Effects() as effects:
+    with effects() as seen:
         subprocess.run([sys.executable, "-c", ""], check=True)
         with socket.socket() as connection:
             connection.settimeout(0.1)
             connection.connect_ex(("127.0.0.1", 9))
-    assert any("starts a process" in text for text in effects.seen)
-    assert any("network" in text for text in effects.seen)
+    assert any("starts a process" in text for text in seen)
+    assert any("network" in text for text in seen)
 
 
 def test_other_threads_and_other_times_are_not(tmp_path):
     path = tmp_path / "a.txt"
-    with Effects() as effects:
+    with effects() as seen:
         thread = threading.Thread(target=lambda: path.write_text("x"))
         thread.start()
         thread.join()
     path.write_text("y")
-    assert effects.seen == []
+    assert seen == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import dataclasses
+import functools
 import io
 import os
 import random
@@ -83,6 +84,7 @@ def restored(root, change, read):
         (lambda: ([1],), lambda v: v[0].append(1), lambda v: list(v[0])),
         (lambda: types.SimpleNamespace(a=1), lambda v: setattr(v, "b", 1), lambda v: dict(vars(v))),
         (lambda: torch.ones(3), lambda v: v.add_(1), lambda v: v.tolist()),
+        (lambda: torch.eye(2), lambda v: v.add_(1).t_(), lambda v: (v.tolist(), v.stride())),
         (lambda: torch.ones(3)[1:], lambda v: v.add_(1), lambda v: v.tolist()),
         (lambda: torch.ones(()), lambda v: v.add_(1), lambda v: v.item()),
         (lambda: torch.ones(2, dtype=torch.bfloat16), lambda v: v.add_(1), lambda v: v.tolist()),
@@ -193,6 +195,41 @@ def test_closures_are_put_back():
     assert step() == 1
 
 
+def test_a_closures_variable_that_is_deleted_comes_back():
+    def forgetful():
+        value = [1]
+
+        def step():
+            nonlocal value
+            del value
+
+        return step
+
+    step = forgetful()
+    snapshot = Snapshot({"step": step})
+    step()
+    assert snapshot.restore()
+    assert step.__closure__[0].cell_contents == [1]
+    assert not snapshot.restore()
+
+
+def test_arguments_that_are_bound_beforehand_are_put_back():
+    def step(seen, *, more=[]):  # noqa: B006 - as users write it
+        seen.append(1)
+        more.append(1)
+
+    seen = []
+    bound = functools.partial(step, seen)
+    snapshot = Snapshot({"bound": bound})
+    bound()
+    assert snapshot.restore()
+    assert seen == step.__kwdefaults__["more"] == []
+
+
+def test_random_numbers_of_the_system_have_no_state():
+    assert not Snapshot({"drawn": random.SystemRandom()}).restore()
+
+
 def test_generators_of_random_numbers_are_put_back():
     mine = [random.Random(1), np.random.default_rng(1), torch.Generator().manual_seed(1)]
 
@@ -212,6 +249,8 @@ def test_what_cannot_be_put_back_is_named():
 
 def test_library_modules_are_not_entered():
     assert len(Snapshot({"torch": torch, "np": np})._seen) == 0
+    # Python keeps the code of this one within itself.
+    assert id(os.environ) not in Snapshot({"getenv": os.getenv})._seen
 
 
 def test_surroundings_come_back(tmp_path, monkeypatch):

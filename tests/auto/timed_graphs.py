@@ -1,22 +1,14 @@
-"""Graphs for cycles whose variants take a known time, by a clock of their own."""
+"""Graphs for cycles whose variants take a known time, by the clock of ``tests.timing``."""
 
 from __future__ import annotations
+
+from dynamo_ext.auto import online_trials
 
 BASE = 0.0005
 
 
-class Clock:
-    """A clock that variants move on, so that no other program's turn can change what comes out."""
-
-    now = 0.0
-
-    @classmethod
-    def perf_counter(cls):
-        return cls.now
-
-
 def wait(seconds):
-    Clock.now += seconds
+    online_trials.time.sleep(seconds)
 
 
 class Graph:

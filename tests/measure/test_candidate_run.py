@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dynamo_ext.measure.warm_up import settle
+from dynamo_ext.measure.candidate_run import settle
 
 
 @pytest.mark.parametrize("backend", [None, SimpleNamespace(), SimpleNamespace(unsettled_calls=0)])
