@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.graph_key import graph_key
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.records.common import checked, plain
@@ -39,9 +40,6 @@ REMEDY = (
     "Run %dynamo cache clear to have it tried again, as after an update, or where you ended the "
     "process yourself."
 )
-
-MOST = 256
-"""Records that stay, newest first: each is of a process that ended."""
 
 UNRECORDED = "DYNAMO_EXT_UNRECORDED"
 """With this in its environment a process records nothing: tests and sweeps, which may be killed."""
@@ -68,7 +66,6 @@ class Unfinished:
 
 
 _open: weakref.WeakSet[Attempt] = weakref.WeakSet()
-_pruned: set[Path] = set()
 _away = threading.local()
 
 
@@ -114,15 +111,11 @@ class Attempt:
         cls, engine: str, version: str, graph: GraphModule, inputs: Sequence[Any]
     ) -> Attempt | None:
         """The attempt at a captured graph; none where nothing is to be recorded."""
-        import torch
-
         if _is_off():
             return None
-        training = torch.is_grad_enabled() and any(
-            isinstance(value, torch.Tensor) and value.requires_grad for value in inputs
-        )
         try:
-            return cls(engine, version, graph_key(graph, inputs, training=training))
+            key = graph_key(graph, inputs, training=may_differentiate(inputs))
+            return cls(engine, version, key)
         except Exception:  # noqa: BLE001 - what has no key goes without
             return None
 
@@ -161,7 +154,6 @@ class Attempt:
     def _begin(self, stage: Stage) -> None:
         text = json.dumps(asdict(Unfinished(*self._facts, stage, time.time()))).encode()
         with contextlib.suppress(OSError):
-            _prune(self._path.parent)
             file = _locked(self._path)
             if file is None:
                 return
@@ -263,19 +255,6 @@ def _unheld(where: Path) -> Iterator[tuple[Path, Unfinished | None]]:
                 yield path, _read(file)
             finally:
                 os.close(file)
-
-
-def _prune(where: Path) -> None:
-    """Once for each process and folder: drop what says nothing, and the oldest of too many."""
-    if where in _pruned:
-        return
-    _pruned.add(where)
-    made = sorted((record.made for record in all_of()), reverse=True)
-    oldest = made[MOST - 1] if len(made) >= MOST else 0.0
-    for path, found in _unheld(where):
-        if not found or found.made < oldest:
-            with contextlib.suppress(OSError):
-                path.unlink()
 
 
 @atexit.register
