@@ -74,7 +74,7 @@ class Undo:
             return None
 
         with dispatch.outside_modes():
-            memory = {address: kept.clone() for address, kept in memory.items()}
+            memory = {at: kept.clone() for at, kept in memory.items()}  # type: ignore[no-untyped-call]
 
             def copied(value: Any) -> Any:
                 if not isinstance(value, torch.Tensor):

@@ -43,7 +43,7 @@ def separate_returned_views(graph: GraphModule) -> int:
                     copies[node] = graph.graph.node_copy(node, lambda n: copies.get(n, n))
                 copies[node].meta[_MARK] = True
     by = {node: copies[node] for node in views}
-    output.args = map_arg(output.args, lambda node: by.get(node, node))  # type: ignore[assignment]
+    output.args = map_arg(output.args, lambda node: by.get(node, node))
     for chain in views.values():
         for node in chain:
             if not node.users and not node.meta.get(_MARK) and node in graph.graph.nodes:
