@@ -32,7 +32,7 @@ except ImportError:  # without locks nothing is recorded
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from torch.fx import GraphModule
 
@@ -121,19 +121,7 @@ class Attempt:
 
     def died(self) -> Unfinished | None:
         """What a process did not live to finish, if that was the engine on this graph."""
-        if _is_off():
-            return None
-        try:
-            file = os.open(self._path, os.O_RDWR)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return _read(file)
-        except OSError:
-            return None
-        finally:
-            os.close(file)
+        return None if _is_off() else next((found for _, found in _unheld([self._path])), None)
 
     @contextlib.contextmanager
     def during(self, stage: Stage) -> Iterator[None]:
@@ -199,18 +187,22 @@ def during(attempt: Attempt | None, stage: Stage) -> contextlib.AbstractContextM
 
 def all_of() -> list[Unfinished]:
     """What processes did not live to finish, newest first."""
-    found = [record for _, record in _unheld(folder()) if record]
+    found = [record for _, record in _unheld(_files()) if record]
     return sorted(found, key=lambda record: -record.made)
 
 
 def clear() -> int:
     """Forget it, so that every engine is tried again; how many records there were."""
     count = 0
-    for path, record in _unheld(folder()):
+    for path, record in _unheld(_files()):
         with contextlib.suppress(OSError):
             path.unlink()
             count += record is not None
     return count
+
+
+def _files() -> list[Path]:
+    return sorted(folder().glob("*.json"))
 
 
 def _locked(path: Path) -> int | None:
@@ -243,15 +235,16 @@ def _read(file: int) -> Unfinished | None:
         return None
 
 
-def _unheld(where: Path) -> Iterator[tuple[Path, Unfinished | None]]:
-    """Every file that no living process holds, and its record; it is locked meanwhile."""
+def _unheld(paths: Iterable[Path]) -> Iterator[tuple[Path, Unfinished | None]]:
+    """Those of the files that no living process holds, and their records."""
     if fcntl is None:
         return
-    for path in sorted(where.glob("*.json")):
+    for path in paths:
         with contextlib.suppress(OSError):
             file = os.open(path, os.O_RDWR)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Not for itself alone: two processes may look at once.
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 yield path, _read(file)
             finally:
                 os.close(file)

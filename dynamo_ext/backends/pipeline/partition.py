@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.base import Support
+from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.pipeline.returned_views import is_returned_view
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
@@ -203,19 +204,15 @@ def _segments(graph: GraphModule) -> dict[Node, int]:
 
 def _keeps_random_order(graph: GraphModule, groups: list[dict[Node, int | None]]) -> bool:
     """Whether cutting leaves random and mutating operations in the order that they were in."""
-    watched = [node.name for node in graph.graph.nodes if any(effects.of_node(node))]
+    watched = [node for node in graph.graph.nodes if any(effects.of_node(node))]
     if len(watched) < 2:  # noqa: PLR2004 - one has no order
         return True
-    from torch.fx import Graph, GraphModule
-
-    nodes: dict[Node, Node] = {}
-    trial = Graph()
-    trial.output(trial.graph_copy(graph.graph, nodes))
-    module = GraphModule(graph, trial)
-    renamed = {made.name: old.name for old, made in nodes.items()}
-    _fuse(module, [{nodes[n]: None for n in group} for group in groups])
-    after = [renamed.get(node.name) for node in module.graph.nodes]
-    return [name for name in after if name in set(watched)] == watched
+    trial = duplicate(graph)
+    twins = dict(zip(graph.graph.nodes, trial.graph.nodes, strict=True))
+    names = [twins[node].name for node in watched]
+    _fuse(trial, [{twins[node]: None for node in group} for group in groups])
+    # By name: fusing creates nodes again.
+    return [node.name for node in trial.graph.nodes if node.name in set(names)] == names
 
 
 def _fuse(graph: GraphModule, groups: list[dict[Node, int | None]]) -> None:
