@@ -87,7 +87,7 @@ class _GraphCompilation:
         self._inputs = list(example_inputs)
         self._context = context
         # Whether something between an engine and the caller makes a result, or changes an input.
-        self._finished = False
+        self._needs_check = False
 
     def compile(self) -> Callable[..., Any]:
         # `with torch.no_grad():` inside the captured code is part of the graph.
@@ -103,7 +103,7 @@ class _GraphCompilation:
             table = refine(table, training=training)
 
         def compile_rest(rest: GraphModule) -> Callable[..., Any]:
-            self._finished = rest is not self._graph
+            self._needs_check = rest is not self._graph
             return aot.aot_compile(
                 rest,
                 self._inputs,
@@ -116,7 +116,7 @@ class _GraphCompilation:
         compiled = apart(self._graph, compile_rest)
         # The real weights are with the runners now; activations need not live as long as they.
         self._inputs.clear()
-        if self._finished and self._context.options.get("verify", True):
+        if self._needs_check and self._context.options.get("verify", True):
             return GraphCall(self._graph, compiled, self._context.journal, check=True).call
         return compiled
 
@@ -127,7 +127,7 @@ class _GraphCompilation:
         if role == "inference" and inplace_only.only_updates(graph, aot.changed_inputs()):
             raise StayEager(inplace_only.REASON, inplace_only.REMEDY, harmless=True)
         if role != "backward":
-            self._finished = self._finished or aot.changes_results()
+            self._needs_check = self._needs_check or aot.changes_results()
         views = separate_returned_views(graph)
         answers = decide_support(graph, self._supports)
         total = sum(map(computes, graph.graph.nodes))
