@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dynamo_ext.api.explain import explain
     from dynamo_ext.api.optimize import optimize, run
     from dynamo_ext.backends.base import Backend, StayEager, Support
-    from dynamo_ext.backends.registration import register_backend
+    from dynamo_ext.backends.entrypoints import register_backend
     from dynamo_ext.capture.session import last_report
     from dynamo_ext.records.common import Availability, OptionSpec
     from dynamo_ext.records.report import Report
@@ -52,7 +52,7 @@ _LAZY = {
     "last_report": "dynamo_ext.capture.session",
     "optimize": "dynamo_ext.api.optimize",
     "race_on": "dynamo_ext.auto.backend",
-    "register_backend": "dynamo_ext.backends.registration",
+    "register_backend": "dynamo_ext.backends.entrypoints",
     "run": "dynamo_ext.api.optimize",
 }
 

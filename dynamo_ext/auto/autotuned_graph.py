@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamo_ext.auto import graph_race, ranking
-from dynamo_ext.backends.pipeline.whole_graph import RUN_FAILURES
+from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.interruptions import Listening, pass_on, suppressed
 from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
 from dynamo_ext.records.autotune import GraphRace

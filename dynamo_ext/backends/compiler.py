@@ -13,9 +13,10 @@ from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import fact
 from dynamo_ext.backends.passes.noop_dropout import give_inputs
 from dynamo_ext.backends.pipeline import compile_timeout
-from dynamo_ext.backends.pipeline.checkpointing import as_captured, keep_random_state
+from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
 from dynamo_ext.backends.pipeline.overlapping_inputs import MESSAGE, REMEDY, Overlaps
 from dynamo_ext.interruptions import Listening
+from dynamo_ext.records.common import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,18 +24,23 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from dynamo_ext.backends.base import Backend, Options
-    from dynamo_ext.records.common import Availability
+
+_AVAILABLE = Availability(available=True)
 
 
 class Compiler:
     """A backend with its options resolved: ``(graph, example_inputs) -> callable``.
 
-    ``version`` is the engine's; it is empty where it has none of its own.
+    ``version`` is the engine's; it is empty where it has none of its own. A backend that cannot run
+    here leaves every graph to eager, and says so.
     """
 
-    def __init__(self, backend: Backend, options: Options, version: str = "") -> None:
+    def __init__(
+        self, backend: Backend, options: Options, availability: Availability = _AVAILABLE
+    ) -> None:
         self.name = backend.name
-        self.version = version
+        self.availability = availability
+        self.version = availability.version
         self.backend = backend
         self.options: Mapping[str, Any] = dict(options)
         # Dynamo and its logs name a backend by this.
@@ -43,10 +49,6 @@ class Compiler:
     def __repr__(self) -> str:
         chosen = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
         return f"{type(self).__name__}({self.name!r}{', ' if chosen else ''}{chosen})"
-
-    def attempt(self, graph: GraphModule, inputs: Sequence[Any]) -> crash_records.Attempt | None:
-        """The engine at a captured graph, on record while it compiles and first runs it."""
-        return crash_records.Attempt.of(self.name, self.version, graph, inputs)
 
     @property
     def unsettled_calls(self) -> int:
@@ -57,23 +59,34 @@ class Compiler:
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile a captured graph; failures give the graph itself, and a word in the journal."""
         from dynamo_ext.backends.pipeline.compilation import compile_graph
-        from dynamo_ext.backends.pipeline.runner import CompileContext
+        from dynamo_ext.backends.pipeline.engines import CompileContext
 
         keep_random_state(graph)
         give_inputs(graph)
+        journal = journals.current()
+        if not self.availability.available:
+            journal.add_fallback(
+                "unavailable",
+                "graph",
+                message=f"{self.name} is not available: {self.availability.reason}",
+                remedy=self.availability.remedy,
+                lack=self.availability.reason,
+            )
+            return graph.forward
         # One that tries others counts their time itself, and each of those has its record.
         tries = fact(self.backend, "self_verifying")
         recorded = not tries and self.name != "eager"
-        attempt = self.attempt(graph, example_inputs) if recorded else None
-        journal = journals.current()
+        attempt = None
+        if recorded:
+            attempt = crash_records.Attempt.of(self.name, self.version, graph, example_inputs)
         if not tries and (late := compile_timeout.used_up()):
             journal.add_fallback("lower", "graph", message=late, remedy=compile_timeout.REMEDY)
-            return as_captured(graph)
+            return graph.forward
         if attempt is not None and (died := attempt.died()) is not None:
             journal.add_fallback(
                 "unavailable", "graph", message=died.message, remedy=crash_records.REMEDY
             )
-            return as_captured(graph)
+            return graph.forward
         context = CompileContext(self.backend, self.options, journal, attempt)
         if tries:
             with Listening():
@@ -81,27 +94,7 @@ class Compiler:
         overlaps = Overlaps(graph, example_inputs)
         if self.name != "eager" and overlaps.found(example_inputs):
             journal.add_fallback("unsupported", "graph", message=MESSAGE, remedy=REMEDY)
-            return as_captured(graph)
+            return graph.forward
         with compile_timeout.one_graph(), Listening(), crash_records.during(attempt, "compiling"):
             made = compile_graph(graph, example_inputs, context)
         return overlaps.kept_from(made, graph.forward, journal)
-
-
-class UnavailableCompiler(Compiler):
-    """Replaces a backend that cannot run here: everything runs eagerly, and says so."""
-
-    def __init__(self, backend: Backend, options: Options, availability: Availability) -> None:
-        super().__init__(backend, options, availability.version)
-        self.availability = availability
-
-    def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:  # noqa: ARG002
-        """Run the graph eagerly and journal why."""
-        journals.current().add_fallback(
-            "unavailable",
-            "graph",
-            operator="",
-            message=f"{self.name} is not available: {self.availability.reason}",
-            remedy=self.availability.remedy,
-            lack=self.availability.reason,
-        )
-        return as_captured(graph)

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.graph_key import graph_key
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.records.common import checked, plain
@@ -31,7 +32,7 @@ except ImportError:  # without locks nothing is recorded
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from torch.fx import GraphModule
 
@@ -39,9 +40,6 @@ REMEDY = (
     "Run %dynamo cache clear to have it tried again, as after an update, or where you ended the "
     "process yourself."
 )
-
-MOST = 256
-"""Records that stay, newest first: each is of a process that ended."""
 
 UNRECORDED = "DYNAMO_EXT_UNRECORDED"
 """With this in its environment a process records nothing: tests and sweeps, which may be killed."""
@@ -68,7 +66,6 @@ class Unfinished:
 
 
 _open: weakref.WeakSet[Attempt] = weakref.WeakSet()
-_pruned: set[Path] = set()
 _away = threading.local()
 
 
@@ -114,33 +111,17 @@ class Attempt:
         cls, engine: str, version: str, graph: GraphModule, inputs: Sequence[Any]
     ) -> Attempt | None:
         """The attempt at a captured graph; none where nothing is to be recorded."""
-        import torch
-
         if _is_off():
             return None
-        training = torch.is_grad_enabled() and any(
-            isinstance(value, torch.Tensor) and value.requires_grad for value in inputs
-        )
         try:
-            return cls(engine, version, graph_key(graph, inputs, training=training))
+            key = graph_key(graph, inputs, training=may_differentiate(inputs))
+            return cls(engine, version, key)
         except Exception:  # noqa: BLE001 - what has no key goes without
             return None
 
     def died(self) -> Unfinished | None:
         """What a process did not live to finish, if that was the engine on this graph."""
-        if _is_off():
-            return None
-        try:
-            file = os.open(self._path, os.O_RDWR)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return _read(file)
-        except OSError:
-            return None
-        finally:
-            os.close(file)
+        return None if _is_off() else next((found for _, found in _unheld([self._path])), None)
 
     @contextlib.contextmanager
     def during(self, stage: Stage) -> Iterator[None]:
@@ -161,7 +142,6 @@ class Attempt:
     def _begin(self, stage: Stage) -> None:
         text = json.dumps(asdict(Unfinished(*self._facts, stage, time.time()))).encode()
         with contextlib.suppress(OSError):
-            _prune(self._path.parent)
             file = _locked(self._path)
             if file is None:
                 return
@@ -207,18 +187,22 @@ def during(attempt: Attempt | None, stage: Stage) -> contextlib.AbstractContextM
 
 def all_of() -> list[Unfinished]:
     """What processes did not live to finish, newest first."""
-    found = [record for _, record in _unheld(folder()) if record]
+    found = [record for _, record in _unheld(_files()) if record]
     return sorted(found, key=lambda record: -record.made)
 
 
 def clear() -> int:
     """Forget it, so that every engine is tried again; how many records there were."""
     count = 0
-    for path, record in _unheld(folder()):
+    for path, record in _unheld(_files()):
         with contextlib.suppress(OSError):
             path.unlink()
             count += record is not None
     return count
+
+
+def _files() -> list[Path]:
+    return sorted(folder().glob("*.json"))
 
 
 def _locked(path: Path) -> int | None:
@@ -251,31 +235,19 @@ def _read(file: int) -> Unfinished | None:
         return None
 
 
-def _unheld(where: Path) -> Iterator[tuple[Path, Unfinished | None]]:
-    """Every file that no living process holds, and its record; it is locked meanwhile."""
+def _unheld(paths: Iterable[Path]) -> Iterator[tuple[Path, Unfinished | None]]:
+    """Those of the files that no living process holds, and their records."""
     if fcntl is None:
         return
-    for path in sorted(where.glob("*.json")):
+    for path in paths:
         with contextlib.suppress(OSError):
             file = os.open(path, os.O_RDWR)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Not for itself alone: two processes may look at once.
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 yield path, _read(file)
             finally:
                 os.close(file)
-
-
-def _prune(where: Path) -> None:
-    """Once for each process and folder: drop what says nothing, and the oldest of too many."""
-    if where in _pruned:
-        return
-    _pruned.add(where)
-    made = sorted((record.made for record in all_of()), reverse=True)
-    oldest = made[MOST - 1] if len(made) >= MOST else 0.0
-    for path, found in _unheld(where):
-        if not found or found.made < oldest:
-            with contextlib.suppress(OSError):
-                path.unlink()
 
 
 @atexit.register

@@ -13,6 +13,7 @@ import inspect
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dynamo_ext.backends.fx_graph import attribute
 from dynamo_ext.torch_private import fx_nodes
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def _of_inner(node: Node) -> Effects:
 
     inside = [each.target for each in node.all_input_nodes if each.op == "get_attr"]
     names = [node.target] if node.op == "call_module" else inside
-    owner = node.graph.owning_module
-    found = [functools.reduce(getattr, str(name).split("."), owner) for name in names]
+    owner: Any = node.graph.owning_module
+    found = [attribute(owner, str(name)) for name in names]
     graphs = [each for each in found if isinstance(each, GraphModule)]
     return _together(map(of_graph, graphs)) if graphs else _UNKNOWN
 

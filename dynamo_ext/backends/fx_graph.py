@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import operator
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.torch_private import fx_nodes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import torch
     from torch.fx import GraphModule, Node
 
@@ -18,26 +19,18 @@ def duplicate(graph: GraphModule) -> GraphModule:
     """A graph module of its own, tensors shared and every ``meta`` copied one level deep."""
     from torch.fx import Graph, GraphModule
 
-    nodes: dict[Any, Any] = {}
-    new = Graph()
-    output = new.graph_copy(graph.graph, nodes)
-    new.output(output)
-    for old, made in nodes.items():
-        made.meta = copy.copy(old.meta)
-    return GraphModule(graph, new)
+    nodes = Graph()
+    nodes.output(nodes.graph_copy(graph.graph, {}))
+    return GraphModule(graph, nodes)
 
 
 def own_copy(graph: GraphModule) -> GraphModule:
     """A captured graph that a backend may rewrite: parameters shared, nodes its own."""
-    from torch.fx import Graph, GraphModule
-
-    nodes = Graph()
-    nodes.output(nodes.graph_copy(graph.graph, {}))
-    for old, new in zip(graph.graph.nodes, nodes.nodes, strict=True):
+    made = duplicate(graph)
+    for old, new in zip(graph.graph.nodes, made.graph.nodes, strict=True):
         source = getattr(old, "_dynamo_source", None)
         if source is not None:
             new._dynamo_source = source  # noqa: SLF001 - Dynamo's own mark on its placeholders
-    made = GraphModule(graph, nodes)
     made.meta = dict(graph.meta)
     for name, value in vars(graph).items():
         # What Dynamo hangs on a graph beside its modules: where its inputs come from, and so on.
@@ -61,6 +54,14 @@ def held_tensors(graph: GraphModule) -> list[torch.Tensor]:
         values = [*own, *vars(module).values()]
         found.update((id(v), v) for v in values if isinstance(v, torch.Tensor))
     return list(found.values())
+
+
+def may_differentiate(inputs: Sequence[Any]) -> bool:
+    """Whether a backward pass may follow a call of a graph with such inputs."""
+    import torch
+
+    tensors = (value for value in inputs if isinstance(value, torch.Tensor))
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 def is_view(node: Node) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.backends.fx_graph import attribute
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -34,10 +36,7 @@ def _target(graph: GraphModule, node: Any) -> Any:
     if node.op == "call_module":
         return repr(graph.get_submodule(node.target))
     if node.op == "get_attr":
-        value: Any = graph
-        for part in node.target.split("."):
-            value = getattr(value, part)
-        return _facts(value)
+        return _facts(attribute(graph, node.target))
     name = getattr(node.target, "__name__", None)
     return f"{getattr(node.target, '__module__', '')}.{name}" if name else node.target
 

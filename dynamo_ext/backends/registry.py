@@ -12,10 +12,11 @@ import importlib.util
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
-from dynamo_ext.backends import user_backends
+from dynamo_ext.backends import torch_registered, user_backends
 from dynamo_ext.backends.base import fact
-from dynamo_ext.backends.compiler import Compiler, UnavailableCompiler
+from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
+from dynamo_ext.backends.torch_private import backend_registry
 from dynamo_ext.errors import BackendUnavailableError, UnknownBackendError
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import Availability, BackendInfo
@@ -54,7 +55,6 @@ def _request(made: Compiler) -> tuple[Any, ...]:
 
 
 copyreg.pickle(Compiler, _request)
-copyreg.pickle(UnavailableCompiler, _request)
 
 _compilers: dict[tuple[Any, ...], Compiler] = {}
 # Keyed by the identity of a user's callable or backend, which its compiler keeps alive: an
@@ -80,23 +80,14 @@ def _load(name: str) -> Backend:
 
 
 def _foreign_names() -> list[str]:
-    from dynamo_ext.backends import torch_registered
-    from dynamo_ext.backends.torch_private import backend_registry
-
     listed = set(backend_registry.torch_backends()) | set(torch_registered.entry_points())
     return sorted(n for n in listed if n not in OURS and not n.startswith("dx_"))
 
 
-def _is_debugging(name: str) -> bool:
-    from dynamo_ext.backends.torch_private import backend_registry
-
-    return name in backend_registry.torch_backends(debugging=True)
-
-
 def names() -> list[str]:
     """Every name that ``compiler`` takes: ours in their own order, the user's, then others'."""
-    torch_registered = [name for name in _foreign_names() if name not in user_backends.registered]
-    return [*OURS, *user_backends.registered, *torch_registered]
+    others = [name for name in _foreign_names() if name not in user_backends.registered]
+    return [*OURS, *user_backends.registered, *others]
 
 
 def get(name: str) -> Backend:
@@ -113,8 +104,7 @@ def get(name: str) -> Backend:
         return user_backends.registered[name]
     if name.startswith("dx_") and (name[3:] in OURS or name[3:] in user_backends.registered):
         return get(name[3:])
-    if name in _foreign_names() or _is_debugging(name):
-        from dynamo_ext.backends import torch_registered
+    if name in _foreign_names() or name in backend_registry.torch_backends(debugging=True):
         from dynamo_ext.backends.engines.callable.backend import TorchBackend
 
         return TorchBackend(
@@ -160,8 +150,6 @@ def describe(name: str | None = None) -> list[BackendInfo]:
     UnknownBackendError
         When no backend has the name.
     """
-    from dynamo_ext.backends import torch_registered
-
     rows = []
     outside = torch_registered.entry_points()
     for each in names() if name is None else [name]:
@@ -239,9 +227,5 @@ def compiler(
     kept: MutableMapping[tuple[Any, ...], Compiler] = _wrapped if of_users else _compilers
     known = kept.get(key)
     if known is None:
-        known = kept[key] = (
-            Compiler(found, settled, availability.version)
-            if availability.available
-            else UnavailableCompiler(found, settled, availability)
-        )
+        known = kept[key] = Compiler(found, settled, availability)
     return known

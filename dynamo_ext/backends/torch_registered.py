@@ -40,31 +40,20 @@ def availability(name: str) -> Availability:
 
     entry = entry_points().get(name)
     if entry is not None:
-        return _entry(name, entry)
+        package = entry.value.partition(":")[0].partition(".")[0]
+        if importlib.util.find_spec(package) is None:
+            reason = f"{name} is registered by {package}, which cannot be found."
+            return _no(reason, "Reinstall it.")
+        return Availability(available=True, version=entry.dist.version if entry.dist else "")
     if name.startswith("openxla"):
-        return _openxla()
+        if importlib.util.find_spec("torch_xla") is None:
+            reason = "torch's openxla backend needs torch_xla, which is not installed."
+            return _no(reason, "Install a torch_xla made for this torch, if there is one.")
+        return Availability(available=True, version=metadata.version("torch_xla"), device="xla")
     if name == "aot_ts":
-        return _torchscript()
+        reason = "torch's ts backends fail on every graph in this version."
+        return _no(reason, "Use inductor or onnxrt.")
     return Availability(available=True, version=torch.__version__)
-
-
-def _torchscript() -> Availability:
-    reason = "torch's ts backends fail on every graph in this version."
-    return _no(reason, "Use inductor or onnxrt.")
-
-
-def _openxla() -> Availability:
-    if importlib.util.find_spec("torch_xla") is None:
-        reason = "torch's openxla backend needs torch_xla, which is not installed."
-        return _no(reason, "Install a torch_xla made for this torch, if there is one.")
-    return Availability(available=True, version=metadata.version("torch_xla"), device="xla")
-
-
-def _entry(name: str, entry: metadata.EntryPoint) -> Availability:
-    package = entry.value.partition(":")[0].partition(".")[0]
-    if importlib.util.find_spec(package) is None:
-        return _no(f"{name} is registered by {package}, which cannot be found.", "Reinstall it.")
-    return Availability(available=True, version=entry.dist.version if entry.dist else "")
 
 
 def _no(reason: str, remedy: str) -> Availability:

@@ -26,6 +26,7 @@ class Undo:
     def __init__(self, values: Sequence[Any], *, draws: bool) -> None:
         import torch
 
+        self._values = values
         self._tensors = [value for value in values if isinstance(value, torch.Tensor)]
         self._others = [value for value in values if not isinstance(value, torch.Tensor)]
         self._random = TorchState() if draws else None
@@ -59,6 +60,36 @@ class Undo:
             pass_on(error)
             return False
         return True
+
+    def copies(self) -> list[Any] | None:
+        """The values as they were, in memory of their own that they share as they do theirs.
+
+        ``None`` where that cannot be done.
+        """
+        import torch
+
+        memory = {each.data_ptr(): kept for each, kept in self._memory}
+        odd = any(t.is_conj() or t.is_neg() or t.is_quantized for t in self._tensors)
+        if not self.possible or odd or len(memory) < len(self._memory):
+            return None
+
+        with dispatch.outside_modes():
+            memory = {at: kept.clone() for at, kept in memory.items()}  # type: ignore[no-untyped-call]
+
+            def copied(value: Any) -> Any:
+                if not isinstance(value, torch.Tensor):
+                    return value
+                made = torch.empty(0, dtype=value.dtype, device=value.device)
+                storage = memory.get(value.untyped_storage().data_ptr())
+                if storage is None:
+                    return made.reshape(value.shape)
+                return made.set_(storage, value.storage_offset(), value.shape, value.stride())
+
+            return list(map(copied, self._values))
+
+    def drew(self) -> bool:
+        """Whether random numbers were drawn since."""
+        return self._random is not None and self._random.changed()
 
     def restore(self) -> bool:
         """Put all back as it was; false where that cannot be done, and nothing was."""

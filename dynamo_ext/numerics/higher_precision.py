@@ -19,7 +19,7 @@ from dynamo_ext.numerics import tolerance
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torch.fx import GraphModule
+    from torch.fx import GraphModule, Node
 
 _HIGHER = {
     torch.bfloat16: torch.float32,
@@ -34,15 +34,16 @@ def as_good_as_eager(
 ) -> bool:
     """Whether an engine's outputs are about as near to the exact ones as eager's are.
 
-    ``graph`` is the partition: functional, of ATen operators; ``args`` are its inputs. ``found``
-    and ``expected``, the engine's and eager's outputs, disagree. False, too, where the graph does
+    ``graph`` is the partition, or a captured graph; ``args`` are its inputs. ``found`` and
+    ``expected``, the engine's and eager's outputs, disagree; behind the outputs there may be the
+    inputs as the graph has left them. False, too, where the graph does
     not run at a higher precision, or an output that is not a floating-point tensor differs: there
     is nothing between right and wrong for those.
     """
     if len(found) != len(expected):
         return False
     try:
-        exact = raised(graph, args)
+        exact = raised(graph, args)[: len(found)]
         return all(is_as_good(*outputs) for outputs in zip(found, expected, exact, strict=True))
     except Exception as error:  # noqa: BLE001 - not every operator runs at every precision
         pass_on(error)
@@ -50,9 +51,12 @@ def as_good_as_eager(
 
 
 def raised(graph: GraphModule, args: Sequence[Any]) -> Sequence[Any]:
-    """Run a graph with every dtype one step higher, those that it names itself included."""
-    outputs: Sequence[Any] = _Raised(graph).run(*tree_map(_raised, tuple(args)))
-    return outputs
+    """Run a graph with every dtype one step higher, those that it names itself included.
+
+    Its outputs, and behind them its inputs as it has left them.
+    """
+    inputs = tree_map(_raised, tuple(args))
+    return *_Raised(graph).run(*inputs), *inputs
 
 
 def is_as_good(found: Any, expected: Any, exact: Any, numbers: torch.dtype | None = None) -> bool:
@@ -86,7 +90,6 @@ class _Raised(Interpreter):
     def fetch_attr(self, target: str) -> Any:
         return _raised(super().fetch_attr(target))
 
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+    def fetch_args_kwargs_from_env(self, n: Node) -> Any:
         # Tensors are raised already, where they came in; only dtypes written here are not.
-        args, kwargs = tree_map(_dtype, (args, kwargs))
-        return super().call_function(target, args, kwargs)
+        return tree_map(_dtype, super().fetch_args_kwargs_from_env(n))

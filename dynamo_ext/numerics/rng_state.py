@@ -37,6 +37,14 @@ class TorchState:
         self._cpu = torch.get_rng_state()
         self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
 
+    def changed(self) -> bool:
+        """Whether numbers were drawn since."""
+        import torch
+
+        now = TorchState()
+        pairs = zip((self._cpu, *self._cuda), (now._cpu, *now._cuda), strict=False)
+        return not all(torch.equal(*each) for each in pairs)
+
     def restore(self) -> None:
         """Have them give the same numbers again."""
         import torch

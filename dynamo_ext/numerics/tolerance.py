@@ -43,21 +43,25 @@ def tolerance(dtype: torch.dtype) -> Tolerance:
 
 
 def disagreement(
-    found: Sequence[Any], expected: Sequence[Any], numbers: torch.dtype | None = None
+    found: Sequence[Any],
+    expected: Sequence[Any],
+    numbers: torch.dtype | None = None,
+    *,
+    what: str = "Output",
 ) -> str:
     """What is wrong with an engine's outputs, as one sentence; empty where nothing is.
 
     ``found`` and ``expected`` are the engine's and eager's, in order: tensors of any shape, numbers
     or ``None``. ``numbers`` is the dtype of the tensors that floating numbers were read from;
-    without it they must be equal. The sentence names the output, and what differs: number, kind,
-    dtype, device, shape, NaN or values.
+    without it they must be equal. The sentence names the output (``what`` it is, and its place) and
+    what differs: number, kind, dtype, device, shape, NaN or values.
     """
     if len(found) != len(expected):
         return f"{len(found)} outputs came where {len(expected)} were expected."
     for position, (got, want) in enumerate(zip(found, expected, strict=True)):
         wrong = difference(got, want, numbers)
         if wrong:
-            return f"Output {position}: {wrong}"
+            return f"{what} {position}: {wrong}"
     return ""
 
 

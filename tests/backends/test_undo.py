@@ -46,3 +46,28 @@ def test_what_is_no_plain_tensor_is_not_kept(value: Any) -> None:
     undo = Undo([value], draws=False)
     assert not undo.possible
     assert not undo.restore()
+
+
+def test_copies_share_memory_as_the_values_do() -> None:
+    base = torch.arange(12.0).reshape(3, 4)
+    values = [base[1:].t(), 3, torch.empty(0, 2), base, torch.ones(2)]
+    undo = Undo(values, draws=False)
+    base += 1
+    first, number, empty, second, other = undo.copies() or ()
+    assert number == 3
+    assert empty.shape == (0, 2)
+    assert other.tolist() == [1, 1]
+    assert (first.stride(), first.storage_offset()) == ((1, 4), 4)
+    assert second.flatten().tolist() == list(range(12))
+    second[1, 0] = -1
+    assert first[0, 0] == -1
+    assert base[1, 0] == 5
+    assert undo.restore()
+
+
+def test_what_was_drawn_is_known() -> None:
+    undo = Undo([torch.ones(2)], draws=True)
+    assert not undo.drew()
+    torch.rand(1)
+    assert undo.drew()
+    assert not Undo([torch.ones(2)], draws=False).drew()

@@ -54,9 +54,12 @@ def test_dtypes_that_the_graph_names_are_raised_too() -> None:
         return (x.to(torch.bfloat16) + torch.full((4,), 1 / 3, dtype=torch.bfloat16),)
 
     x = torch.linspace(0.66, 0.67, 4).bfloat16()
-    (found,) = higher_precision.raised(make_fx(converts)(x), [x])
+    found, _ = higher_precision.raised(make_fx(converts)(x), [x])
     assert found.dtype == torch.float32
     assert torch.equal(found, x.float() + 1 / 3)
+    captured = torch.fx.symbolic_trace(lambda x: (x.to(torch.bfloat16) / 3,))
+    found, _ = higher_precision.raised(captured, [x])
+    assert torch.equal(found, x.float() / 3)
 
 
 def test_integers_must_be_equal() -> None:

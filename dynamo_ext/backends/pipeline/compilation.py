@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import StayEager, Support
-from dynamo_ext.backends.fx_graph import attribute
+from dynamo_ext.backends.fx_graph import attribute, may_differentiate
 from dynamo_ext.backends.passes import fused_transformer
 from dynamo_ext.backends.pipeline import inplace_only, whole_graph
 from dynamo_ext.backends.pipeline.constant_folding import fold
 from dynamo_ext.backends.pipeline.freeze import watchable
+from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.partition import (
-    Part,
     PartitionPlan,
     computes,
     decide_support,
@@ -25,12 +25,12 @@ from dynamo_ext.backends.pipeline.partition import (
     split,
 )
 from dynamo_ext.backends.pipeline.returned_views import separate_returned_views
-from dynamo_ext.backends.pipeline.runner import CompileContext, Runner
+from dynamo_ext.backends.pipeline.runner import Runner
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.report import Partition
-from dynamo_ext.torch_private import dispatch
+from dynamo_ext.torch_private import dispatch, fx_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule, Node
 
+    from dynamo_ext.backends.pipeline.engines import CompileContext
+    from dynamo_ext.backends.pipeline.partition import EagerNode
     from dynamo_ext.records.report import PartitionRole
 
 SMALLEST_PART = 3
@@ -84,15 +86,12 @@ class _GraphCompilation:
         self._graph = graph
         self._inputs = list(example_inputs)
         self._context = context
+        # Whether something between an engine and the caller makes a result, or changes an input.
+        self._needs_check = False
 
     def compile(self) -> Callable[..., Any]:
-        import torch
-
-        training = torch.is_grad_enabled() and any(
-            isinstance(value, torch.Tensor) and value.requires_grad for value in self._inputs
-        )
         # `with torch.no_grad():` inside the captured code is part of the graph.
-        training = training and _gives_gradients(self._graph)
+        training = may_differentiate(self._inputs) and _gives_gradients(self._graph)
         table = decompositions.core_decompositions()
         # Autocast reaches into a fused kernel, and not into its decomposition.
         if not dispatch.autocasts(self._graph):
@@ -102,19 +101,23 @@ class _GraphCompilation:
         refine = getattr(self._context.backend, "decompositions", None)
         if refine is not None:
             table = refine(table, training=training)
-        compiled = apart(
-            self._graph,
-            lambda rest: aot.aot_compile(
+
+        def compile_rest(rest: GraphModule) -> Callable[..., Any]:
+            self._needs_check = rest is not self._graph
+            return aot.aot_compile(
                 rest,
                 self._inputs,
                 forward=lambda graph, _: self._stage(graph, "forward"),
                 backward=lambda graph, _: self._stage(graph, "backward"),
                 inference=lambda graph, _: self._stage(graph, "inference"),
                 decompositions=table,
-            ),
-        )
+            )
+
+        compiled = apart(self._graph, compile_rest)
         # The real weights are with the runners now; activations need not live as long as they.
         self._inputs.clear()
+        if self._needs_check and self._context.options.get("verify", True):
+            return GraphCall(self._graph, compiled, self._context.journal, check=True).call
         return compiled
 
     def _stage(self, graph: GraphModule, role: PartitionRole) -> Callable[..., Any]:
@@ -123,6 +126,8 @@ class _GraphCompilation:
         context.journal.folded += fold(graph)
         if role == "inference" and inplace_only.only_updates(graph, aot.changed_inputs()):
             raise StayEager(inplace_only.REASON, inplace_only.REMEDY, harmless=True)
+        if role != "backward":
+            self._needs_check = self._needs_check or aot.changes_results()
         views = separate_returned_views(graph)
         answers = decide_support(graph, self._supports)
         total = sum(map(computes, graph.graph.nodes))
@@ -137,14 +142,13 @@ class _GraphCompilation:
                 )
         if total and all(answers.values()) and _returns_only_results(graph):
             operations = list(filter(computes, graph.graph.nodes))
-            record = _known(role, role, context.backend.name, Part.of(operations))
+            record = _known(role, role, context.backend.name, operations)
             positions = {i: w for i, w in enumerate(weights.values()) if w is not None}
             runner = Runner(record, graph, context, weights=positions)
             return self._finish(role, [runner], runner.call)
-        nodes = {node.name: node for node in answers}
         smallest = int(context.options.get("min_partition", SMALLEST_PART))
         parts = split(graph, answers, smallest)
-        self._record_eager(parts, nodes, role)
+        self._record_eager(parts, role)
         constants = role == "inference" and bool(context.options.get("freeze", True))
         runners = _install(parts, context, role, weights, constants=constants)
         forward = relaxed(parts.graph).forward
@@ -192,24 +196,21 @@ class _GraphCompilation:
                 none[node.name] = weight
         return none
 
-    def _record_eager(
-        self, parts: PartitionPlan, nodes: Mapping[str, Node], role: PartitionRole
-    ) -> None:
-        reasons: dict[str, list[Node]] = {}
-        short = {each.reason for each in parts.eager.values() if each.too_small}
-        for name, each in parts.eager.items():
-            reasons.setdefault(each.reason, []).append(nodes[name])
-        for number, (reason, left) in enumerate(reasons.items()):
-            record = _known(f"{role}_eager_{number}", role, "eager", Part.of(left))
-            record = replace(record, reason=reason, short=reason in short)
+    def _record_eager(self, parts: PartitionPlan, role: PartitionRole) -> None:
+        left: dict[EagerNode, list[Node]] = {}
+        for node, each in parts.eager.items():
+            left.setdefault(each, []).append(node)
+        for number, (each, nodes) in enumerate(left.items()):
+            record = _known(f"{role}_eager_{number}", role, "eager", nodes)
+            record = replace(record, reason=each.reason, short=each.too_small)
             self._context.journal.add_partition(record)
 
 
-def _known(name: str, role: PartitionRole, engine: str, part: Part) -> Partition:
+def _known(name: str, role: PartitionRole, engine: str, nodes: Sequence[Node]) -> Partition:
     """The record of a partition before it is lowered."""
-    return Partition(
-        name, engine, len(part.targets), part.targets, captured=part.captured, role=role
-    )
+    targets = tuple(map(operation_name, nodes))
+    captured = tuple(dict.fromkeys(filter(None, map(fx_nodes.captured_name, nodes))))
+    return Partition(name, engine, len(targets), targets, captured=captured, role=role)
 
 
 def _gives_gradients(graph: GraphModule) -> bool:

@@ -44,7 +44,7 @@ def apart(
     if not any(node.op.startswith("call_") for node in rest.graph.nodes):
         return graph.forward
     compiled = compile_rest(rest)
-    finish, positions = views.finish(), views.positions
+    finish, positions = views.finish()
 
     def call(*args: Any) -> Any:
         results = compiled(*args)
@@ -96,12 +96,6 @@ class _Views:
             else:
                 self._asked[node] = None
 
-    @property
-    def positions(self) -> tuple[int, ...]:
-        """Which of the graph's inputs ``finish`` takes."""
-        placeholders = self._graph.graph.find_nodes(op="placeholder")
-        return tuple(i for i, node in enumerate(placeholders) if node in self._inputs)
-
     def rest(self) -> GraphModule:
         """The graph without its views."""
         rest = own_copy(self._graph)
@@ -113,13 +107,17 @@ class _Views:
         rest.recompile()
         return rest
 
-    def finish(self) -> Callable[..., Any]:
-        """What takes some inputs of the graph and the rest's results, and gives all results."""
+    def finish(self) -> tuple[Callable[..., Any], list[int]]:
+        """What takes some inputs of the graph and the rest's results, and gives all results.
+
+        And the positions of these inputs.
+        """
         import torch
         from torch.fx import Graph, GraphModule
 
         old, made = self._graph.graph, Graph()
-        taken = [node for node in old.find_nodes(op="placeholder") if node in self._inputs]
+        inputs = enumerate(old.find_nodes(op="placeholder"))
+        taken = {node: position for position, node in inputs if node in self._inputs}
         nodes = {node: made.placeholder(node.name) for node in (*taken, *self._asked)}
         modes = {node for node in old.nodes if getattr(node.target, "__name__", "") in _MODES}
         if modes:
@@ -131,8 +129,7 @@ class _Views:
             elif node not in nodes and (same := same_as(node)) in nodes:
                 nodes[node] = nodes[same]
         made.output(tuple(nodes.get(each, each) for each in self._returned))
-        forward: Callable[..., Any] = GraphModule(self._graph, made).forward
-        return forward
+        return GraphModule(self._graph, made).forward, list(taken.values())
 
 
 def root_of(node: Node) -> Node:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.backends.fx_graph import duplicate
+from dynamo_ext.backends.support.single_op import size
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -23,11 +26,10 @@ def order_of(value: Any) -> tuple[int, ...]:
 
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
         return ()
-    sizes = [_number(size) for size in value.shape]
-    strides = [_number(stride) for stride in value.stride()]
+    sizes, strides = list(map(size, value.shape)), list(map(size, value.stride()))
     if 0 in sizes:
         return ()
-    moving = [dim for dim, size in enumerate(sizes) if size != 1]
+    moving = [dim for dim, count in enumerate(sizes) if count != 1]
     ranked = sorted(moving, key=lambda dim: -strides[dim])
     if ranked == moving:
         return ()
@@ -37,17 +39,7 @@ def order_of(value: Any) -> tuple[int, ...]:
             return ()
         expected *= sizes[dim]
     places = iter(ranked)
-    return tuple(next(places) if size != 1 else dim for dim, size in enumerate(sizes))
-
-
-def _number(value: Any) -> int:
-    """A size, or the size that a symbolic one had when it was traced."""
-    import torch
-
-    if isinstance(value, torch.SymInt):
-        hint = value.node.hint
-        return int(hint) if hint is not None else 0
-    return int(value)
+    return tuple(next(places) if count != 1 else dim for dim, count in enumerate(sizes))
 
 
 def expected_orders(graph: GraphModule) -> dict[int, tuple[int, ...]]:
@@ -84,8 +76,8 @@ def relaxed(graph: GraphModule) -> GraphModule:
     """
     import torch
 
-    own = torch.fx.Graph()
-    own.output(own.graph_copy(graph.graph, {}))
-    for node in own.find_nodes(op="call_function", target=torch.ops.aten.view.default):
+    own = duplicate(graph)
+    for node in own.graph.find_nodes(op="call_function", target=torch.ops.aten.view.default):
         node.target = torch.ops.aten.reshape.default
-    return torch.fx.GraphModule(graph, own)
+    own.recompile()
+    return own

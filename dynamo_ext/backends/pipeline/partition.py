@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.base import Support
+from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.pipeline.returned_views import is_returned_view
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from torch.fx import GraphModule, Node
 
@@ -21,35 +22,20 @@ if TYPE_CHECKING:
 class EagerNode:
     """Why an operation stays in eager; ``too_small`` where its partition has too few operations."""
 
-    target: str
     reason: str
     too_small: bool = False
-
-
-@dataclass(frozen=True)
-class Part:
-    """The operators of an engine's part, and the captured operations that they came of."""
-
-    targets: tuple[str, ...]
-    captured: tuple[str, ...]
-
-    @classmethod
-    def of(cls, nodes: Sequence[Node]) -> Part:
-        """The part that has these operations of a normalised graph."""
-        captured = dict.fromkeys(filter(None, map(fx_nodes.captured_name, nodes)))
-        return cls(tuple(map(operation_name, nodes)), tuple(captured))
 
 
 @dataclass(frozen=True)
 class PartitionPlan:
     """A partitioned graph: engine parts are ``call_module`` nodes, by the names in ``parts``.
 
-    ``eager`` has each operation that no engine takes, by its node's name.
+    ``parts`` and ``eager`` have the operations as they were before the graph was cut.
     """
 
     graph: GraphModule
-    parts: dict[str, Part]
-    eager: dict[str, EagerNode]
+    parts: dict[str, list[Node]]
+    eager: dict[Node, EagerNode]
 
 
 def computes(node: Node) -> bool:
@@ -64,14 +50,8 @@ def computes(node: Node) -> bool:
 
 def operation_name(node: Node) -> str:
     """An operator as a person writes it: ``aten.addmm.default``."""
-    return (
-        str(node.target)
-        if not callable(node.target) or fx_nodes.is_overload(node.target)
-        else _python(node)
-    )
-
-
-def _python(node: Node) -> str:
+    if fx_nodes.is_overload(node.target):
+        return str(node.target)
     return str(getattr(node.target, "__name__", node.target))
 
 
@@ -150,11 +130,10 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
     Parts with fewer operations than ``smallest`` stay in eager, unless one part is the whole graph.
     """
     eager = {
-        node.name: EagerNode(operation_name(node), answer.reason)
+        node: EagerNode(answer.reason)
         for node, answer in answers.items()
         if not answer and computes(node)
     }
-    names = {node.name: operation_name(node) for node in answers}
     groups = _propose(graph, answers, whole=not eager)
     kept = []
     for group in groups:
@@ -165,12 +144,11 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
             continue
         row = "1 operation" if len(operations) == 1 else f"{len(operations)} operations"
         reason = f"Only {row} in a row: min_partition is {smallest}."
-        for node in operations:
-            eager[node.name] = EagerNode(names[node.name], reason, too_small=True)
-    parts = {}
-    for number, group in enumerate(kept):
-        nodes = [node for node in graph.graph.nodes if node in group and computes(node)]
-        parts[f"part_{number}"] = Part.of(nodes)
+        eager |= dict.fromkeys(operations, EagerNode(reason, too_small=True))
+    parts = {
+        f"part_{number}": [node for node in graph.graph.nodes if node in group and computes(node)]
+        for number, group in enumerate(kept)
+    }
     if kept:
         _fuse(graph, kept)
     return PartitionPlan(graph, parts, eager)
@@ -226,19 +204,15 @@ def _segments(graph: GraphModule) -> dict[Node, int]:
 
 def _keeps_random_order(graph: GraphModule, groups: list[dict[Node, int | None]]) -> bool:
     """Whether cutting leaves random and mutating operations in the order that they were in."""
-    watched = [node.name for node in graph.graph.nodes if any(effects.of_node(node))]
+    watched = [node for node in graph.graph.nodes if any(effects.of_node(node))]
     if len(watched) < 2:  # noqa: PLR2004 - one has no order
         return True
-    from torch.fx import Graph, GraphModule
-
-    nodes: dict[Node, Node] = {}
-    trial = Graph()
-    trial.output(trial.graph_copy(graph.graph, nodes))
-    module = GraphModule(graph, trial)
-    renamed = {made.name: old.name for old, made in nodes.items()}
-    _fuse(module, [{nodes[n]: None for n in group} for group in groups])
-    after = [renamed.get(node.name) for node in module.graph.nodes]
-    return [name for name in after if name in set(watched)] == watched
+    trial = duplicate(graph)
+    twins = dict(zip(graph.graph.nodes, trial.graph.nodes, strict=True))
+    names = [twins[node].name for node in watched]
+    _fuse(trial, [{twins[node]: None for node in group} for group in groups])
+    # By name: fusing creates nodes again.
+    return [node.name for node in trial.graph.nodes if node.name in set(names)] == names
 
 
 def _fuse(graph: GraphModule, groups: list[dict[Node, int | None]]) -> None:

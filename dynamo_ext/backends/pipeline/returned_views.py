@@ -23,6 +23,8 @@ def separate_returned_views(graph: GraphModule) -> int:
 
     ``is_returned_view`` is true for these operations. What is computed from a view stays as it is.
     """
+    from torch.fx import map_arg
+
     output = graph.graph.output_node()
     returned = dict.fromkeys(output.all_input_nodes)
     copies: dict[Node, Node] = {}
@@ -40,7 +42,8 @@ def separate_returned_views(graph: GraphModule) -> int:
                 with graph.graph.inserting_before(output):
                     copies[node] = graph.graph.node_copy(node, lambda n: copies.get(n, n))
                 copies[node].meta[_MARK] = True
-    output.args = _replaced(output.args, {node: copies[node] for node in views})
+    by = {node: copies[node] for node in views}
+    output.args = map_arg(output.args, lambda node: by.get(node, node))
     for chain in views.values():
         for node in chain:
             if not node.users and not node.meta.get(_MARK) and node in graph.graph.nodes:
@@ -60,14 +63,6 @@ def _chain(node: Node) -> list[Node]:
     chain = []
     while is_view(node):
         chain.append(node)
-        source = node.args[0]
-        if not hasattr(source, "op"):
-            break
-        node = source  # type: ignore[assignment]
+        source: Any = node.args[0]
+        node = source
     return chain
-
-
-def _replaced(value: Any, by: dict[Node, Node]) -> Any:
-    if isinstance(value, (list, tuple)):
-        return type(value)(_replaced(each, by) for each in value)
-    return by.get(value, value) if hasattr(value, "op") else value

@@ -65,7 +65,9 @@ class Answers:
         self._unsupported_reason = unsupported_reason
         self._attempt = attempt
         self._error_summary = error_summary
-        self._place = functools.cache(functools.partial(_place, engine, packages))
+        # Of the code that runs, which an upgrade may replace on disk meanwhile.
+        code = _code(engine) if engine else ""
+        self._place = functools.cache(functools.partial(_place, engine, code, packages))
         self._kept = bool(engine)
         self._known: dict[str, str] | None = None
         self._new: list[Row] = []
@@ -122,20 +124,27 @@ def _save() -> None:
         answers.save()
 
 
-def _place(engine: str, packages: Sequence[str]) -> str:
+def _place(engine: str, code: str, packages: Sequence[str]) -> str:
     """What an engine's answers hold for: code, packages, devices."""
-    return f"{engine} {hashlib.sha256(repr(list(_facts(engine, packages))).encode()).hexdigest()}"
+    facts = [code, *_surroundings(packages)]
+    return f"{engine} {hashlib.sha256(repr(facts).encode()).hexdigest()}"
 
 
-def _facts(engine: str, packages: Sequence[str]) -> Iterator[object]:
-    import torch
-
+def _code(engine: str) -> str:
+    """A digest of the code that an engine's answers depend on."""
     ours = Path(__file__).parents[2]
     engines, private = ours / "backends" / "engines", "torch_private"
     used = (engines / engine, engines / "onnx", ours / "backends" / private, ours / private)
-    yield (ours / "backends" / "fx_graph.py").read_bytes()
+    found = hashlib.sha256((ours / "backends" / "fx_graph.py").read_bytes())
     for folder in (*used, Path(__file__).parent, ours / "numerics"):
-        yield from (path.read_bytes() for path in sorted(folder.rglob("*.py")))
+        for path in sorted(folder.rglob("*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _surroundings(packages: Sequence[str]) -> Iterator[object]:
+    import torch
+
     for package in ("torch", "numpy", *packages):
         found = importlib.util.find_spec(package)
         if found is not None and found.origin:

@@ -106,6 +106,18 @@ def changed_inputs() -> int:
     return len(facts.mutated_inp_runtime_indices) if facts is not None else 0
 
 
+def changes_results() -> bool:
+    """Whether AOT makes views of the graph's results, or copies some of them into inputs."""
+    from torch._functorch._aot_autograd.schemas import OutputType
+
+    facts = _being_compiled()
+    if facts is None:
+        return False
+    fresh = (OutputType.non_alias, OutputType.unsafe_view_alias)
+    views = any(each.output_type not in fresh for each in facts.output_info)
+    return views or bool(facts.mutated_inp_runtime_indices)
+
+
 def _being_compiled() -> Any:
     """What AOT knows of the inputs and results of the graph that it is compiling, or ``None``."""
     from torch._guards import TracingContext

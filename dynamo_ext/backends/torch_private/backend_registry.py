@@ -15,10 +15,8 @@ def torch_backends(*, debugging: bool = False) -> list[str]:
     """
     import torch
 
-    if debugging:
-        names: list[str] = torch._dynamo.list_backends(exclude_tags=())
-    else:
-        names = torch._dynamo.list_backends()
+    left_out = () if debugging else ("debug", "experimental")
+    names: list[str] = torch._dynamo.list_backends(exclude_tags=left_out)
     return names
 
 

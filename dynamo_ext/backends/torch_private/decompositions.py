@@ -95,8 +95,4 @@ def decompositions_of(names: Sequence[str]) -> Decompositions:
 
 def attention_decomposition() -> Decompositions:
     """The one that ``core_decompositions`` leaves out: right where nothing is differentiated."""
-    import torch
-
-    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-    table: Decompositions = torch._decomp.get_decompositions([attention])
-    return table
+    return decompositions_of(["_scaled_dot_product_flash_attention_for_cpu.default"])

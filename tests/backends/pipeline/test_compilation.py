@@ -14,6 +14,7 @@ from torch import nn
 import dynamo_ext
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.backends.pipeline import runner
+from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.numerics import tolerance
 
@@ -115,8 +116,8 @@ def test_the_hundredth_run_fails_and_the_third_failure_is_the_last(
     for _ in range(110):
         check(compiled, fn, X)
     (fallback,) = harness.journal.fallbacks.values()
-    assert (fallback.stage, fallback.count) == ("run", runner.RUN_FAILURES)
-    assert scripted.runs == 99 + runner.RUN_FAILURES
+    assert (fallback.stage, fallback.count) == ("run", RUN_FAILURES)
+    assert scripted.runs == 99 + RUN_FAILURES
     assert harness.engines == {"eager": 5}
 
 

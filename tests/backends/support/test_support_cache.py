@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ def node(*shapes: tuple[int, ...], same: bool = False, dtype: Any = torch.float3
 
 
 def asking(
-    objection: str = "", wrong: str = "", error: Exception | None = None, engine: str = ""
+    refusal: str = "", wrong: str = "", error: Exception | None = None, engine: str = ""
 ) -> tuple[Answers, list[torch.fx.Node]]:
     asked: list[torch.fx.Node] = []
 
@@ -38,7 +39,7 @@ def asking(
             raise error
         return wrong
 
-    return Answers(lambda _: objection, attempt, lambda e: f"It said: {e}", engine=engine), asked
+    return Answers(lambda _: refusal, attempt, lambda e: f"It said: {e}", engine=engine), asked
 
 
 def test_likes_are_asked_once() -> None:
@@ -67,8 +68,8 @@ def test_what_is_wrong_is_the_reason_and_errors_are_put_in_words() -> None:
     assert len(asked) == 1
 
 
-def test_an_objection_keeps_it_from_being_tried() -> None:
-    answers, asked = asking(objection="Never that.")
+def test_what_is_refused_at_once_is_not_tried() -> None:
+    answers, asked = asking(refusal="Never that.")
     assert answers(node((3,), (3,))) == Support(supported=False, reason="Never that.")
     assert not asked
 
@@ -100,6 +101,18 @@ def test_an_engine_that_changed_is_asked_again(disk: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(support_cache, "device_model", lambda _: "another processor")
     second, asked = asking(engine="xla")
     second(node((3,), (3,)))
+    assert len(asked) == 1
+
+
+def test_an_upgrade_meanwhile_does_not_get_the_answers_of_the_code_that_runs(
+    disk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, _ = asking(engine="xla")
+    monkeypatch.setattr(Path, "read_bytes", lambda _: b"another version")
+    running(node((3,), (3,)))
+    running.save()
+    upgraded, asked = asking(engine="xla")
+    upgraded(node((3,), (3,)))
     assert len(asked) == 1
 
 

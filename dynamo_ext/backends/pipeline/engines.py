@@ -1,0 +1,180 @@
+"""The engines of a partition: one for each set of weights that is constant, and each shape."""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import crash_records
+from dynamo_ext.backends.base import fact
+from dynamo_ext.backends.pipeline.freeze import frozen
+from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
+from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
+from dynamo_ext.backends.pipeline.weight_sets import WeightSets
+from dynamo_ext.interruptions import Listening
+from dynamo_ext.torch_private import dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import torch
+    from torch.fx import GraphModule
+
+    from dynamo_ext.backends.base import Backend, CompiledFn, Options
+    from dynamo_ext.backends.crash_records import Attempt
+    from dynamo_ext.backends.journal import Journal
+    from dynamo_ext.backends.pipeline.weight_sets import WeightSet
+
+
+@dataclass
+class CompileContext:
+    """What the runners of one graph share."""
+
+    backend: Backend
+    options: Options
+    journal: Journal
+    attempt: Attempt | None = None
+
+
+@dataclass
+class Engine:
+    """A lowered form of a partition; trusted once its first results agreed with eager's.
+
+    ``select`` takes what the engine gets of a call's arguments. ``orders`` has the dimensions of
+    those outputs that are not row-major.
+    """
+
+    run: CompiledFn
+    select: Callable[[Sequence[Any]], Sequence[Any]]
+    orders: dict[int, tuple[int, ...]]
+    trusted: bool = False
+
+    def call(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Run it on the arguments of the partition."""
+        return in_layout(self.run(*self.select(args)), self.orders)
+
+    def lay_out(self, outputs: Sequence[Any], expected: Sequence[Any]) -> Sequence[Any]:
+        """The outputs in eager's order of dimensions, which later ones have from the start."""
+        for position, (got, want) in enumerate(zip(outputs, expected, strict=True)):
+            if order_of(got) != order_of(want):
+                self.orders[position] = order_of(want)
+        return in_layout(outputs, self.orders)
+
+    def fast_path(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
+        """``call`` with no more steps than it needs."""
+        run, select = self.run, self.select
+        return self.call if self.orders else lambda args: run(*select(args))
+
+
+class Engines:
+    """Builds the engines and finds the one for a call.
+
+    ``weights`` maps positions of placeholders to parameters and buffers that may be constants.
+    ``fast_unfrozen`` is the trusted engine that gets them as inputs, once there is one.
+    """
+
+    def __init__(
+        self, graph: GraphModule, context: CompileContext, weights: Mapping[int, torch.Tensor]
+    ) -> None:
+        import torch
+
+        self._graph = graph
+        self._context = context
+        symbolic = any(dispatch.is_symbolic(n.meta.get("val")) for n in graph.graph.nodes)
+        self.per_shape = symbolic and not fact(context.backend, "dynamic_shapes")
+        placeholders = graph.graph.find_nodes(op="placeholder")
+        self._count = len(placeholders)
+        # Engines see no input that nothing reads, nor sizes where each shape has its engine.
+        self._unused = {
+            position
+            for position, node in enumerate(placeholders)
+            if not node.users
+            or (self.per_shape and not isinstance(node.meta.get("val"), torch.Tensor))
+        }
+        known = {i: weight for i, weight in weights.items() if i not in self._unused}
+        self.sets = WeightSets(known, self._release)
+        self.frozen = len(known)
+        self.known: dict[tuple[Any, ...], Engine | None] = {}
+        self.fast_unfrozen: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+        self.seconds = 0.0
+        self.built = 0
+        self._process = os.getpid()
+
+    def constants(self, args: Sequence[Any]) -> WeightSet | None:
+        """The weights to make constants of for a call; none where they are to be inputs."""
+        found = self.sets.holding(args)
+        if found is None and self.fast_unfrozen is None:
+            found = self.sets.new(args)
+        return found
+
+    def key(self, args: Sequence[Any], constants: WeightSet | None) -> tuple[Any, ...]:
+        """What must be equal for one engine to serve two calls."""
+        return constants and constants.number, *(shape_key(args) if self.per_shape else ())
+
+    def build(self, args: Sequence[Any], constants: WeightSet | None) -> Engine:
+        """Lower the partition; whatever the backend raises is raised, and no engine known then."""
+        key = self.key(args, constants)
+        self.known[key] = None
+        start = time.perf_counter()
+        with Listening(), dispatch.outside_modes():
+            graph = specialised(self._graph, args) if self.per_shape else self._graph
+            weights = constants.weights if constants else {}
+            graph = frozen(graph, weights, self._unused)
+            examples = [n.meta.get("val") for n in graph.graph.nodes if n.op == "placeholder"]
+            orders = expected_orders(graph)
+            context = self._context
+            with crash_records.during(context.attempt, "compiling"):
+                run = context.backend.lower(graph, examples, context.options)
+        given = [i for i in range(self._count) if i not in self._unused and i not in weights]
+        made = self.known[key] = Engine(run, _selector(given, self._count), orders)
+        self.seconds += time.perf_counter() - start
+        self.built += 1
+        return made
+
+    def proven(self) -> bool:
+        """Whether any engine is trusted."""
+        return any(engine is not None and engine.trusted for engine in list(self.known.values()))
+
+    def trust(self, engine: Engine, constants: WeightSet | None) -> None:
+        """Have later calls go to the engine unchecked, and by the shortest way."""
+        engine.trusted = True
+        if self.per_shape:
+            return
+        if constants is not None:
+            constants.fast_path = engine.fast_path()
+        else:
+            self.fast_unfrozen = engine.fast_path()
+
+    def leave(self) -> None:
+        """Forget the shortest ways, and keep the engines."""
+        self.fast_unfrozen = None
+        for each in self.sets.live:
+            each.fast_path = None
+
+    def clear(self) -> None:
+        """Let go of all engines."""
+        self.fast_unfrozen = None
+        self.known.clear()
+        self.sets.clear()
+        self.frozen = 0
+
+    def _release(self, gone: WeightSet) -> None:
+        """Let an engine's memory go with the model whose weights it has."""
+        gone.fast_path = None
+        if os.getpid() != self._process:
+            # A forked process that released an engine might wait for its threads.
+            return
+        for key in [key for key in list(self.known) if key[0] == gone.number]:
+            del self.known[key]
+
+
+def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes some of a call's arguments."""
+    if len(positions) == total:
+        return tuple
+    if len(positions) > 1:
+        return operator.itemgetter(*positions)
+    return lambda args: [args[position] for position in positions]
