@@ -61,7 +61,7 @@ def is_overload(target: object) -> bool:
 
 def is_operator(target: object, besides: Sequence[str] = ()) -> bool:
     """Whether a node's target is a dispatcher operator, of any library but those named."""
-    packet = target.overloadpacket if is_overload(target) else target
+    packet = target.overloadpacket if isinstance(target, torch._ops.OpOverload) else target
     if not isinstance(packet, torch._ops.OpOverloadPacket):
         return False
     return packet._qualified_op_name.partition("::")[0] not in besides

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dynamo_ext.records.common import SourceLine
     from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Guard, Operation, Report
 
-    Placed = TypeVar("Placed", Fallback, Guard, Operation)
+    Placed = TypeVar("Placed", Fallback, GraphBreak, Guard, Operation)
 
 
 def relabel_lines(report: Report) -> Report:
@@ -30,20 +30,19 @@ def relabel_lines(report: Report) -> Report:
     )
 
 
-def _line(line: SourceLine | None, file: str) -> SourceLine | None:
-    if line is None or not line.in_cell or line.file == file:
-        return line
-    return dataclasses.replace(line, in_cell=False)
+def _line(line: SourceLine, file: str) -> SourceLine:
+    strange = line.in_cell and line.file != file
+    return dataclasses.replace(line, in_cell=False) if strange else line
 
 
 def _placed(found: Placed, file: str) -> Placed:
-    line = _line(found.line, file)
+    line = found.line and _line(found.line, file)
     return found if line is found.line else dataclasses.replace(found, line=line)
 
 
 def _break(found: GraphBreak, file: str) -> GraphBreak:
     stack = tuple(_line(line, file) for line in found.stack)
-    if _line(found.line, file) is found.line and stack == found.stack:
+    if stack == found.stack and _placed(found, file) is found:
         return found
     return dataclasses.replace(found, line=users_line(stack), stack=stack)
 
