@@ -323,17 +323,17 @@ class _Signals(ast.NodeTransformer):
 
 
 def _divides(node: ast.stmt) -> bool:
-    return isinstance(node, (*_LOOPS, ast.With)) or (
-        isinstance(node, (ast.If, ast.Try)) and any(map(_divides, [*node.body, *node.orelse]))
-    )
+    return isinstance(node, (*_LOOPS, ast.With)) or any(map(_divides, _statements_in(node)))
 
 
 def _has_loop(node: ast.stmt) -> bool:
-    if isinstance(node, ast.With):
-        return any(map(_has_loop, node.body))
-    if isinstance(node, (ast.If, ast.Try)):
-        return any(map(_has_loop, [*node.body, *node.orelse]))
-    return isinstance(node, _LOOPS)
+    return isinstance(node, _LOOPS) or any(map(_has_loop, _statements_in(node)))
+
+
+def _statements_in(node: ast.stmt) -> list[ast.stmt]:
+    """What a ``with``, ``if`` or ``try`` runs, but for the handlers of errors."""
+    within = isinstance(node, (ast.With, ast.If, ast.Try))
+    return [*node.body, *getattr(node, "orelse", ())] if within else []  # type: ignore[attr-defined]
 
 
 def _first_line(node: ast.stmt) -> int:
