@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import platform
 import sys
 import time
 import weakref
@@ -10,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
-from dynamo_ext.capture.listen import run_log, with_block
-from dynamo_ext.capture.listen.eager_frames import PROCESS
-from dynamo_ext.capture.report.builder import RunFacts, build_report
+from dynamo_ext.capture.listen import eager_frames, run_log, with_block
+from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import frame_eval, wrapping
 from dynamo_ext.capture.tracer import Tracer, reusing
 from dynamo_ext.errors import NoReportError, OptionError
+from dynamo_ext.records.report import Report
 
 if TYPE_CHECKING:
     import types
@@ -23,21 +25,16 @@ if TYPE_CHECKING:
 
     from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
     from dynamo_ext.capture.listen.run_log import OnGraphCall
-    from dynamo_ext.records.report import Mode, Report
+    from dynamo_ext.records.report import Mode
 
-_last: Session | None = None
-
-
-_last_report: Report | None = None
-
-
+_last: Callable[[], Report] | None = None
 _last_compiler: RecordedCompiler | None = None
 
 
 def remember_report(report: Report) -> None:
     """Make ``report`` what ``last_report`` gives (a cell has just run)."""
-    global _last, _last_report
-    _last, _last_report = None, report
+    global _last  # noqa: PLW0603
+    _last = lambda: report  # noqa: E731
 
 
 def last_report() -> Report:
@@ -48,12 +45,10 @@ def last_report() -> Report:
     NoReportError
         When nothing has run yet.
     """
-    if _last is not None:
-        return _last.report
-    if _last_report is None:
+    if _last is None:
         msg = "Nothing has run under dynamo_ext yet."
         raise NoReportError(msg, "Run a %%dynamo cell or dynamo_ext.optimize(...) first.")
-    return _last_report
+    return _last()
 
 
 def last_compiler() -> RecordedCompiler | None:
@@ -70,8 +65,6 @@ def remember_compiler(compiler: RecordedCompiler | None) -> None:
 
 def versions() -> tuple[tuple[str, str], ...]:
     """The versions that a report was made with."""
-    import platform
-
     return (("python", platform.python_version()), ("torch", str(torch.__version__)))
 
 
@@ -124,21 +117,19 @@ class Session:
     @property
     def report(self) -> Report:
         """The record of every call so far."""
-        return self._report()
-
-    def _report(self) -> Report:
-        facts = RunFacts(
+        facts = Report(
             mode=self._mode,
             backend=self._backend,
             title=self._title,
             cell=None,
             seconds=self._seconds,
+            compile_seconds=self._run.compile_seconds,
             interrupted=self._interrupted,
             versions=versions(),
         )
         called = [code for ref in self._roots.values() if (code := ref()) is not None]
-        standing = PROCESS.reachable_from(self._run, self._backend, called) if self._seconds else ()
-        return build_report(self._run, facts, standing)
+        standing = eager_frames.reachable_from(self._run, self._backend, called)
+        return build_report(self._run, facts, standing if self._seconds else ())
 
     @property
     def _backend(self) -> str:
@@ -149,7 +140,7 @@ class Session:
         """Remember what Dynamo will not look at again, for others that call it."""
         if len(self._run.compiled) != self._kept and self._mode == "optimize":
             self._kept = len(self._run.compiled)
-            PROCESS.update(self._run, self._backend)
+            eager_frames.update(self._run, self._backend)
 
     def _calls(self, codes: Iterable[types.CodeType]) -> None:
         """Remember what is called first: Dynamo does not report what it gave up before."""
@@ -162,18 +153,18 @@ class Session:
             self._tracer = self._make_tracer()
             if self._mode == "optimize":
                 remember_compiler(self._tracer.compiler)
-        _last = self
+        _last = lambda: self.report  # noqa: E731
         return self._tracer
 
     def __enter__(self) -> Self:
         tracer = self._ready()
-        surroundings, recording = tracer.surroundings(), run_log.Recording(self._run)
-        surroundings.__enter__()
-        recording.__enter__()
+        opened = contextlib.ExitStack()
+        opened.enter_context(tracer.surroundings())
+        opened.enter_context(run_log.Recording(self._run))
         started = time.perf_counter()
         prior = frame_eval.install(tracer.callback)
         caller = sys._getframe(1)  # noqa: SLF001 - CPython's own name for it
-        self._open.append((prior, surroundings, recording, started, (caller, caller.f_lasti)))
+        self._open.append((prior, opened, started, (caller, caller.f_lasti)))
         return self
 
     def __exit__(
@@ -182,24 +173,21 @@ class Session:
         error: BaseException | None,
         traceback: types.TracebackType | None,
     ) -> None:
-        prior, surroundings, recording, started, (caller, entered) = self._open.pop()
+        prior, opened, started, (caller, entered) = self._open.pop()
         frame_eval.uninstall(prior)
         self._seconds += time.perf_counter() - started
         self._keep()
-        if PROCESS and error is None and caller is sys._getframe(1):  # noqa: SLF001
+        if eager_frames.are_known() and error is None and caller is sys._getframe(1):  # noqa: SLF001
             self._calls(with_block.functions_called_in(caller, entered, caller.f_lasti))
         self._interrupted = self._interrupted or isinstance(error, KeyboardInterrupt)
-        try:
-            recording.__exit__(kind, error, traceback)
-        finally:
-            surroundings.__exit__(kind, error, traceback)
+        opened.__exit__(kind, error, traceback)
 
     def __call__(self, target: Any) -> Any:
         """Wrap a function or a module; the wrapper has a ``report()`` of its own."""
         if wrapping.is_module(target):
             name, on_graph_call = type(target).__name__, self._run.on_graph_call
             session = Session(self._make_tracer, self._mode, name, on_graph_call)
-            return wrapping.optimized_module(target, session._wrap, session._report)
+            return wrapping.optimized_module(target, session._wrap, lambda: session.report)
         if not callable(target):
             msg = f"A {type(target).__name__} cannot be wrapped: it cannot be called."
             raise OptionError(

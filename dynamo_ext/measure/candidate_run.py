@@ -13,12 +13,13 @@ from dynamo_ext.analysis.placement import coverage
 from dynamo_ext.capture import session
 from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.listen import run_log
-from dynamo_ext.capture.report.builder import RunFacts, build_report
+from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.records.common import Availability
 from dynamo_ext.records.comparison import Accuracy, CandidateResult, Outcome
+from dynamo_ext.records.report import Report
 from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import TimedCallable
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from dynamo_ext.measure.accuracy import Results
     from dynamo_ext.measure.workload import Workload
-    from dynamo_ext.records.report import Report
 
 WARM_UPS = 2
 """Calls after the first, in which a size that changes may still become symbolic."""
@@ -80,12 +80,13 @@ class CompiledCandidate:
                 self._first_calls(call, workload)
         finally:
             self.codes = [entry.code for entry in run.compiled]
-        facts = RunFacts(
+        facts = Report(
             "optimize",
             candidate.backend,
             workload.title,
             None,
             self.first_call_seconds,
+            run.compile_seconds,
             error=self.failure,
             versions=session.versions(),
         )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import torch
     from torch.fx import GraphModule
 
 
@@ -17,8 +18,6 @@ def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
 
     It replays a known view by ``_view_func``, which forgets a change of dtype (2.13.0).
     """
-    import torch
-
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
     guard: Any = torch._C._ExcludeDispatchKeyGuard
 
@@ -55,16 +54,12 @@ def ends_recomputation(error: BaseException) -> bool:
 
 def saving_is_watched() -> bool:
     """Whether hooks record each tensor that is saved for the backward pass (a checkpoint)."""
-    import torch
-
     ignoring_traces = True
     return torch._C._autograd._top_saved_tensors_default_hooks(ignoring_traces) is not None
 
 
 def autocasts(graph: GraphModule) -> bool:
     """Whether autocast is on where a captured graph is called, or anywhere in it."""
-    import torch
-
     enter = torch.amp.autocast_mode._enter_autocast
     inside = any(node.target is enter for node in graph.graph.nodes)
     return inside or bool(torch._C._is_any_autocast_enabled())
@@ -79,22 +74,17 @@ def is_fake(value: object) -> bool:
 
 def share_memory(one: object, other: object) -> bool:
     """Whether two values are tensors in the same memory; of fake ones, in the same fake memory."""
-    import torch
-
     both = isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
     return both and bool(torch._C._is_alias_of(one, other))  # type: ignore[attr-defined]
 
 
 def stays_put(tensor: torch.Tensor) -> bool:
     """Whether Dynamo guards that an input is the same object in each call."""
-    import torch
-
     return isinstance(tensor, torch.nn.Parameter) or hasattr(tensor, "_dynamo_static_input_type")
 
 
 def is_plain_tensor(value: object) -> bool:
     """Whether ``value`` is a real strided tensor: no fake, no subclass with its own dispatch."""
-    import torch
     from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
     return (
@@ -114,8 +104,6 @@ def has_unbacked(value: object) -> bool:
 
 def is_symbolic(value: object) -> bool:
     """Whether a node's value is a symbolic number, or a tensor with a symbolic size."""
-    import torch
-
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return True
     if isinstance(value, torch.Tensor):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -39,8 +41,6 @@ def captured_name(node: Node) -> str:
 
 def changes_geometry(node: Node) -> bool:
     """Whether an operation changes sizes, strides or memory of a tensor that it is given."""
-    import torch
-
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     packet: Any = getattr(torch.ops.aten, name, None) if name.endswith("_") else None
     if packet is None:
@@ -51,44 +51,34 @@ def changes_geometry(node: Node) -> bool:
 
 def is_higher_order(target: object) -> bool:
     """Whether a node calls an operator that takes graphs."""
-    import torch
-
     return isinstance(target, torch._ops.HigherOrderOperator)
 
 
 def is_overload(target: object) -> bool:
     """Whether a node's target is one overload of a dispatcher operator (``aten.add.Tensor``)."""
-    from torch._ops import OpOverload
-
-    return isinstance(target, OpOverload)
+    return isinstance(target, torch._ops.OpOverload)
 
 
 def is_operator(target: object, besides: Sequence[str] = ()) -> bool:
     """Whether a node's target is a dispatcher operator, of any library but those named."""
-    from torch._ops import OpOverload, OpOverloadPacket
-
-    if not isinstance(target, (OpOverload, OpOverloadPacket)):
+    packet = target.overloadpacket if isinstance(target, torch._ops.OpOverload) else target
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
         return False
-    packet = target.overloadpacket if isinstance(target, OpOverload) else target
     return packet._qualified_op_name.partition("::")[0] not in besides
 
 
 def overload(name: str) -> Any:
     """The overload of ATen of that name (``gelu.default``)."""
-    import torch
-
     packet, _, which = name.partition(".")
     return getattr(getattr(torch.ops.aten, packet), which)
 
 
 def overloads(target: Any) -> tuple[Any, ...]:
     """The overloads that a call may be of: an operator's own, or those of ATen's of that name."""
-    from torch._ops import OpOverloadPacket
-
     if is_overload(target):
         return (target,)
     packet: Any = target
-    if not isinstance(target, OpOverloadPacket):
+    if not isinstance(target, torch._ops.OpOverloadPacket):
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
         packet = _aten_packet(name)
     names = packet.overloads() if packet is not None else ()
@@ -98,15 +88,11 @@ def overloads(target: Any) -> tuple[Any, ...]:
 @functools.cache
 def _aten_packet(name: str) -> Any:
     # Torch looks through all operators for a name that it does not have.
-    import torch
-
     return getattr(torch.ops.aten, name, None)
 
 
 def is_seeded(overload: Any) -> bool:
     """Whether an operator draws random numbers, by its tags."""
-    import torch
-
     return torch.Tag.nondeterministic_seeded in overload.tags
 
 
@@ -118,8 +104,6 @@ def takes_tensor(node: Node, position: int) -> bool:
 
 def checkpoint_operator() -> Any:
     """The higher-order operator that Dynamo writes for ``torch.utils.checkpoint``."""
-    import torch
-
     return torch.ops.higher_order.tag_activation_checkpoint
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
+import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -113,19 +113,12 @@ def _files(feature: str) -> Iterator[Path]:
 
 
 def _exists(name: str) -> bool:
-    """Whether a dotted name leads to something: modules first, then attributes."""
-    parts = name.split(".")
-    for count in range(len(parts), 0, -1):
-        try:
-            module = importlib.import_module(".".join(parts[:count]))
-        except ImportError:
-            continue
-        try:
-            functools.reduce(getattr, parts[count:], module)
-        except AttributeError:
-            return False
-        return True
-    return False
+    """Whether a dotted name leads to something."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 def patches(tree: ast.AST) -> list[ast.Call]:

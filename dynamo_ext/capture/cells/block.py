@@ -14,13 +14,14 @@ import ast
 import copy
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.capture.cells.function_code import function_code
+from dynamo_ext.capture.cells.function_code import SCOPES, function_code
 
 if TYPE_CHECKING:
     import types
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from dynamo_ext.capture.cells.function_code import Origin
     from dynamo_ext.records.report import GraphBreak
@@ -31,45 +32,30 @@ CONTINUE, BREAK = 1, 2
 STEP = "__dynamo_ext_step__"
 _SIGNAL = "__dynamo_ext_signal__"
 _LOOPS = (ast.For, ast.While)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_Loop = TypeVar("_Loop", ast.For, ast.While)
 
 
 class SplitBlockError(BaseException):
     """Dynamo is not to capture a block whole, and nothing of it has run yet.
 
     Raised out of Dynamo's frame callback; no ``Exception``, which Dynamo would take for its own.
-
-    Parameters
-    ----------
-    block
-        The block.
-    line
-        Where, if that is in the block itself and not in a function it calls.
-    divide
-        Makes the parts that take its place; none where it is to run as plain Python.
-    limit
-        Whether it was compiled as often as torch allows.
+    ``line`` is where, if that is in the block itself and not in a function it calls. ``parts``
+    take its place; without any, it is to run as plain Python. ``limit`` says that it was compiled
+    as often as torch allows.
     """
 
     def __init__(
-        self,
-        block: Block,
-        line: int | None,
-        divide: Callable[[], Iterable[Part]],
-        *,
-        limit: bool = False,
+        self, block: Block, line: int | None, parts: Iterable[Part] = (), *, limit: bool = False
     ) -> None:
         super().__init__()
         self.block = block
         self.line = line
         self.limit = limit
-        self._divide = divide
+        self._parts = tuple(parts)
 
     def divide(self) -> None:
         """Have the block run by its parts from now on."""
-        self.block.parts = tuple(self._divide())
-        self.block.plain = not self.block.parts
+        self.block.parts = self._parts
+        self.block.plain = not self._parts
 
 
 class FinishedError(BaseException):
@@ -88,16 +74,8 @@ class FinishedError(BaseException):
 class Block:
     """Consecutive statements as the code of one function.
 
-    Parameters
-    ----------
-    nodes
-        The statements.
-    origin
-        Where they are from.
-    shown
-        An expression after them whose value is the function's.
-    is_loop_body
-        Whether they are (part of) the body of a loop that is run as plain Python.
+    ``shown`` is an expression after them whose value is the function's; ``is_loop_body`` says that
+    they are (part of) the body of a loop that is run as plain Python.
 
     ``parts`` is empty until it is divided; from then on they are run in the block's place, or its
     code as ``plain`` Python where nothing in it can be captured for good.
@@ -127,19 +105,14 @@ class Block:
     def split_at(self, line: int | None, near: int | None = None) -> None:
         """Raise ``SplitBlockError`` if it can be divided: Dynamo gives it up because of ``line``.
 
-        Parameters
-        ----------
-        line
-            Where, if that is in the block itself.
-        near
-            The line of the block that led there, where that is known; by itself it is given up
-            without what is around it.
+        That is in the block itself; ``near`` is the line of the block that led to another place.
+        By itself, the statement there is given up without what is around it.
         """
         if any(map(_divides, self._nodes)):
-            raise SplitBlockError(self, line, lambda: self._at_loops(line))
+            raise SplitBlockError(self, line, self._at_loops(line))
         cuts = self._around(line or near)
         if len(cuts) > 1:
-            raise SplitBlockError(self, line, lambda: self._cut(cuts))
+            raise SplitBlockError(self, line, self._cut(cuts))
 
     def split_at_break(self, stack: Sequence[Any], captured: int = 0) -> None:
         """Raise ``SplitBlockError`` if there is a graph break at ``stack``, and a loop to come.
@@ -147,14 +120,8 @@ class Block:
         What follows a break becomes a function that resumes in its middle; a break in the loop
         gives that function up as a whole, and by then it is too late to divide it. A turn of a
         loop is divided at each break: what changes from turn to turn (a list of losses) is then
-        guarded in a part of its own.
-
-        Parameters
-        ----------
-        stack
-            ``traceback.FrameSummary`` objects, outermost first; nothing where there is no break.
-        captured
-            The last line with an operation in the graph that ends at the break.
+        guarded in a part of its own. ``stack`` has ``traceback.FrameSummary`` objects, outermost
+        first; ``captured`` is the last line with an operation in the graph that ends at the break.
         """
         if not stack:
             return
@@ -164,7 +131,7 @@ class Block:
         if ahead and (len(cuts) == 1 or not line):
             self.split_at(line or None)
         if ahead or (self.is_loop_body and line and len(cuts) > 1):
-            raise SplitBlockError(self, line, lambda: self._cut(cuts))
+            raise SplitBlockError(self, line, self._cut(cuts))
 
     def split_at_lists(self, names: Collection[str]) -> None:
         """Raise ``SplitBlockError``: lists called so grow, and compiled code is guarded on that."""
@@ -175,17 +142,17 @@ class Block:
         if self.is_loop_body and cuts:
             inner = sorted({cut for cut in cuts if 0 < cut < len(self._nodes)})
             ends = [*inner, len(self._nodes)] if inner else []
-            raise SplitBlockError(self, None, lambda: self._cut(ends))
+            raise SplitBlockError(self, None, self._cut(ends))
 
     def split_if_empty(self) -> None:
         """Raise ``SplitBlockError`` if a turn that holds no graph would be recompiled."""
         if self.is_loop_body and not self.has_graphs and not any(map(_divides, self._nodes)):
-            raise SplitBlockError(self, None, tuple)
+            raise SplitBlockError(self, None)
 
     def split_at_limit(self) -> None:
         """Raise ``SplitBlockError`` if it is a turn: it was compiled as often as torch allows."""
         if self.is_loop_body:
-            raise SplitBlockError(self, None, tuple, limit=True)
+            raise SplitBlockError(self, None, limit=True)
 
     def has_loop_from(self, line: int) -> bool:
         """Whether a loop is at ``line`` or after it."""
@@ -224,17 +191,16 @@ class Block:
 
     def _around(self, line: int | None) -> list[int]:
         """Where parts end if the statement at ``line`` is to be one; a single end if it is all."""
-        nodes = self._nodes
+        end = len(self._nodes)
         if not line:
-            return [len(nodes)]
-        there = next((i for i, n in enumerate(nodes) if (n.end_lineno or 0) >= line), len(nodes))
-        statements = len(nodes) + (self._shown is not None)
-        return [*(cut for cut in (there, there + 1) if 0 < cut < statements), len(nodes)]
+            return [end]
+        there = self._index(line)
+        statements = end + (self._shown is not None)
+        return [*(cut for cut in (there, there + 1) if 0 < cut < statements), end]
 
     def _cuts(self, line: int, captured: int) -> list[int]:
         """Where parts end if there is a break at ``line``."""
-        nodes = self._nodes
-        there = next((i for i, n in enumerate(nodes) if (n.end_lineno or 0) >= line), len(nodes))
+        nodes, there = self._nodes, self._index(line)
         ends = {there + 1, len(nodes)}
         if there < len(nodes):
             loop = _has_loop(nodes[there])
@@ -242,18 +208,24 @@ class Block:
                 ends.add(there)
         return sorted(end for end in ends if 0 < end <= len(nodes))
 
+    def _index(self, line: int) -> int:
+        """Which statement is at ``line``, or the first one after it."""
+        found = (i for i, node in enumerate(self._nodes) if (node.end_lineno or 0) >= line)
+        return next(found, len(self._nodes))
+
     def _cut(self, ends: Sequence[int]) -> list[Block]:
         """The statements up to each of ``ends``; the last ends where all do."""
-        starts = [0, *ends[:-1]] if ends else []
-        pieces = [self._nodes[a:b] for a, b in zip(starts, ends, strict=True)]
-        blocks = [
-            Block(piece, self._origin, is_loop_body=self.is_loop_body) for piece in pieces[:-1]
-        ]
-        if pieces and (pieces[-1] or self._shown is not None):
-            blocks.append(
-                Block(pieces[-1], self._origin, self._shown, is_loop_body=self.is_loop_body)
+        last = len(ends) - 1
+        return [
+            Block(
+                self._nodes[start:end],
+                self._origin,
+                self._shown if index == last else None,
+                is_loop_body=self.is_loop_body,
             )
-        return blocks
+            for index, (start, end) in enumerate(pairwise([0, *ends]))
+            if start < end or self._shown is not None
+        ]
 
 
 @dataclass(frozen=True)
@@ -340,32 +312,28 @@ class _Signals(ast.NodeTransformer):
     def visit_Break(self, node: ast.Break) -> ast.stmt:
         return ast.copy_location(ast.Return(ast.Constant(BREAK)), node)
 
-    def visit_For(self, node: ast.For) -> ast.stmt:
-        return self._inner(node)
-
-    def visit_While(self, node: ast.While) -> ast.stmt:
-        return self._inner(node)
-
-    def _inner(self, node: _Loop) -> _Loop:
+    def visit_For(self, node: ast.For | ast.While) -> ast.stmt:
         node.orelse = [self.visit(n) for n in node.orelse]
         return node
 
+    visit_While = visit_For  # noqa: N815 - the name that the visitor looks for
+
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        return node if isinstance(node, _SCOPES) else super().generic_visit(node)
+        return node if isinstance(node, SCOPES) else super().generic_visit(node)
 
 
 def _divides(node: ast.stmt) -> bool:
-    return isinstance(node, (*_LOOPS, ast.With)) or (
-        isinstance(node, (ast.If, ast.Try)) and any(map(_divides, [*node.body, *node.orelse]))
-    )
+    return isinstance(node, (*_LOOPS, ast.With)) or any(map(_divides, _statements_in(node)))
 
 
 def _has_loop(node: ast.stmt) -> bool:
-    if isinstance(node, ast.With):
-        return any(map(_has_loop, node.body))
-    if isinstance(node, (ast.If, ast.Try)):
-        return any(map(_has_loop, [*node.body, *node.orelse]))
-    return isinstance(node, _LOOPS)
+    return isinstance(node, _LOOPS) or any(map(_has_loop, _statements_in(node)))
+
+
+def _statements_in(node: ast.stmt) -> list[ast.stmt]:
+    """What a ``with``, ``if`` or ``try`` runs, but for the handlers of errors."""
+    within = isinstance(node, (ast.With, ast.If, ast.Try))
+    return [*node.body, *getattr(node, "orelse", ())] if within else []  # type: ignore[attr-defined]
 
 
 def _first_line(node: ast.stmt) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Compiler = Callable[[ast.AST, str, str], types.CodeType]
 
 SEGMENT_NAME = "<module>"
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _FUNCTION = "__dynamo_ext_segment__"
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 import ast
 import types
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynamo_ext.capture.cells.block import Block
-from dynamo_ext.capture.cells.function_code import Origin, function_code, stored_names
+from dynamo_ext.capture.cells.function_code import SCOPES, Origin, function_code, stored_names
 from dynamo_ext.errors import CellError
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ _DEFINITIONS = (
     ast.Delete,
     ast.Raise,
 )
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,6 @@ class Segment:
     plain: tuple[PlainStatement, ...]
     block: Block | None
     displays: bool
-    first_line: int
-    last_line: int
 
 
 @dataclass(frozen=True)
@@ -110,18 +107,9 @@ def build_program(
 ) -> CellProgram:
     """Divide a cell into segments.
 
-    Parameters
-    ----------
-    source
-        Python source (IPython syntax already translated) whose line numbers are the editor's.
-    filename
-        The name for code objects; tracebacks and ``inspect.getsource`` look it up.
-    compiler
-        ``compile``-like; the shell's own, so that ``from __future__`` carries over.
-    interactivity
-        IPython's ``ast_node_interactivity``.
-    transform
-        The shell's AST transformers.
+    ``source`` is Python (IPython syntax already translated) with the editor's line numbers, and
+    ``compiler`` the shell's own, so that ``from __future__`` carries over. ``interactivity`` is
+    IPython's ``ast_node_interactivity``, and ``transform`` its AST transformers.
 
     Raises
     ------
@@ -130,15 +118,11 @@ def build_program(
     CellError
         For top-level ``await``.
     """
-    tree = compile(source, filename, "exec", ast.PyCF_ONLY_AST | _future_flags(compiler))
-    tree = transform(tree)
+    flags = ast.PyCF_ONLY_AST | getattr(compiler, "flags", 0)
+    tree = transform(compile(source, filename, "exec", flags))
     _refuse_await(tree)
     parts = list(_divide(_displayed(tree.body, interactivity), filename, compiler))
     return CellProgram(source, filename, tuple(parts))
-
-
-def _future_flags(compiler: Any) -> int:
-    return int(getattr(compiler, "flags", 0)) & ~ast.PyCF_ONLY_AST
 
 
 def _refuse_await(tree: ast.Module) -> None:
@@ -157,7 +141,7 @@ def _own_scope(node: ast.AST) -> Iterator[ast.AST]:
     """Every node that runs in this scope: nested functions, lambdas and class bodies excepted."""
     for child in ast.iter_child_nodes(node):
         yield child
-        if not isinstance(child, _SCOPES):
+        if not isinstance(child, SCOPES):
             yield from _own_scope(child)
 
 
@@ -166,21 +150,13 @@ def _displayed(body: Sequence[ast.stmt], interactivity: str) -> list[tuple[ast.s
     nodes = list(body)
     if not nodes:
         return []
-    last = nodes[-1]
-    if interactivity == "last_expr_or_assign":
-        name = _assigned_name(last)
-        if name is not None:
-            shown = ast.Expr(ast.Name(name, ast.Load()))
-            ast.copy_location(shown, last)
-            nodes.append(ast.fix_missing_locations(shown))
-        interactivity = "last_expr"
-    if interactivity == "all":
-        return [(node, True) for node in nodes]
-    if interactivity == "last" or (
-        interactivity == "last_expr" and isinstance(nodes[-1], ast.Expr)
-    ):
-        return [(node, False) for node in nodes[:-1]] + [(nodes[-1], True)]
-    return [(node, False) for node in nodes]
+    if interactivity == "last_expr_or_assign" and (name := _assigned_name(nodes[-1])):
+        value = ast.copy_location(ast.Expr(ast.Name(name, ast.Load())), nodes[-1])
+        nodes.append(ast.fix_missing_locations(value))
+    shown = [interactivity == "all"] * len(nodes)
+    if interactivity.startswith("last"):
+        shown[-1] = interactivity == "last" or isinstance(nodes[-1], ast.Expr)
+    return list(zip(nodes, shown, strict=True))
 
 
 def _assigned_name(node: ast.stmt) -> str | None:
@@ -197,9 +173,9 @@ def _divide(
 ) -> Iterator[Segment]:
     pending: list[PlainStatement] = []
 
-    def flush(shown: PlainStatement | None = None) -> Iterator[Segment]:
-        if pending or shown is not None:
-            yield _traced_segment(tuple(pending), shown, filename, compiler)
+    def flush(*shown: PlainStatement) -> Iterator[Segment]:
+        if statements := (*pending, *shown):
+            yield _traced_segment(statements, filename, compiler, displays=bool(shown))
             pending.clear()
 
     annotated = False
@@ -212,7 +188,7 @@ def _divide(
             statement = _plain_statement(node, filename, compiler, shown=shown)
             if not _traceable(node, statement, filename, compiler):
                 yield from flush()
-                yield Segment((statement,), None, displays=False, **_lines([node]))
+                yield Segment((statement,), None, displays=False)
             elif shown:
                 yield from flush(statement)
             else:
@@ -284,21 +260,9 @@ def _makes_class(node: ast.AST) -> bool:
 
 
 def _traced_segment(
-    plain: tuple[PlainStatement, ...],
-    shown: PlainStatement | None,
-    filename: str,
-    compiler: Compiler,
+    plain: tuple[PlainStatement, ...], filename: str, compiler: Compiler, *, displays: bool
 ) -> Segment:
-    both = (*plain, *((shown,) if shown is not None else ()))
     nodes = [s.tree.body[0] for s in plain]  # type: ignore[attr-defined]
-    last = shown.tree.body[0] if shown is not None else None  # type: ignore[attr-defined]
-    stored = frozenset().union(*(stored_names(s.code) for s in both if s.code is not None))
-    block = Block(nodes, Origin(stored, filename, compiler), last)
-    lines = _lines([*nodes, *([last] if last is not None else [])])
-    return Segment(both, block, displays=shown is not None, **lines)
-
-
-def _lines(nodes: Sequence[ast.stmt]) -> dict[str, int]:
-    first = min(getattr(node, "lineno", 1) for node in nodes)
-    last = max(getattr(node, "end_lineno", None) or first for node in nodes)
-    return {"first_line": first, "last_line": last}
+    shown = nodes.pop() if displays else None
+    stored = frozenset().union(*(stored_names(s.code) for s in plain if s.code is not None))
+    return Segment(plain, Block(nodes, Origin(stored, filename, compiler), shown), displays)

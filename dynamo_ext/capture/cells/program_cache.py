@@ -41,7 +41,7 @@ class ProgramCache:
         """
         state = self._states.get(key)
         if state is None:
-            state = CellState(build(), eager_frames.PROCESS)
+            state = CellState(build())
         if cell_id is not None:
             former = self._text_of_cell.get(cell_id)
             self._text_of_cell[cell_id] = key
@@ -66,4 +66,4 @@ class ProgramCache:
         """Let go of every program."""
         for key in list(self._states):
             self._drop(key)
-        eager_frames.PROCESS.clear()
+        eager_frames.clear()

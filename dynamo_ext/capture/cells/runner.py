@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.capture.cells.block_runner import Stepper
 from dynamo_ext.capture.cells.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.cells.user_traceback import users_traceback
-from dynamo_ext.capture.listen.eager_frames import EagerFrames
+from dynamo_ext.capture.listen import eager_frames
 from dynamo_ext.capture.listen.run_log import Recording, RunLog
-from dynamo_ext.capture.report.builder import RunFacts, build_report
+from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import CodeBlock
@@ -32,22 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class CellState:
-    """A program and what its runs so far have left behind.
-
-    ``standing`` holds frames that Dynamo will not look at again although they run eagerly, of
-    other cells' runs too;
-    ``last_compiler`` is the one that ``run`` reuses.
-    """
+    """A program, and the compiler that ``run`` reuses: that of its last run."""
 
     program: CellProgram
-    standing: EagerFrames = field(default_factory=EagerFrames)
     last_compiler: RecordedCompiler | None = None
 
     def release(self) -> None:
         """Let go of everything that was compiled for this text."""
         for code in self.program.codes:
             code_cache.forget_code(code)
-        self.standing.forget(self.program.filename)
+        eager_frames.forget(self.program.filename)
         self.last_compiler = None
 
 
@@ -98,20 +92,21 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
     if mode != "run":
-        state.standing.update(run, backend)
-    facts = RunFacts(
+        eager_frames.update(run, backend)
+    facts = Report(
         mode=mode,
         backend=backend,
         title=title,
         cell=CodeBlock(title, program.filename, 1, source),
         seconds=seconds,
+        compile_seconds=run.compile_seconds,
         error=one_line(error, with_type=True) if error is not None else "",
         interrupted=isinstance(error, KeyboardInterrupt),
         versions=versions,
         refused=tracer.fullgraph and compile_metrics.is_refusal(error),
         stopped_at=_cells_line(error, program.filename),
     )
-    return CellResult(build_report(run, facts, state.standing.reachable_from(run, backend)), error)
+    return CellResult(build_report(run, facts, eager_frames.reachable_from(run, backend)), error)
 
 
 def run_traced(

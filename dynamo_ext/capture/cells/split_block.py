@@ -52,31 +52,17 @@ def note_division(
         cause: FallbackCause = "recompile_limit" if why.limit else ""
         entry.reason = message
         line = source_line(entry.file, block.first_line, entry.name, run.cell_file)
-        entry.fallbacks.append(
-            Fallback(
-                "capture",
-                "frame",
-                entry.id,
-                "",
-                "Recompile",
-                message,
-                remedy,
-                line=line,
-                cause=cause,
-            )
+        found = Fallback(
+            "capture", "frame", entry.id, "", "Recompile", message, remedy, line=line, cause=cause
         )
+        entry.fallbacks.append(found)
     run.compiled.append(entry)
 
 
 def divide_turn(code: types.CodeType, found: Sequence[str]) -> None:
     """Raise where a turn of a loop would be recompiled for what changes with each turn.
 
-    Parameters
-    ----------
-    code
-        Of the frame that is about to be compiled.
-    found
-        Why none of its versions fits.
+    ``found`` is why none of the versions of its frame, whose code this is, fits.
     """
     block = block_of(code)
     if block is None or not block.is_loop_body:

@@ -75,7 +75,7 @@ class _Search:
         return self._object(value, depth)
 
     def _any(self, values: Iterable[Any], depth: int) -> bool:
-        return any(self.value(v, depth - 1) for v in _first(values))
+        return any(self.value(v, depth - 1) for v in list(values)[:_MOST_ITEMS])
 
     def _function(self, function: types.FunctionType, depth: int) -> bool:
         if _is_torch(function.__module__):
@@ -103,13 +103,6 @@ class _Search:
         state = getattr(value, "__dict__", None)
         attributes = list(state.values()) if isinstance(state, dict) else []
         return self._any(attributes, depth) or self.value(type(value), depth - 1)
-
-
-def _first(values: Iterable[Any]) -> Iterator[Any]:
-    for count, value in enumerate(list(values)):
-        if count == _MOST_ITEMS:
-            return
-        yield value
 
 
 def _is_torch(module: object) -> bool:

@@ -11,30 +11,24 @@ import inspect
 import linecache
 import re
 import sys
-import sysconfig
 import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-import dynamo_ext
 from dynamo_ext.capture.cells.block import is_header
 from dynamo_ext.capture.listen import frame_listener
 from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE
-from dynamo_ext.capture.report.source_lines import original_function
+from dynamo_ext.capture.report.source_lines import OURS, is_users, original_function
 from dynamo_ext.capture.torch_private import frame_eval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# As code objects have it: an environment may be reached by a symbolic link.
-_OURS = str(Path(dynamo_ext.__file__).parent)
 _TORCH = Path(torch.__file__).parent
-_LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
-_STANDARD = sysconfig.get_path("stdlib")
 _MACHINERY = (
-    _OURS,
+    OURS,
     str(_TORCH / "_dynamo"),
     str(_TORCH / "fx"),
     str(_TORCH / "_functorch"),
@@ -53,8 +47,8 @@ def users_traceback(
     entries = list(_entries(traceback))
     starts = [i for i, tb in enumerate(entries) if tb.tb_frame.f_code.co_filename == cell_file]
     if not starts:
-        own = [tb for tb in entries if not _LIBRARY.search(tb.tb_frame.f_code.co_filename)]
-        entries, starts = [tb for tb in own if not _is_standard(tb)], [0]
+        entries = [tb for tb in entries if is_users(tb.tb_frame.f_code.co_filename)]
+        starts = [0]
     kept: list[types.TracebackType] = []
     for entry in entries[starts[0] :]:
         code = entry.tb_frame.f_code
@@ -91,11 +85,6 @@ def trim_tracebacks(error: BaseException, cell_file: str) -> bool:
         if isinstance(one, BaseExceptionGroup):
             pending += one.exceptions
     return any(tb.tb_frame.f_code.co_filename == cell_file for tb in _entries(error.__traceback__))
-
-
-def _is_standard(traceback: types.TracebackType) -> bool:
-    file = traceback.tb_frame.f_code.co_filename
-    return file.startswith((_OURS, _STANDARD))
 
 
 def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:

@@ -19,17 +19,7 @@ if TYPE_CHECKING:
 
 
 def follow(result: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> None:
-    """Have the backward pass that may follow a graph's call counted with it, in the same run.
-
-    Parameters
-    ----------
-    result
-        What the call gave.
-    entry, counted
-        The graph, and its counter in ``run``.
-    run
-        The run that the call was made in.
-    """
+    """Have the backward pass that may follow a call, which gave ``result``, counted with it."""
     if not torch.is_grad_enabled():
         return
     outputs = result if isinstance(result, (tuple, list)) else (result,)
@@ -41,31 +31,23 @@ def follow(result: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> 
     if node is None:
         counted.backward_untimed = True
         return
-    stopwatch = _Stopwatch(entry, counted, run)
-    node.register_prehook(stopwatch.start)
-    node.register_hook(stopwatch.stop)
+    started, metrics = 0.0, None
 
+    def start(_: Any) -> None:
+        nonlocal started, metrics
+        metrics = compile_metrics.latest_metrics()
+        started = time.perf_counter()
 
-class _Stopwatch:
-    """The two hooks of one node, which may run more than once (``retain_graph``)."""
-
-    def __init__(self, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> None:
-        self._entry = entry
-        self._counted = counted
-        self._run = run
-        self._started = 0.0
-        self._metrics: Any = None
-
-    def start(self, _: Any) -> None:
-        self._metrics = compile_metrics.latest_metrics()
-        self._started = time.perf_counter()
-
-    def stop(self, *_: Any) -> None:
-        taken = time.perf_counter() - self._started
-        if run_log.active_run() is not self._run:
+    def stop(*_: Any) -> None:
+        taken = time.perf_counter() - started
+        if run_log.active_run() is not run:
             return
         # Torch compiles the backward graph when it is first needed.
-        compiling = min(compile_metrics.backward_compile_seconds(self._metrics), taken)
-        self._run.compile_seconds += compiling
-        self._entry.compile_seconds += compiling
-        self._counted.backward_seconds += taken - compiling
+        compiling = min(compile_metrics.backward_compile_seconds(metrics), taken)
+        run.compile_seconds += compiling
+        entry.compile_seconds += compiling
+        counted.backward_seconds += taken - compiling
+
+    # With `retain_graph`, the node runs more than once.
+    node.register_prehook(start)
+    node.register_hook(stop)

@@ -23,12 +23,7 @@ _ARGUMENT = "create_graph"
 def uses_create_graph(codes: Iterable[types.CodeType], inputs: Sequence[object]) -> bool:
     """Whether a graph with these inputs may be differentiated twice.
 
-    Parameters
-    ----------
-    codes
-        The user's, beside that of the functions that are running now.
-    inputs
-        The graph's.
+    ``codes`` are the user's, beside those of the functions that are running now.
     """
     if not torch.is_grad_enabled():
         return False

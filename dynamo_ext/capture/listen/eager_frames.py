@@ -6,7 +6,6 @@ Code that compiled frames have traced, and what skipped functions call by name, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,79 +16,67 @@ if TYPE_CHECKING:
 
 _ANY = ""
 
+# Of all cells and sessions in this process. Code that Dynamo skips it skips for every backend; a
+# frame that compiled to no graph runs eagerly for its own backend alone.
+_entries: dict[tuple[str, str, int, int, str], FrameEntry] = {}
 
-@dataclass
-class EagerFrames:
-    """What the runs so far left standing.
 
-    Code that Dynamo skips it skips for every backend; a frame that compiled to no graph is
-    standing for its own backend alone.
+def are_known() -> bool:
+    """Whether any frame of an earlier run still runs eagerly."""
+    return bool(_entries)
+
+
+def update(run: RunLog, backend: str) -> None:
+    """Take over what a run compiled, in place of what was known of the same frames."""
+    for key in [key for key, entry in _entries.items() if entry.code() is None]:
+        del _entries[key]
+    for entry in run.compiled:
+        place = _place(entry)
+        _entries.pop((*place, _ANY), None)
+        _entries.pop((*place, backend), None)
+        if entry.outcome in {"skipped", "failed"}:
+            _entries[*place, _ANY] = entry
+        elif not (entry.graphs or entry.outcome == "eager") and (entry.breaks or entry.fallbacks):
+            _entries[*place, backend] = entry
+
+
+def reachable_from(
+    run: RunLog, backend: str, roots: Collection[types.CodeType] = ()
+) -> list[FrameEntry]:
+    """Those that a run came by, as far as its compiled code tells.
+
+    ``roots`` is code that the run has called itself, where it is not a cell's.
     """
-
-    _entries: dict[tuple[str, str, int, int, str], FrameEntry] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self._entries)
-
-    def update(self, run: RunLog, backend: str) -> None:
-        """Take over what a run compiled, in place of what was known of the same frames."""
-        for key in [key for key, entry in self._entries.items() if entry.code() is None]:
-            del self._entries[key]
-        for entry in run.compiled:
-            place = _place(entry)
-            self._entries.pop((*place, _ANY), None)
-            self._entries.pop((*place, backend), None)
-            if entry.outcome in {"skipped", "failed"}:
-                self._entries[*place, _ANY] = entry
-            elif not (entry.graphs or entry.outcome == "eager") and (
-                entry.breaks or entry.fallbacks
-            ):
-                self._entries[*place, backend] = entry
-
-    def reachable_from(
-        self, run: RunLog, backend: str, roots: Collection[types.CodeType] = ()
-    ) -> list[FrameEntry]:
-        """Those that a run came by, as far as its compiled code tells.
-
-        ``roots`` is code that the run has called itself, where it is not a cell's.
-        """
-        called_first = {id(code) for code in roots}
-        left = [e for key, e in self._entries.items() if key[-1] in {_ANY, backend}]
-        waiting = [*run.compiled, *(graph.frame for graph in run.calls)]
-        waiting += [e for e in left if e.file == run.cell_file or id(e.code()) in called_first]
-        found = dict.fromkeys(waiting)
-        while waiting:
-            entry = waiting.pop()
-            code = entry.code()
-            # Skipped functions are not traced: what they call is known by name alone.
-            names = set(code.co_names) if code is not None and entry.outcome == "skipped" else set()
-            # What was traced to its end was inlined, and runs nowhere else.
-            origins = (
-                {*entry.inlined_functions, _origin(entry)}
-                if entry.breaks or entry.fallbacks
-                else set()
-            )
-            # A name may have had another function behind it in an earlier run.
-            names -= {known.name for known in found}
-            called = [
-                e for e in left if e not in found and (_origin(e) in origins or e.name in names)
-            ]
-            found |= dict.fromkeys(called)
-            waiting += called
-        return [e for e in left if e in found]
-
-    def forget(self, file: str) -> None:
-        """Forget those of one file, a cell's that is let go."""
-        for key in [key for key, entry in self._entries.items() if entry.file == file]:
-            del self._entries[key]
-
-    def clear(self) -> None:
-        """Forget them all."""
-        self._entries.clear()
+    called_first = {id(code) for code in roots}
+    left = [e for key, e in _entries.items() if key[-1] in {_ANY, backend}]
+    waiting = [*run.compiled, *(graph.frame for graph in run.calls)]
+    waiting += [e for e in left if e.file == run.cell_file or id(e.code()) in called_first]
+    found = dict.fromkeys(waiting)
+    while waiting:
+        entry = waiting.pop()
+        code = entry.code()
+        # Skipped functions are not traced: what they call is known by name alone.
+        names = set(code.co_names) if code is not None and entry.outcome == "skipped" else set()
+        # What was traced to its end was inlined, and runs nowhere else.
+        ended_early = entry.breaks or entry.fallbacks
+        origins = {*entry.inlined_functions, _origin(entry)} if ended_early else set()
+        # A name may have had another function behind it in an earlier run.
+        names -= {known.name for known in found}
+        called = [e for e in left if e not in found and (_origin(e) in origins or e.name in names)]
+        found |= dict.fromkeys(called)
+        waiting += called
+    return [e for e in left if e in found]
 
 
-PROCESS = EagerFrames()
-"""Of all cells and sessions in this process: Dynamo skips a function for every caller."""
+def forget(file: str) -> None:
+    """Forget those of one file, a cell's that is let go."""
+    for key in [key for key, entry in _entries.items() if entry.file == file]:
+        del _entries[key]
+
+
+def clear() -> None:
+    """Forget them all."""
+    _entries.clear()
 
 
 def _place(entry: FrameEntry) -> tuple[str, str, int, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import threading
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -26,11 +25,7 @@ from dynamo_ext.capture.torch_private import (
     compile_settings,
     frame_eval,
 )
-from dynamo_ext.capture.torch_private.patches import (
-    calls,
-    registry,
-    stored_values,
-)
+from dynamo_ext.capture.torch_private.patches import calls, registry, stored_values
 from dynamo_ext.interruptions import Listening, interruption, pass_on
 from dynamo_ext.records.report import Fallback
 
@@ -41,25 +36,19 @@ if TYPE_CHECKING:
     from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 
 
-class _Compiling(threading.local):
-    """The frames being compiled on this thread, innermost last."""
-
-    def __init__(self) -> None:
-        self.stack: list[tuple[FrameEntry, Any]] = []
-
-
-_compiling = _Compiling()
+_compiling: list[tuple[FrameEntry, Any]] = []
+"""The frames being compiled, innermost last: one thread compiles at a time (``compile_lock``)."""
 
 
 def frame_being_compiled() -> FrameEntry | None:
     """The entry of the frame that Dynamo is compiling now through a ``FrameListener``."""
-    return _compiling.stack[-1][0] if _compiling.stack else None
+    return _compiling[-1][0] if _compiling else None
 
 
 def _note_bytecode(original: types.CodeType, rewritten: types.CodeType) -> None:
-    if not _compiling.stack:
+    if not _compiling:
         return
-    entry, frame = _compiling.stack[-1]
+    entry, frame = _compiling[-1]
     for name in rewritten.co_names:
         resume = frame.f_globals.get(name) if name.startswith("__resume_at") else None
         if resume is not None:
@@ -143,7 +132,7 @@ class FrameListener:
             code.co_name,
         )  # fmt: skip
         breaks, metrics = compile_metrics.graph_break_count(), compile_metrics.latest_metrics()
-        _compiling.stack.append((entry, frame))
+        _compiling.append((entry, frame))
         run.on_progress(f"capturing {entry.title}")
         started = time.perf_counter()
         divided, interrupted, lazy = False, False, None
@@ -172,13 +161,13 @@ class FrameListener:
             entry.reason = ": ".join(entry.raised)
             result = frame_eval.run_eagerly_once(callees_too=False)
         finally:
-            _compiling.stack.pop()
+            _compiling.pop()
             run.on_progress("")
             entry.seconds = time.perf_counter() - started
             entry.inlined_functions = calls.take_traced()
             code_cache.unmark_static(entry.static_marks)
             newest = compile_metrics.latest_metrics()
-            if (divided or newest is not metrics) and not _compiling.stack:
+            if (divided or newest is not metrics) and not _compiling:
                 run.compile_seconds += entry.seconds
             if newest is not metrics and not (divided or interrupted):
                 _finish(entry, newest, compile_metrics.graph_breaks(breaks), run, lazy)
@@ -262,17 +251,17 @@ def note_guards(guards: Any) -> None:
     if entry is not None:
         frame = compile_metrics.current_compile_id()
         cell_file = run.cell_file if run else None
-        named = _argument_names(_compiling.stack[-1][1])
-        note_classes(_compiling.stack[-1][1].f_code, guards)
+        named = _argument_names(_compiling[-1][1])
+        note_classes(_compiling[-1][1].f_code, guards)
         entry.guards = guard_records(frame, guards, cell_file, entry.input_shapes, named)
 
 
 def note_guard_failure(failure: Any) -> None:
     """Dynamo's ``guard_fail_fn``: called for a frame that is compiled again."""
     run = active_run()
-    if run is None or not _compiling.stack:
+    if run is None or not _compiling:
         return
-    entry, frame = _compiling.stack[-1]
+    entry, frame = _compiling[-1]
     # Called once for each compiled version that did not fit, the newest first.
     # Another backend's code is not a version that could have fitted.
     if entry.guard_failed or "BACKEND_MATCH" in failure.reason:

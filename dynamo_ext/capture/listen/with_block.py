@@ -23,14 +23,9 @@ _CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
 
 
 def functions_called_in(frame: types.FrameType, start: int, end: int) -> list[types.CodeType]:
-    """Code of the functions, methods and modules that ``frame`` names in a span of its bytecode.
+    """Code of the functions, methods and modules that ``frame`` names in a block.
 
-    Parameters
-    ----------
-    frame
-        Of the code that the block is in.
-    start, end
-        Offsets of the instructions that enter the block and leave it.
+    ``start`` and ``end`` are the offsets of the instructions that enter the block and leave it.
     """
     found = []
     names = collections.ChainMap(frame.f_locals, frame.f_globals)

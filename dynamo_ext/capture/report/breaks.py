@@ -14,7 +14,10 @@ from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import BreakKind, GraphBreak
 
 _LINK = re.compile(r"(?P<link>https://\S*?/(?P<id>gb\d{4})\.html)")
-_FIELD = re.compile(r"^\s*(?P<name>Explanation|Hint|Developer debug context):\s*(?P<text>.*)$")
+_FIELD = re.compile(r"^[ \t]*(Explanation|Hint|Developer debug context):", re.MULTILINE)
+_REST = re.compile(
+    r"^\s*(?:from user code|For more details about this graph break|Set TORCH)", re.MULTILINE
+)
 _BRANCH = re.compile(
     r"The branch condition involves a tensor computed as follows:\s*"
     r"# File \".*?\", line (?P<line>\d+), in .*?, code: (?P<code>[^\n]+)(?:\n.*?)?(?=\n\s*Hint:)",
@@ -32,7 +35,7 @@ MISSING_NAME = "gb0354"
 """Torch's page on a global name that is neither defined nor a builtin."""
 
 ABOUT_COMPILING = "Call of a function that is about compiling"
-"""The reason of a break of our own, whose context is the function's name (``torch_trace``)."""
+"""The reason of a break of our own, whose context is the function's name (``patches.calls``)."""
 
 RECURRENT = "Call of a recurrent layer"
 """The reason of another one."""
@@ -60,24 +63,11 @@ class BreakMessage:
 def parse_message(text: str) -> BreakMessage:
     """Split a graph-break message into its parts; unknown layouts become the reason alone."""
     link = _LINK.search(text)
-    body = text[: link.start()] if link else text
-    body = body.split("\n\nfrom user code")[0].split("\nfrom user code")[0]
-    reason: list[str] = []
+    body = _REST.split(text[: link.start()] if link else text, maxsplit=1)[0]
+    reason, *rest = map(_one_line, _FIELD.split(body))
     fields: dict[str, list[str]] = {"Explanation": [], "Hint": [], "Developer debug context": []}
-    current: list[str] = reason
-    for line in body.splitlines():
-        found = _FIELD.match(line)
-        if found:
-            current = fields[found["name"]]
-            current.append(found["text"].strip())
-        elif line.strip().startswith(("For more details about this graph break", "Set TORCH")):
-            current = []
-        elif not line.strip():
-            continue
-        elif current is reason or not current:
-            current.append(line.strip())
-        else:
-            current[-1] = f"{current[-1]} {line.strip()}".strip()
+    for name, field in zip(rest[::2], rest[1::2], strict=True):
+        fields[name].append(field)
     page = link["id"] if link else ""
     explanation, context = (
         " ".join(fields[name]) for name in ("Explanation", "Developer debug context")
@@ -88,7 +78,7 @@ def parse_message(text: str) -> BreakMessage:
         said = f"The name `{name}` was not defined when Dynamo traced this code"
         return BreakMessage(said, "", (DEFINE_IT,), context, page, "", name)
     hints = tuple(h for h in fields["Hint"] if _is_about_the_code(h, page))
-    said = " ".join(reason) or "unknown reason"
+    said = reason or "unknown reason"
     return BreakMessage(
         said,
         explanation,
@@ -98,6 +88,10 @@ def parse_message(text: str) -> BreakMessage:
         link["link"] if link else "",
         context if said == ABOUT_COMPILING else "",
     )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
 def _is_about_the_code(hint: str, page: str) -> bool:

@@ -11,8 +11,7 @@ from dynamo_ext.backends.journal import subject_of
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
 from dynamo_ext.capture.report.relative_lines import relabel_lines
-from dynamo_ext.records.common import CodeBlock
-from dynamo_ext.records.report import Bytecode, Fallback, Frame, Graph, Guard, Mode, Report
+from dynamo_ext.records.report import Bytecode, Fallback, Frame, Graph, Guard, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,40 +19,20 @@ if TYPE_CHECKING:
     from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 
 
-@dataclasses.dataclass(frozen=True)
-class RunFacts:
-    """What the runner knows and the recorder does not."""
-
-    mode: Mode
-    backend: str
-    title: str
-    cell: CodeBlock | None
-    seconds: float
-    error: str = ""
-    interrupted: bool = False
-    versions: tuple[tuple[str, str], ...] = ()
-    refused: bool = False
-    stopped_at: int = 0
-
-
-def build_report(run: RunLog, facts: RunFacts, standing: Iterable[FrameEntry] = ()) -> Report:
+def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()) -> Report:
     """Put a finished run into words.
 
-    ``standing`` are frames of earlier runs, of this cell or another, that Dynamo skipped or failed
-    on: it does not look at them again, and they still run eagerly.
+    ``facts`` has what the runner knows and the recorder does not. ``standing`` are frames of
+    earlier runs, of this cell or another, that Dynamo skipped or failed on: it does not look at
+    them again, and they still run eagerly.
     """
     graphs = list(run.calls)
     frames = _frames(run, graphs, standing)
     names = {graph: f"g{index}" for index, graph in enumerate(graphs)}
     told = [found for frame in frames for found in frame.breaks]
     breaks = DistinctBreaks([*told, *run.condition_breaks])
-    made = Report(
-        mode=facts.mode,
-        backend=facts.backend,
-        title=facts.title,
-        cell=facts.cell,
-        seconds=facts.seconds,
-        compile_seconds=run.compile_seconds,
+    made = dataclasses.replace(
+        facts,
         frames=tuple(_frame(f, run, names) for f in frames),
         graphs=tuple(_graph(g, run, names[g], breaks) for g in graphs),
         breaks=breaks.records,
@@ -61,11 +40,6 @@ def build_report(run: RunLog, facts: RunFacts, standing: Iterable[FrameEntry] = 
         recompiles=tuple(run.recompiles.values()),
         fallbacks=tuple(_fallbacks(frames, run, names, breaks)),
         bytecode=tuple(_bytecode(frames)),
-        error=facts.error,
-        interrupted=facts.interrupted,
-        versions=facts.versions,
-        refused=facts.refused,
-        stopped_at=facts.stopped_at,
         profile_seconds=sum(calls.profile_seconds for calls in run.calls.values()),
         race_seconds=sum(_raced(graph, run) for graph in graphs),
     )

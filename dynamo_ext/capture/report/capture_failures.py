@@ -55,9 +55,7 @@ _LEAVES = (
 _LIMITS = frozenset({"RecompileLimitExceeded", "FailOnRecompileLimitHit"})
 """Torch's names of the error without its page."""
 
-_REMEDIES = {
-    "BackendCompilerFailed": "The backend raised while it compiled; try another one.",
-}
+_OTHER_BACKEND = "The backend raised while it compiled; try another one."
 
 
 def graph_breaks(reasons: Iterable[Any], run: RunLog) -> Iterator[GraphBreak]:
@@ -85,7 +83,8 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
         b.what == found.what and b.line == found.line for b in entry.breaks
     ):
         entry.breaks.append(found)
-    remedy = message.hints[0] if message.hints else _REMEDIES.get(kind, "")
+    otherwise = _OTHER_BACKEND if kind == "BackendCompilerFailed" else ""
+    remedy = message.hints[0] if message.hints else otherwise
     cause: FallbackCause = ""
     if message.registry_id == LIMIT or kind in _LIMITS:
         remedy, cause = WHAT_CHANGES, "recompile_limit"

@@ -30,8 +30,8 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
                 node.op,
                 node.name,
                 target_name(node),
-                _short(", ".join(_argument(a) for a in node.args)),
-                _short(", ".join(f"{k}={_argument(v)}" for k, v in node.kwargs.items())),
+                _short(", ".join(map(str, node.args))),
+                _short(", ".join(f"{k}={v}" for k, v in node.kwargs.items())),
                 dtype,
                 shape,
                 known[trace],
@@ -65,15 +65,6 @@ def target_name(node: Node) -> str:
         owner = getattr(target, "__objclass__", None)
         module = getattr(owner, "__name__", "") or "torch"
     return f"{module}.{name}" if module != "builtins" else name
-
-
-def _argument(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        inner = ", ".join(_argument(v) for v in value)
-        if isinstance(value, list):
-            return f"[{inner}]"
-        return f"({inner},)" if len(value) == 1 else f"({inner})"
-    return str(value)
 
 
 def _short(text: str) -> str:

@@ -53,22 +53,10 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
 ) -> Recompile:
     """Put one failed guard into a record.
 
-    Parameters
-    ----------
-    frame, function
-        The compile id and the name of the function that no compiled version fitted.
-    reason
-        Torch's text, with the user stack below it where torch knows one.
-    scopes
-        The frame's locals ``L`` and globals ``G``.
-    line
-        Where to point if torch names no line.
-    prevented
-        Whether the frame ran eagerly instead of being compiled again.
-    cell_file
-        The file name of the cell that ran.
-    arguments
-        The user's names of what the frame knows as ``args``.
+    ``reason`` is torch's text, with the user stack below it where torch knows one; if it names no
+    line, ``line`` is the record's. ``scopes`` has the frame's locals ``L`` and globals ``G``, and
+    ``arguments`` the user's names of what the frame knows as ``args``. ``prevented`` says that the
+    frame ran eagerly instead of being compiled again.
     """
     text = TORCH_COMMENT.sub("", _PREFIX.sub("", reason.strip().splitlines()[0])).strip()
     hinted = _PARAMETER_HINT.search(text) is not None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dynamo_ext.records.common import SourceLine
     from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Guard, Operation, Report
 
-    Placed = TypeVar("Placed", Fallback, Guard, Operation)
+    Placed = TypeVar("Placed", Fallback, GraphBreak, Guard, Operation)
 
 
 def relabel_lines(report: Report) -> Report:
@@ -30,29 +30,23 @@ def relabel_lines(report: Report) -> Report:
     )
 
 
-def _is_strange(line: SourceLine | None, file: str) -> bool:
-    return line is not None and line.in_cell and line.file != file
+def _line(line: SourceLine, file: str) -> SourceLine:
+    strange = line.in_cell and line.file != file
+    return dataclasses.replace(line, in_cell=False) if strange else line
 
 
 def _placed(found: Placed, file: str) -> Placed:
-    if found.line is None or not _is_strange(found.line, file):
-        return found
-    return dataclasses.replace(found, line=dataclasses.replace(found.line, in_cell=False))
+    line = found.line and _line(found.line, file)
+    return found if line is found.line else dataclasses.replace(found, line=line)
 
 
 def _break(found: GraphBreak, file: str) -> GraphBreak:
-    if not any(_is_strange(line, file) for line in (found.line, *found.stack)):
+    stack = tuple(_line(line, file) for line in found.stack)
+    if stack == found.stack and _placed(found, file) is found:
         return found
-    stack = tuple(
-        dataclasses.replace(line, in_cell=False) if _is_strange(line, file) else line
-        for line in found.stack
-    )
     return dataclasses.replace(found, line=users_line(stack), stack=stack)
 
 
 def _graph(found: Graph, file: str) -> Graph:
-    if not any(_is_strange(op.line, file) for op in found.operations):
-        return found
-    return dataclasses.replace(
-        found, operations=tuple(_placed(op, file) for op in found.operations)
-    )
+    operations = tuple(_placed(each, file) for each in found.operations)
+    return dataclasses.replace(found, operations=operations)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _TRACE_LINE = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
 _LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 _STANDARD = sysconfig.get_path("stdlib")
-_OURS = str(Path(dynamo_ext.__file__).parent)
+OURS = str(Path(dynamo_ext.__file__).parent)
+"""As code objects have it: an environment may be reached by a symbolic link."""
+
 _RESUMED = re.compile(r"^(?:torch_dynamo_resume_in_)+(?P<name>.+?)(?:_at_\d+)+$")
 
 
@@ -72,7 +74,7 @@ def calling_line(cell_file: str | None) -> SourceLine | None:
     """The user's line that this thread is at, where that is known: what it calls may be torch's."""
     for frame, line in traceback.walk_stack(None):
         code = frame.f_code
-        if code.co_filename.startswith(_OURS) or is_library(code.co_filename):
+        if not is_users(code.co_filename):
             continue
         # What Dynamo puts into rewritten code has no place of its own, and passes for the line of
         # something else.
@@ -86,3 +88,8 @@ def calling_line(cell_file: str | None) -> SourceLine | None:
 def is_library(file: str) -> bool:
     """Whether a file is Python's own or an installed package's."""
     return file.startswith((_STANDARD, "<frozen ")) or bool(_LIBRARY.search(file))
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is neither a library's nor one of ours."""
+    return not (file.startswith(OURS) or is_library(file))

@@ -9,23 +9,14 @@ from torch._dynamo import eval_frame
 from torch.autograd import forward_ad
 from torch.utils import _python_dispatch
 
-dispatch_modes = torch._C._len_torch_dispatch_stack
-"""How many modes observe each operation (a C function, of which compiled code asks at a call)."""
-
-
-jit_trace = torch._C._get_tracing_state
-"""What ``torch.jit.trace`` is making, or ``None``."""
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_jit_trace = torch._C._get_tracing_state
 
 
 def tracing_mode_active() -> bool:
     """Whether a tool observes each operation now (``tracing_mode_name``), asked at each call."""
-    return bool(
-        dispatch_modes() or jit_trace() is not None or forward_ad._current_level >= _FIRST_LEVEL
-    )
-
-
-_FIRST_LEVEL = 0
-"""Of ``torch.autograd.forward_ad``, which has a negative one outside of all."""
+    # The level of forward mode is negative outside of its blocks.
+    return bool(_dispatch_modes() or _jit_trace() is not None or forward_ad._current_level >= 0)
 
 
 def tracing_mode_name() -> str:
@@ -35,13 +26,13 @@ def tracing_mode_name() -> str:
     code gives would be a constant to a tracer (``make_fx``, ``torch.jit.trace``), and have no
     tangent in forward mode.
     """
-    if forward_ad._current_level >= _FIRST_LEVEL:
+    if forward_ad._current_level >= 0:
         return "forward_ad.dual_level"
     if torch.compiler.is_exporting():
         return "torch.export"
-    if jit_trace() is not None:
+    if _jit_trace() is not None:
         return "torch.jit.trace"
-    modes = _python_dispatch._get_current_dispatch_mode_stack() if dispatch_modes() else []
+    modes = _python_dispatch._get_current_dispatch_mode_stack() if _dispatch_modes() else []
     return type(modes[-1]).__name__.lstrip("_") if modes else ""
 
 

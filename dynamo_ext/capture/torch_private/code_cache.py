@@ -78,7 +78,7 @@ def forget_code(code: types.CodeType) -> None:
     for key, original in list(dynamo_utils.orig_code_map.values.items()):
         if original is code and key in dynamo_utils.CleanupManager.instance.values:
             dynamo_utils.CleanupManager.instance._remove_id(key)
-    gone = [entry.guard_manager for entry in eval_frame._debug_get_cache_entry_list(code)]
+    gone = guard_managers(code)
     torch._C._dynamo.eval_frame.reset_code(code)
     _forget_guards(gone)
 

@@ -7,25 +7,10 @@ import logging
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch._dynamo as dynamo
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-_QUIET_LOGGERS = (
-    "torch._dynamo",
-    "torch._dynamo.convert_frame",
-    "torch._dynamo.symbolic_convert",
-    "torch._dynamo.utils",
-    "torch._subclasses.fake_tensor",
-    "torch.fx.experimental.symbolic_shapes",
-    "torch._functorch",
-    "torch._inductor",
-)
 
 
 @contextlib.contextmanager
@@ -51,21 +36,7 @@ def capture_settings() -> Iterator[None]:
 
 
 _TORCH = str(Path(torch.__file__).parent)
-
-
-def _show_others(show: Callable[..., None]) -> Callable[..., None]:
-    def show_unless_torch(
-        message: Any, category: Any, filename: str, *rest: Any, **more: Any
-    ) -> None:
-        if not str(filename).startswith(_TORCH):
-            show(message, category, filename, *rest, **more)
-
-    return show_unless_torch
-
-
-class _Drop(logging.Filter):
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno < logging.WARNING
+_LOUD = ("torch._", "torch.fx.experimental.symbolic_shapes")
 
 
 @contextlib.contextmanager
@@ -74,16 +45,24 @@ def quiet_logs() -> Iterator[None]:
 
     ``TORCH_LOGS`` output (below WARNING) still passes.
     """
-    drop = _Drop()
-    loggers = [logging.getLogger(name) for name in _QUIET_LOGGERS]
-    loggers += [
+    shown = warnings.showwarning
+
+    def show_unless_torch(*about: Any, **more: Any) -> None:
+        _, _, filename, *_ = about
+        if not str(filename).startswith(_TORCH):
+            shown(*about, **more)
+
+    def drop(record: logging.LogRecord) -> bool:
+        return record.levelno < logging.WARNING
+
+    loggers = [
         logger
         for name, logger in list(logging.Logger.manager.loggerDict.items())
-        if name.startswith("torch._") and isinstance(logger, logging.Logger)
+        if name.startswith(_LOUD) and isinstance(logger, logging.Logger)
     ]
     for logger in loggers:
         logger.addFilter(drop)
-    shown, warnings.showwarning = warnings.showwarning, _show_others(warnings.showwarning)
+    warnings.showwarning = show_unless_torch
     try:
         yield
     finally:

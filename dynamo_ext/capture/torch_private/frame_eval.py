@@ -114,13 +114,12 @@ def call_under(callback: Any, function: Callable[..., Any], *args: Any, **kwargs
         eval_frame.set_skip_guard_eval_unsafe(skipping)
 
 
-def backend_identity(callback: Any, compiler: CompilerFn) -> Any:
+def backend_identity(callback: Any, compiler: CompilerFn) -> None:
     """Mark ``callback`` so that Dynamo's cache takes its code for ``compiler``'s.
 
     The frame evaluator follows ``_torchdynamo_orig_backend`` (extra_state.cpp).
     """
     callback._torchdynamo_orig_backend = compiler
-    return callback
 
 
 def run_eagerly_once(*, callees_too: bool) -> ConvertFrameReturn:

@@ -29,12 +29,9 @@ def call_in_region(
 ) -> Any:
     """``call_under`` with the compiled code of one region."""
     outer = eval_frame.set_eval_frame_isolate_recompiles_id(region)
-    prior, skipping = frame_eval.install(callback)
     try:
-        return function(*args, **kwargs)
+        return frame_eval.call_under(callback, function, *args, **kwargs)
     finally:
-        eval_frame.set_eval_frame(prior)
-        eval_frame.set_skip_guard_eval_unsafe(skipping)
         eval_frame.set_eval_frame_isolate_recompiles_id(outer)
 
 

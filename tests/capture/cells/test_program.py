@@ -21,8 +21,12 @@ def program(text: str, **kwargs: Any) -> CellProgram:
 
 def shape(text: str, **kwargs: Any) -> list[tuple[bool, int, int]]:
     """Traced or not, and the lines, of each segment."""
-    found = program(text, **kwargs).segments
-    return [(s.block is not None, s.first_line, s.last_line) for s in found]
+    found = []
+    for segment in program(text, **kwargs).segments:
+        nodes = [statement.tree.body[0] for statement in segment.plain]  # type: ignore[attr-defined]
+        lines = min(n.lineno for n in nodes), max(n.end_lineno for n in nodes)
+        found.append((segment.block is not None, *lines))
+    return found
 
 
 def run(text: str, namespace: dict[str, Any], *, traced: bool) -> list[Any]:

@@ -13,7 +13,7 @@ from torch._guards import TracingContext
 
 from dynamo_ext.capture.report.breaks import ABOUT_COMPILING
 from dynamo_ext.capture.torch_private.patches import generators
-from dynamo_ext.capture.torch_private.patches.registry import patches
+from dynamo_ext.capture.torch_private.patches.registry import first_given, inliners, patches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ def build_inline_tracer(
             hints=["Await it outside of the compiled code."],
         )
     generators.prepare(parent, function)
-    made = upstream(parent, function, *args, **options)
+    made = first_given(inliners, upstream, parent, function, *args, **options)
     _traced.add((code.co_filename, code.co_qualname))
     return made
 
@@ -55,14 +55,8 @@ def build_inline_tracer(
 class LazyModuleMetError(BaseException):
     """A frame is not to be captured at this call: it would initialise a lazy module.
 
-    Nothing of the frame has run. No ``Exception``, which Dynamo would take for its own.
-
-    Parameters
-    ----------
-    module
-        The module.
-    stack
-        Where it is called, ``traceback.FrameSummary`` objects from the frame inwards.
+    Nothing of the frame has run. No ``Exception``, which Dynamo would take for its own. ``stack``
+    is where it is called, ``traceback.FrameSummary`` objects from the frame inwards.
     """
 
     def __init__(self, module: torch.nn.Module, stack: Sequence[Any]) -> None:

@@ -2,8 +2,7 @@
 
 Torch gives an iterator over all that a generator would still yield, had by running it to its end
 while tracing: no generator any more, computed too early, and without an end where it has none. So
-tracing restarts where one leaves, and the graph ends at the call that makes it. Checked, as all
-private interfaces, on the versions of ``torch_private``.
+tracing restarts where one leaves, and the graph ends at the call that makes it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 Torch guards on the length of a list, so a function that appends to one recompiles at each call,
 and is left to eager for good after eight versions. Where three versions did not fit, each for a
 list that was longer by as much, the next one knows of the list only that it is one: what is done
-with it ends the graph, and is Python's. Checked, as all private interfaces, on the versions of
-``torch_private``.
+with it ends the graph, and is Python's.
 """
 
 from __future__ import annotations
@@ -40,17 +39,8 @@ _ENOUGH = 3
 
 @on_recompile.append
 def note_growing(code: types.CodeType, reasons: Iterable[str]) -> None:
-    """See whether a frame compiles again and again for a list that grew.
-
-    Parameters
-    ----------
-    code
-        The frame's.
-    reasons
-        Why none of its versions fits, the newest first.
-    """
-    found = _grown(reasons)
-    if found:
+    """See whether a frame compiles again and again for a list that grew."""
+    if found := _grown(reasons):
         _growing.setdefault(code, set()).update(found)
 
 

@@ -1,7 +1,4 @@
-"""Values that compiled code carries along and knows by type alone.
-
-Checked, as all private interfaces, on the versions of ``torch_private``.
-"""
+"""Values that compiled code carries along and knows by type alone."""
 
 from __future__ import annotations
 

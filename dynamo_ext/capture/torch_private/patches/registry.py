@@ -1,7 +1,6 @@
 """Functions in the place of torch's own, for as long as a frame of ours compiles.
 
-A user's own ``torch.compile`` elsewhere is untouched. Checked, as all private interfaces, on the
-versions of ``torch_private``.
+A user's own ``torch.compile`` elsewhere is untouched.
 """
 
 from __future__ import annotations
@@ -12,12 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import types
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 wrappers: list[Callable[..., Any]] = []
 """What knows some values that come into a frame; gets what ``VariableBuilder._wrap`` gets."""
+
+inliners: list[Callable[..., Any]] = []
+"""What traces some functions; gets what ``build_inline_tracer`` gets."""
 
 on_recompile: list[Callable[[types.CodeType, Sequence[str]], object]] = []
 """What learns from why none of a frame's versions fits, the newest first."""
@@ -42,11 +44,13 @@ def patches(owner: Any, name: str) -> Callable[[_Function], _Function]:
     return patch
 
 
-class _Blocks:
-    """How many blocks hold the patches, and what was there before."""
-
-    depth = 0
-    theirs: tuple[Any, ...] = ()
+def first_given(
+    ours: Iterable[Callable[..., Any]], upstream: Callable[..., Any], *args: Any, **options: Any
+) -> Any:
+    """What the first of some functions gives that does not give ``None``, else torch's own."""
+    given = (each(upstream, *args, **options) for each in ours)
+    found = next((each for each in given if each is not None), None)
+    return upstream(*args, **options) if found is None else found
 
 
 @contextlib.contextmanager
@@ -55,16 +59,12 @@ def traced_our_way() -> Iterator[None]:
 
     The caller holds ``frame_eval.compile_lock``.
     """
-    _Blocks.depth += 1
-    if _Blocks.depth == 1:
-        # As they are stored there: what an attribute gives may be another object (a static method).
-        _Blocks.theirs = tuple(vars(owner)[name] for owner, name, _ in _patches)
-        for owner, name, ours in _patches:
-            setattr(owner, name, ours)
+    # As they are stored there: what an attribute gives may be another object (a static method).
+    found = [vars(owner)[name] for owner, name, _ in _patches]
+    for owner, name, ours in _patches:
+        setattr(owner, name, ours)
     try:
         yield
     finally:
-        _Blocks.depth -= 1
-        if _Blocks.depth == 0:
-            for (owner, name, _), theirs in zip(_patches, _Blocks.theirs, strict=True):
-                setattr(owner, name, theirs)
+        for (owner, name, _), theirs in zip(_patches, found, strict=True):
+            setattr(owner, name, theirs)

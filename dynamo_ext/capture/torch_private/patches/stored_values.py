@@ -4,8 +4,6 @@ Dynamo puts a change off until its graph has run, and knows of it by the variabl
 through. Objects of a class, subclasses, and names that are looked up as globals go another way,
 and would see what was there before. Finalisers (``__del__``) would run late, and on the objects
 without contents that Dynamo makes to have an example.
-
-Checked, as all private interfaces, on the versions of ``torch_private``.
 """
 
 from __future__ import annotations

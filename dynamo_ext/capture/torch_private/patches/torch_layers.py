@@ -12,38 +12,50 @@ from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.functions import (
     BaseUserFunctionVariable,
     NestedUserFunctionVariable,
-    UserFunctionVariable,
 )
 from torch._functorch import apis
 from torch.nn.modules import transformer
 
 from dynamo_ext.capture.report.breaks import RECURRENT
-from dynamo_ext.capture.torch_private.patches.registry import patches, wrappers
+from dynamo_ext.capture.torch_private.patches.registry import inliners, wrappers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@patches(UserFunctionVariable, "call_function")
-def call_function(upstream: Callable[..., Any], self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
+@inliners.append
+def inline(
+    upstream: Callable[..., Any], tx: Any, function: Any, args: Any, *rest: Any, **options: Any
+) -> Any:
     """Answer what torch's transformers ask of a mask; refuse recurrent layers; keep names."""
+    called = getattr(function, "fn", None)
     # Without `is_causal`, nn.TransformerEncoder looks through its mask to find out, and upstream
     # then captures nothing of it. To torch's own layers, which are given the mask as well, the
     # answer is a hint for attention's kernels alone.
-    if self.fn is transformer._detect_is_causal_mask and _gives_a_hint(tx, args):
-        return VariableTracker.build(tx, False)  # noqa: FBT003 - its own parameter is positional
-    if self.fn in _RECURRENT:
+    if called is transformer._detect_is_causal_mask and _gives_a_hint(tx, args):
+        mask, _, size = args
+        no = VariableTracker.build(tx, False)  # noqa: FBT003 - its own parameter is positional
+        return upstream(tx, function, [mask, no, size], *rest, **options)
+    if called in _RECURRENT:
         _refuse_steps(args[0].realize())
-    made = upstream(self, tx, args, kwargs)
-    if self.fn in _WRAPPING and isinstance(made, NestedUserFunctionVariable):
-        # Traced, torch leaves out what gives these the name of the function that they call.
-        inner = args[0].realize()
-        if not isinstance(inner, BaseUserFunctionVariable) or getattr(inner, "wrapped_fn", None):
-            made.wrapped_fn = inner  # named where it is kept
-            return made
-        wraps = VariableTracker.build(tx, apis._wraps_without_dynamo_attrs)
-        made = wraps.call_function(tx, args[:1], {}).call_function(tx, [made], {})
-    return made
+    if called not in _WRAPPING:
+        return None
+    tracer = upstream(tx, function, args, *rest, **options)
+    trace = tracer.inline_call_
+    tracer.inline_call_ = lambda: _named(tx, trace(), args)
+    return tracer
+
+
+def _named(tx: Any, made: Any, args: Any) -> Any:
+    """Give what a transform makes the name of its function, which torch leaves out in tracing."""
+    if not isinstance(made, NestedUserFunctionVariable):
+        return made
+    inner = args[0].realize()
+    if not isinstance(inner, BaseUserFunctionVariable) or getattr(inner, "wrapped_fn", None):
+        made.wrapped_fn = inner  # named where it is kept
+        return made
+    wraps = VariableTracker.build(tx, apis._wraps_without_dynamo_attrs)
+    return wraps.call_function(tx, args[:1], {}).call_function(tx, [made], {})
 
 
 _WRAPPING = (torch.vmap, torch.func.grad, torch.func.grad_and_value)

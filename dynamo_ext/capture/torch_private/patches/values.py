@@ -25,7 +25,7 @@ from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
 from dynamo_ext.capture.torch_private.patches import stored_values
-from dynamo_ext.capture.torch_private.patches.registry import patches, wrappers
+from dynamo_ext.capture.torch_private.patches.registry import first_given, patches, wrappers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,9 +85,7 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
         # Upstream takes global integers for constants; in a notebook they are the user's variables,
         # and `step = step + 1` would recompile at each run of the cell.
         return self._wrap_lazy_constant(value, self._wrap_symint_for_lazy)
-    made = (wrapper(upstream, self, value) for wrapper in wrappers)
-    found = next((each for each in made if each is not None), None)
-    return upstream(self, value) if found is None else found
+    return first_given(wrappers, upstream, self, value)
 
 
 @patches(InstructionTranslatorBase, "_format_value")

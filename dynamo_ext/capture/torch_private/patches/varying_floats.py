@@ -4,8 +4,7 @@ Where a function goes on after ``value = loss.item()``, torch takes the value fo
 function recompiles at each call, and is left to eager for good after eight versions. From the
 second version on, floats in it are carried: sums, products and comparisons of them are done by
 Python where the result is wanted, an ``if`` on one breaks the graph as one on a tensor does, and
-anything else ends the graph. Checked, as all private interfaces, on the versions of
-``torch_private``.
+anything else ends the graph.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 import re
 import sys
 import weakref
+from functools import partialmethod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torch._dynamo.bytecode_transformation import create_call_function
@@ -43,15 +43,7 @@ _JUMP = InstructionTranslatorBase.POP_JUMP_IF_TRUE.__code__
 
 @on_recompile.append
 def note_varying(code: types.CodeType, reasons: Iterable[str]) -> None:
-    """See whether a frame compiles again for the value of some float.
-
-    Parameters
-    ----------
-    code
-        The frame's.
-    reasons
-        Why none of its versions fits.
-    """
+    """See whether a frame compiles again for the value of some float."""
     if users_code(code) is not code and any(_FLOAT_GUARD.search(reason) for reason in reasons):
         _varying.add(code)
 
@@ -59,15 +51,8 @@ def note_varying(code: types.CodeType, reasons: Iterable[str]) -> None:
 class CarriedNumber(Carried):
     """A float, or a comparison of floats, of which compiled code knows the type alone.
 
-    Parameters
-    ----------
-    kind
-        ``float`` or ``bool``.
-    operation
-        The name of a function of ``operator`` that makes it from ``left`` and ``right``; empty
-        where it has a source.
-    left, right
-        Other numbers.
+    ``kind`` is ``float`` or ``bool``. Where it has no source, ``operation`` is the name of the
+    function of ``operator`` that makes it from the numbers ``left`` and ``right``.
     """
 
     _nonvar_fields = {"kind", "operation", *Carried._nonvar_fields}  # noqa: RUF012
@@ -101,18 +86,6 @@ class CarriedNumber(Carried):
         codegen(self.right)
         codegen.extend_output(create_call_function(2, False))  # noqa: FBT003
 
-    def nb_add_impl(self, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
-        """A sum."""
-        return self._with("add", other, reverse=reverse)
-
-    def nb_subtract_impl(self, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
-        """A difference."""
-        return self._with("sub", other, reverse=reverse)
-
-    def nb_multiply_impl(self, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
-        """A product."""
-        return self._with("mul", other, reverse=reverse)
-
     def richcompare_impl(self, _tx: Any, other: Any, op: str) -> Any:
         """A comparison; Python asks the right side with the operator turned around."""
         if not _is_number(other):
@@ -132,12 +105,16 @@ class CarriedNumber(Carried):
             hints=["Keep it in a tensor: use .detach() instead of .item()."],
         )
 
-    def _with(self, operation: str, other: Any, *, reverse: bool) -> Any:
+    def _with(self, operation: str, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
         # None of these raises for floats, so it does not matter when they are computed.
         if not _is_number(other) or self.kind is bool:
             return self.refuse(operation)
         left, right = (other, self) if reverse else (self, other)
         return CarriedNumber(float, operation, left, right)
+
+    nb_add_impl = partialmethod(_with, "add")
+    nb_subtract_impl = partialmethod(_with, "sub")
+    nb_multiply_impl = partialmethod(_with, "mul")
 
 
 def _is_number(value: VariableTracker) -> bool:
