@@ -253,7 +253,7 @@ class Workbench:
 
     def part_command(self, name: str) -> None:
         """``%dynamo graphs|guards|breaks|fallbacks``: one part of the last report."""
-        from dynamo_ext.widgets.report.single_part import ReportPart
+        from dynamo_ext.widgets.report.static import ReportPart
 
         _show(ReportPart(self.report(), name))
 

@@ -70,7 +70,7 @@ def _html(block: Block) -> Markup:
         return element("h4" if isinstance(block, Heading) else "p", block)
     if isinstance(block, Items):
         items = element("ul", *(element("li", markup.prose(item)) for item in block.items))
-        return markup.details(element("b", block.title), items, opened=True)
+        return markup.titled(block.title, items, opened=True)
     if not block.rows:
         return EMPTY
     table = markup.table(block.label, block.headers, block.rows, numeric=block.numeric)

@@ -57,11 +57,9 @@ class CompilingLine:
             self._ticker.start()
 
     def _tick(self, line: ProgressLine) -> None:
-        while not self._done.wait(min(_TICK, self._patience)):
-            if self._words and time.perf_counter() - self._since >= self._patience:
-                break
-        else:
-            return
+        while not self._words or time.perf_counter() - self._since < self._patience:
+            if self._done.wait(min(_TICK, self._patience)):
+                return
         with line:
             line.tell(self._words or "running")
             while not self._done.wait(_TICK):

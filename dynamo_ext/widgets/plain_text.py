@@ -39,6 +39,11 @@ def paragraph(text: str, indent: str = "", first: str | None = None) -> str:
     )
 
 
+def step(text: str) -> str:
+    """A paragraph under an item: what helps."""
+    return paragraph(text, "      ", "    → ")
+
+
 def heading(title: str) -> str:
     """Underline a title."""
     return f"{title}\n{'─' * len(title)}"
@@ -60,7 +65,10 @@ def table(
 
 
 def _plain(cell: str) -> str:
-    return cell.striptags() if isinstance(cell, Markup) else cell
+    """The text of a cell, each line of markup on a line of its own."""
+    if not isinstance(cell, Markup):
+        return cell
+    return "\n".join(line.striptags() for line in cell.split("<br>"))
 
 
 def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:

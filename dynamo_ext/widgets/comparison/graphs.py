@@ -8,7 +8,7 @@ from dynamo_ext.formatting import clip, count, printable, seconds, sentence
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison.summary import compared, interval, probability, ratio
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose
+from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def html(record: Comparison) -> Markup:
     """Render the matrix, the mix, and each graph folded."""
     if not record.graphs:
         return EMPTY
-    folds = [markup.titled(each.graph, _fastest(each), graph(each)) for each in record.graphs]
+    folds = [markup.titled(each.graph, graph(each), words=_fastest(each)) for each in record.graphs]
     return element("div", matrix(record), mix(record), *folds)
 
 
@@ -176,7 +176,7 @@ def _cell(each: GraphComparison, time: GraphTime | None) -> Markup:
     parts: list[object] = [element("b", f"★ {median}") if fastest else median]
     below = word or (ratio(time.speedup.ratio) if time.speedup else "")
     if below:
-        parts += [markup.BREAK, element("span", below, class_="dx-quiet")]
+        parts += [markup.BREAK, quiet_words(below)]
     style = f"{RIGHT};white-space:nowrap"
     return element("td", *parts, style=style, class_="dx-won" if fastest else None)
 

@@ -153,15 +153,13 @@ def _none_faster(record: Comparison) -> str:
     base = printable(record.baseline)
     if not others:
         return f"There is nothing to compare {base} with."
-    said = [f"{printable(each.name)} {_came_to(record, each)}" for each in others[:_MAX_NAMES]]
-    if len(others) > _MAX_NAMES:
-        said.append(f"{len(others) - _MAX_NAMES} more in the table")
+    names = [f"{printable(each.name)} {_came_to(record, each)}" for each in others]
+    said = listing(names, _MAX_NAMES, "more in the table")
     measured = any(counted(record, each) for each in others)
     if any(record.verdict(each) == "unclear" for each in others):
-        found = f"No backend was found to be faster than {base}: {listing(said)}."
-        return f"{found} {_how_to_tell(others)}"
+        return f"No backend was found to be faster than {base}: {said}. {_how_to_tell(others)}"
     lead = f"No backend is faster than {base}" if measured else "No backend could be compared"
-    return f"{lead}: {listing(said)}."
+    return f"{lead}: {said}."
 
 
 def _how_to_tell(others: list[CandidateResult]) -> str:
@@ -208,9 +206,5 @@ def _others(record: Comparison) -> str:
         for each in record.candidates
         if record.verdict(each) in {"eager", "wrong", "failed"}
     ]
-    if left:
-        more = (
-            [f"{len(left) - _MAX_NAMES} more were not compared"] if len(left) > _MAX_NAMES else []
-        )
-        said.append(sentence(listing([*left[:_MAX_NAMES], *more])))
+    said.append(sentence(listing(left, _MAX_NAMES, "more were not compared")))
     return clip(" ".join(said), _MAX_CHARS)

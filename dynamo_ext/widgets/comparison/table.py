@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.formatting import clip, is_command, printable, sentence
+from dynamo_ext.formatting import clip, printable, remedy, sentence
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison.columns import BY_TITLE, COLUMNS, GROUPS, LEAD, Column, ordered
 from dynamo_ext.widgets.comparison.summary import grade, verdict
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose
+from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,9 +58,8 @@ def text(record: Comparison) -> str:
 
 
 def _why(each: CandidateResult) -> str:
-    remedy = each.remedy if is_command(each.remedy) else sentence(each.remedy)
     said = sentence(clip(" ".join(printable(each.reason).split()), 2 * _SUMMARY_CHARS))
-    return f"{said} {remedy}".strip()
+    return f"{said} {remedy(each.remedy)}".strip()
 
 
 def _header(
@@ -89,7 +88,7 @@ def _row(
     below = filter(None, [options, f"in {each.worker}" if each.worker else ""])
     name = [
         element("b", printable(each.name)),
-        *(element("span", printable(words), class_="dx-quiet") for words in below),
+        *(quiet_words(printable(words)) for words in below),
     ]
     lead = element("th", markup.join(name, markup.BREAK), scope="row", style=LEFT)
     tint = grade(record, each)

@@ -68,6 +68,11 @@ def quiet(text: str) -> Markup:
     return element("p", text, class_="dx-quiet") if text else EMPTY
 
 
+def quiet_words(*words: object) -> Markup:
+    """Words beside the point, within a paragraph or a cell."""
+    return element("span", *words, class_="dx-quiet")
+
+
 def unbroken(text: str) -> Markup:
     """``text`` on one line, for what reads badly in two."""
     return element("span", text, style="white-space:nowrap") if text else EMPTY
@@ -91,9 +96,10 @@ def details(summary: object, *children: object, opened: bool = False) -> Markup:
     return element("details", element("summary", summary), *children, open="" if opened else None)
 
 
-def titled(name: str, words: str, *children: object) -> Markup:
-    """Make a part that folds under a name and what it has."""
-    return details(join([element("b", name), f": {words}"]), *children)
+def titled(name: str, *children: object, words: str = "", opened: bool = False) -> Markup:
+    """Make a part that folds under a name and, in ``words``, what it has."""
+    summary = join([element("b", name), f": {words}" if words else ""])
+    return details(summary, *children, opened=opened)
 
 
 def folded(text: str, limit: int, lead: str = "") -> Markup:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.formatting import clip, is_command, printable, sentence
+from dynamo_ext.formatting import clip, printable, remedy, sentence
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose, quiet_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,16 +27,15 @@ def html(found: Sequence[Advice]) -> Markup:
     """The evidence of the first step, and the others; empty where there is none."""
     if not found:
         return EMPTY
-    parts: list[object] = [element("p", _evidence(found[0]), class_="dx-evidence dx-quiet")]
+    parts = [element("p", _evidence(found[0]), class_="dx-evidence dx-quiet")]
     if len(found) > 1:
-        evidence = [element("span", _evidence(each), class_="dx-quiet") for each in found]
         items = [
-            element("li", prose(_prose(each)), " ", words)
-            for each, words in zip(found[1:MAX_STEPS], evidence[1:], strict=False)
+            element("li", prose(_prose(each)), " ", quiet_words(_evidence(each)))
+            for each in found[1:MAX_STEPS]
         ]
         parts += [element("p", "Then:", class_="dx-then"), element("ol", *items, start="2")]
-        if len(found) > MAX_STEPS:
-            parts.append(markup.quiet(f"{len(found) - MAX_STEPS:,} more."))
+    if len(found) > MAX_STEPS:
+        parts.append(markup.quiet(f"{len(found) - MAX_STEPS:,} more."))
     return markup.join(parts)
 
 
@@ -59,8 +58,8 @@ def parts(found: Sequence[Advice]) -> tuple[str, ...]:
 
 def _prose(each: Advice) -> str:
     step = clip(" ".join(printable(each.step).split()), _MAX_CHARS)
-    step = f"Install it with: {step}" if is_command(step) else sentence(step)
-    return f"{sentence(clip(printable(each.problem), _MAX_CHARS))} {step}".strip()
+    problem = sentence(clip(printable(each.problem), _MAX_CHARS))
+    return f"{problem} {remedy(step, 'Install it with: ')}".strip()
 
 
 def _evidence(each: Advice) -> str:

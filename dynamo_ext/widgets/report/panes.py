@@ -9,7 +9,7 @@ from dynamo_ext.analysis.placement import place_graph, sets_mode
 from dynamo_ext.formatting import clip, count
 from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, matches, select
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, element
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, quiet_words
 from dynamo_ext.widgets.live import control, framed, ipywidgets, row
 from dynamo_ext.widgets.report import advice, bytecode, graphs, static, summary
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dynamo_ext.records.report import Report
 
-TITLES = (summary.TITLE, *(part.title for part in static.PARTS))
+TITLES = (summary.TITLE, *(part.TITLE for part in static.PARTS))
 _VIEWS = ("Drawing", "Table", "Source")
 _ZOOMS = (25, 50, 75, 100, 150)  # percent
 
@@ -31,9 +31,9 @@ def build(title: str, report: Report, show: Callable[[str], None]) -> Widget:
         return GraphPane(report).widget
     if title == summary.TITLE:
         return _summary(report, show)
-    part = next(part for part in static.PARTS if part.title == title)
+    part = next(part for part in static.PARTS if title == part.TITLE)
     body = bytecode.html(report, None) if title == bytecode.TITLE else part.html(report)
-    return ipywidgets().HTML(framed(body or markup.quiet(part.nothing)))
+    return ipywidgets().HTML(framed(body or markup.quiet(part.NOTHING)))
 
 
 def _summary(report: Report, show: Callable[[str], None]) -> Widget:
@@ -117,7 +117,7 @@ class GraphPane:
         engines = {placement.engine_of(op) for op in computed}
         for found, why in (("", "the record does not tell"), (" + ", "more than one engine")):
             if any(found in engine if found else not engine for engine in engines):
-                key.append(element("span", f"no tint: {why}. ", class_="dx-quiet"))
+                key.append(quiet_words(f"no tint: {why}. "))
         return markup.join([element("p", markup.join(key), said), canvas])
 
     def _said(self, shown: int, hits: int) -> Markup:
@@ -130,4 +130,4 @@ class GraphPane:
             words.append(f"the first {MAX_NODES:,} of {shown:,} nodes: use Find for the others")
         elif shown < total and not words:
             words.append(f"{count(total - shown, 'parameter')} folded")
-        return element("span", "; ".join(words), class_="dx-quiet") if words else EMPTY
+        return quiet_words("; ".join(words)) if words else EMPTY

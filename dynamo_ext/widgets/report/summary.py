@@ -9,7 +9,7 @@ from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.break_location import where
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.placement import EAGER, Coverage, coverage
-from dynamo_ext.formatting import clip, count, is_command, listing, seconds, sentence
+from dynamo_ext.formatting import clip, count, listing, remedy, seconds, sentence
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import Markup, element, prose
@@ -117,24 +117,22 @@ def _gone(report: Report, fallback: Fallback) -> str:
     if fallback.lack and not covered.in_engine:
         lead, message = f"{lead[:-1]}:", fallback.lack
     said = clip(sentence(message), _MAX_CHARS)
-    return " ".join(filter(None, [lead, said, _remedy(fallback)]))
+    step = clip(" ".join(fallback.remedy.split()), _MAX_CHARS)
+    return " ".join(filter(None, [lead, said, remedy(step, "Install it with: ")]))
 
 
-def _is_part(report: Report) -> bool:
-    """Whether some function or part of the cell ran as plain Python, which no graph counts."""
-    return any(f.stage == "capture" and f.scope == "frame" for f in report.fallbacks)
+def _left(report: Report) -> set[str]:
+    """The functions and parts of the cell that ran as plain Python, which no graph counts."""
+    return {f.subject for f in report.fallbacks if f.stage == "capture" and f.scope == "frame"}
 
 
 def _plain_words(report: Report) -> str:
     """Say what ran as plain Python; empty where nothing did."""
-    if not _is_part(report):
-        return ""
-    left = {f.subject for f in report.fallbacks if f.stage == "capture" and f.scope == "frame"}
+    left = _left(report)
     frames = [f for f in report.frames if f.id in left and f.outcome in _PLAIN]
     named = dict.fromkeys(f"`{f.name}`" for f in frames if f.name != "<module>")
-    names = [*named, *(["part of the cell"] if len(named) < len(frames) else [])][:_MAX_NAMES]
-    more = [f"{len(named) - _MAX_NAMES:,} more"] if len(named) > _MAX_NAMES else []
-    return f"; {listing([*names, *more])} ran as plain Python" if names else ""
+    names = [*named, *(["part of the cell"] if len(named) < len(frames) else [])]
+    return f"; {listing(names, _MAX_NAMES)} ran as plain Python" if names else ""
 
 
 def _what_happened(report: Report, plain_words: str) -> str:
@@ -164,7 +162,7 @@ def _what_happened(report: Report, plain_words: str) -> str:
     left = covered.total - covered.in_engine
     rest = f"; {left:,} ran eagerly" if left else ""
     where = " where it ran" if any(r.prevented for r in report.recompiles) else ""
-    ran = covered_words(covered, "captured" if _is_part(report) else "")
+    ran = covered_words(covered, "captured" if _left(report) else "")
     return f"{ended}{backend} ran {ran} in {graphs}{where}{rest}{plain_words}."
 
 
@@ -207,14 +205,6 @@ def _other_magic(report: Report) -> str:
     return found[1] if found else ""
 
 
-def _remedy(fallback: Fallback) -> str:
-    """Write the remedy as a sentence; a command stays as it is typed."""
-    remedy = clip(" ".join(fallback.remedy.split()), _MAX_CHARS)
-    if is_command(remedy):
-        return f"Install it with: {remedy}"
-    return sentence(remedy)
-
-
 def counts(report: Report) -> Iterator[tuple[str, str]]:
     """The numbers of a run, by name, as they are shown."""
     covered = coverage(report)
@@ -223,7 +213,7 @@ def counts(report: Report) -> Iterator[tuple[str, str]]:
     if report.backend != EAGER and covered.total:
         # Captured operations become others: what an engine is given is ATen's.
         captured = sum(g.operation_count for g in report.graphs if g.calls)
-        part = " captured" if _is_part(report) else ""
+        part = " captured" if _left(report) else ""
         kind = " ATen" if covered.total != captured else part
         yield f"In {clip(report.backend, 20)}", f"{covered.in_engine:,} of {covered.total:,}{kind}"
     yield "Breaks", f"{len(report.breaks):,}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.widgets import live
 from dynamo_ext.widgets.html.markup import element
 from dynamo_ext.widgets.html.style import STYLE
-from dynamo_ext.widgets.report import fallbacks, graphs, guards, panes, static
+from dynamo_ext.widgets.report import panes, static
 
 if TYPE_CHECKING:
     from dynamo_ext.records.report import Report
@@ -33,17 +33,14 @@ class ReportView(live.View):
         widgets = live.ipywidgets()
         self._report = report
         self._built: set[int] = set()
-        found = {
-            graphs.TITLE: len(report.graphs),
-            guards.TITLE: len(report.guards),
-            fallbacks.TITLE: len(report.fallbacks),
-        }
+        counted = {"Graphs": report.graphs, "Guards": report.guards, "Fallbacks": report.fallbacks}
         # What a front end shows that has the saved state of the view but no kernel.
         waiting = "<p>This part is drawn by the kernel: run the cell again to see it.</p>"
         self.tabs = widgets.Tab(
             children=[widgets.VBox([widgets.HTML(waiting)]) for _ in panes.TITLES],
             titles=[
-                f"{name} ({found[name]:,})" if name in found else name for name in panes.TITLES
+                f"{name} ({len(counted[name]):,})" if name in counted else name
+                for name in panes.TITLES
             ],
             selected_index=0,
         )
