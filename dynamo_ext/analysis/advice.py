@@ -57,8 +57,9 @@ def advise(report: Report) -> tuple[Advice, ...]:
     if report.error:
         # The code's own error comes first, and what led to it may be recorded as a break.
         return ()
-    if any(f.stage == "unavailable" for f in report.fallbacks):
-        return tuple(_unavailable(report))
+    gone = next((f for f in report.fallbacks if f.stage == "unavailable"), None)
+    if gone is not None:
+        return (_unavailable(report, gone),)
     found = [
         *_kept_out(report),
         *_limits(report),
@@ -73,9 +74,8 @@ def advise(report: Report) -> tuple[Advice, ...]:
     return tuple(sorted(found, key=lambda advice: -advice.weight))
 
 
-def _unavailable(report: Report) -> Iterator[Advice]:
-    gone = next(f for f in report.fallbacks if f.stage == "unavailable")
-    yield Advice(
+def _unavailable(report: Report, gone: Fallback) -> Advice:
+    return Advice(
         "unavailable",
         f"{report.backend} is not available here: {_clause(gone.message)}",
         gone.remedy,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.placement import FORWARD, operator, place_graph, sets_mode
@@ -32,16 +33,19 @@ def operator_times(report: Report) -> tuple[OperatorTime, ...]:
     """Every operator that was timed, the costliest first; empty where none was."""
     found: dict[str, list[tuple[float, int, str, SourceLine | None]]] = {}
     for graph in report.graphs:
-        if not graph.calls or not graph.operation_seconds:
-            continue
         placement = place_graph(report, graph)
-        for op in graph.operations:
+        for op in graph.operations if graph.calls else ():
             if op.seconds and not sets_mode(op):
-                taken = op.seconds * graph.calls
-                row = taken, graph.calls, placement.engine_of(op), op.line
+                row = op.seconds * graph.calls, graph.calls, placement.engine_of(op), op.line
                 found.setdefault(operator(op.target), []).append(row)
     whole = sum(row[0] for rows in found.values() for row in rows)
-    times = (_of(name, rows, whole) for name, rows in found.items())
+    times = []
+    for name, rows in found.items():
+        seconds, calls, engines, _ = zip(*rows, strict=True)
+        line = max(rows, key=itemgetter(0))[3]
+        taken = sum(seconds)
+        engines = tuple(sorted(set(engines)))
+        times.append(OperatorTime(name, sum(calls), taken, taken / whole, engines, line))
     return tuple(sorted(times, key=lambda each: -each.seconds))
 
 
@@ -57,17 +61,3 @@ def shares_by_reason(report: Report) -> dict[str, float]:
                 seconds = sum(taken.get(name, 0.0) for name in part.captured)
                 found[part.reason] = found.get(part.reason, 0.0) + seconds
     return {reason: seconds / whole for reason, seconds in found.items() if seconds}
-
-
-def _of(
-    name: str, rows: list[tuple[float, int, str, SourceLine | None]], whole: float
-) -> OperatorTime:
-    seconds = sum(row[0] for row in rows)
-    return OperatorTime(
-        name,
-        calls=sum(row[1] for row in rows),
-        seconds=seconds,
-        share=seconds / whole,
-        engines=tuple(sorted({row[2] for row in rows})),
-        line=max(rows, key=lambda row: row[0])[3],
-    )

@@ -199,7 +199,7 @@ def _is_eager(report: Report, graph: Graph) -> bool:
     ):
         return True
     return any(
-        (f.scope != "partition" and _took_all(f, graph))
+        _took_all(f, graph)
         or (f.stage == "unsupported" and not f.operator and not graph.partitions)
         for f in _of_graph(report, graph)
     )

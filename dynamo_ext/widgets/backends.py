@@ -17,33 +17,7 @@ if TYPE_CHECKING:
 _OURS = "dynamo_ext"
 
 
-class BackendTable(Shown):
-    """Backends as a table; a single one with its options."""
-
-    def __init__(self, infos: Sequence[BackendInfo]) -> None:
-        self.infos = tuple(infos)
-
-    def blocks(self) -> Iterator[Block]:
-        """The table, and for a single backend its options."""
-        if not self.infos:
-            yield "No backend matches."
-        rows = [
-            [
-                element("b", info.name),
-                "✓ yes" if here.available else "✗ no",
-                here.version,
-                here.device,
-                _about(info),
-            ]
-            for info in self.infos
-            for here in [info.availability]
-        ]
-        yield Table("Backends", ["Backend", "Available", "Version", "Device", "About"], rows)
-        if len(self.infos) == 1:
-            yield from _options(self.infos[0])
-
-
-def render_backends(infos: Sequence[BackendInfo]) -> BackendTable:
+def render_backends(infos: Sequence[BackendInfo]) -> Shown:
     """Make a table of backends that a notebook shows as html and a terminal as text.
 
     Parameters
@@ -53,10 +27,29 @@ def render_backends(infos: Sequence[BackendInfo]) -> BackendTable:
 
     Returns
     -------
-    BackendTable
+    Shown
         With ``_repr_html_``, and its text as ``repr`` and ``str``.
     """
-    return BackendTable(infos)
+    return Shown(_blocks(infos))
+
+
+def _blocks(infos: Sequence[BackendInfo]) -> Iterator[Block]:
+    if not infos:
+        yield "No backend matches."
+    rows = [
+        [
+            element("b", info.name),
+            "✓ yes" if here.available else "✗ no",
+            here.version,
+            here.device,
+            _about(info),
+        ]
+        for info in infos
+        for here in [info.availability]
+    ]
+    yield Table("Backends", ["Backend", "Available", "Version", "Device", "About"], rows)
+    if len(infos) == 1:
+        yield from _options(infos[0])
 
 
 def _about(info: BackendInfo) -> Markup:

@@ -14,8 +14,7 @@ from dynamo_ext.widgets.comparison import table as comparison_table
 from dynamo_ext.widgets.comparison.chart import Chart
 from dynamo_ext.widgets.comparison.summary import closing, headline, status
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose
-from dynamo_ext.widgets.html.style import STYLE, asset
+from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, asset, element, prose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -120,13 +120,10 @@ def closing(record: Comparison) -> str:
 def _partial(record: Comparison) -> str:
     if not record.partial and not record.interrupted:
         return ""
-    rounds = count(record.rounds, "round") if record.rounds else "any round"
-    if record.interrupted:
-        when = f"after {rounds}" if record.rounds else f"before {rounds}"
-        return f"Partial: interrupted {when}."
-    if not record.rounds:
-        return "Partial: the budget ended before any round."
-    return f"Partial: the budget of {seconds(record.budget)} ended after {rounds}."
+    when = f"after {count(record.rounds, 'round')}" if record.rounds else "before any round"
+    budget = f" of {seconds(record.budget)}" if record.rounds else ""
+    ended = "interrupted" if record.interrupted else f"the budget{budget} ended"
+    return f"Partial: {ended} {when}."
 
 
 def _answer(record: Comparison) -> str:

@@ -92,23 +92,17 @@ def _row(
     ]
     lead = element("th", markup.join(name, markup.BREAK), scope="row", style=LEFT)
     tint = grade(record, each)
-    word = element(
-        "span", verdict(record, each), class_=f"dx-word dx-{tint}" if tint else "dx-word"
-    )
+    classes = f"dx-word dx-{tint}" if tint else "dx-word"
+    word = element("span", verdict(record, each), class_=classes)
     start = [lead, element("td", word, style=LEFT)]
     rest = columns[len(LEAD) :]
     if why and each.timing is None:
         return [element("tr", *start, _why_cell(why, len(rest)))]
     right = f"{RIGHT};white-space:nowrap"
-    won = "dx-won" if each is record.best else None
+    won = BY_TITLE["Speedup"] if each is record.best else None
     cells = [
-        element(
-            "td",
-            column.cell(record, each),
-            style=right,
-            class_=won if column.title == "Speedup" else None,
-        )
-        for column in rest
+        element("td", c.cell(record, each), style=right, class_="dx-won" if c is won else None)
+        for c in rest
     ]
     rows = [element("tr", *start, *cells)]
     if why:

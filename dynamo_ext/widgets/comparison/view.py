@@ -11,8 +11,7 @@ from dynamo_ext.widgets.comparison import table as comparison_table
 from dynamo_ext.widgets.comparison.chart import Chart
 from dynamo_ext.widgets.comparison.summary import counted
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import Markup, element, prose
-from dynamo_ext.widgets.html.style import STYLE
+from dynamo_ext.widgets.html.markup import STYLE, Markup, element, prose
 from dynamo_ext.widgets.live import control, framed, row
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ class ComparisonView(live.View):
         self.panes = {name: widgets.HTML() for name in TITLES}
         children = {name: [self.panes[name]] for name in TITLES}
         children["Speed"].insert(0, row(self.sort, self.order, self.columns, self.chart))
-        if record.graphs:
-            children["Graphs"].insert(0, self.graph)
+        children["Graphs"].insert(0, self.graph)
         self.tabs = widgets.Tab(
             children=[widgets.VBox(children[name]) for name in TITLES],
             titles=[
@@ -65,13 +63,6 @@ class ComparisonView(live.View):
         self.sort.observe(self._resort, "value")
         self._change()
 
-    def close(self) -> None:
-        """Close every widget of the view; a notebook then shows its static form."""
-        with live.lock:
-            super().close()
-            # It is in no container where there are no graphs.
-            self.graph.close()
-
     def _controls(self) -> None:
         record = self._record
         self.find = control("Text", "Filter", "260px", placeholder="name, option or verdict")
@@ -89,6 +80,7 @@ class ComparisonView(live.View):
         self.chart = control("Dropdown", "Chart", "150px", options=["Speedup", "Time"])
         graphs = [("none", ""), *((g.graph, g.graph) for g in record.graphs)]
         self.graph = control("Dropdown", "Graph in detail", "240px", options=graphs)
+        self.graph.layout.display = None if record.graphs else "none"
 
     def _using(self, use: Callable[[str], str]) -> list[Any]:
         """The control that makes a candidate the session's backend."""

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.analysis.placement import EAGER, Placement
 from dynamo_ext.formatting import clip, count, percent, place, seconds
 from dynamo_ext.widgets.graph_drawing.layout import BOX_HEIGHT, BOX_WIDTH, arrange
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, element
-from dynamo_ext.widgets.html.style import hue
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, hue
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -119,7 +118,7 @@ def draw(
 def _button(op: Operation, centre: tuple[float, float], about: str, reached: str) -> Markup:
     """Lie over a node's box; the style sheet shows the label of the one in focus."""
     left, top = centre[0] - BOX_WIDTH / 2, centre[1] - BOX_HEIGHT / 2
-    at = f"left:{left:.0f}px;top:{top:.0f}px"
+    at = f"left:{left:.0f}px;top:{top:.0f}px;width:{BOX_WIDTH}px;height:{BOX_HEIGHT}px"
     return element(
         "button", type="button", style=at, title=op.name, aria_label=about, tabindex=reached
     )

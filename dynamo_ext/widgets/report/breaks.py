@@ -24,7 +24,6 @@ from dynamo_ext.widgets.html.markup import (
 )
 
 if TYPE_CHECKING:
-    from dynamo_ext.records.common import SourceLine
     from dynamo_ext.records.report import GraphBreak, Report
 
 TITLE = "Graph breaks"
@@ -78,16 +77,13 @@ def _why(each: GraphBreak) -> Markup:
     line = origin(each)
     if line and line.code:
         parts += [markup.BREAK, code(line.code.strip())]
-    called = ", ".join(_caller(frame) for frame in callers(each))
+    called = ", ".join(
+        place(at) if at.in_cell else f"{place(at)} in {function_name(at.function)}"
+        for at in callers(each)
+    )
     if called:
         parts += [markup.BREAK, quiet_words("Called from ", called)]
     return markup.join([*parts, _torchs_words(each)])
-
-
-def _caller(frame: SourceLine) -> str:
-    if frame.in_cell:
-        return place(frame)
-    return f"{place(frame)} in {function_name(frame.function)}"
 
 
 def _torchs_words(each: GraphBreak) -> Markup:

@@ -18,8 +18,7 @@ from dynamo_ext.analysis.placement import EAGER, place_graph
 from dynamo_ext.formatting import clip, function_name, percent, place, printable
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose
-from dynamo_ext.widgets.html.style import hue
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, hue, prose
 from dynamo_ext.widgets.report import breaks
 
 if TYPE_CHECKING:

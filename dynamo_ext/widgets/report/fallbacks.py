@@ -81,5 +81,6 @@ def _message(each: Fallback) -> Markup:
         message = message.removeprefix(f"{each.exception}: ")
     name = markup.join([element("b", each.exception), " "]) if each.exception else EMPTY
     if len(message) <= _SUMMARY_CHARS and message.count("\n") < _LINES:
-        return markup.join([name, markup.lines(message)])
+        # Its line breaks are kept where ``white-space`` cannot be set too.
+        return markup.join([name, markup.BREAK.join(message.splitlines())])
     return markup.folded(message, _SUMMARY_CHARS // 2, name)

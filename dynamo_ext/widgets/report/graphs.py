@@ -138,11 +138,6 @@ def _taken(op: Operation, whole: float) -> str:
     return f"{seconds(op.seconds)}, {share(op, whole)}" if op.seconds else ""
 
 
-def source(graph: Graph, limit: int | None = None) -> Markup:
-    """Render the graph's Python source, cut to ``limit`` lines."""
-    return markup.listing(graph.source, limit, "more lines.")
-
-
 def download(report: Report, graph: Graph) -> Markup:
     """A link that saves the graph as a script, made when it is followed by the browser alone."""
     script = base64.b64encode(repro(graph, report.title).encode()).decode()
@@ -185,5 +180,6 @@ def _folded(report: Report, graph: Graph) -> Markup:
     if rest := len(graph.operations) - len(shown):
         parts.append(markup.quiet(f"{rest:,} more operations are in the record's graphs."))
     if graph.source.strip():
-        parts.append(markup.details("Source", source(graph, _STATIC_LINES)))
+        source = markup.listing(graph.source, _STATIC_LINES, "more lines.")
+        parts.append(markup.details("Source", source))
     return markup.titled(graph.id, *parts, words=describe(report, graph))

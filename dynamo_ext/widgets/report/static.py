@@ -8,8 +8,7 @@ from dynamo_ext.formatting import count, seconds
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.blocks import Shown
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import Markup, element, quiet
-from dynamo_ext.widgets.html.style import STYLE
+from dynamo_ext.widgets.html.markup import STYLE, Markup, element, quiet
 from dynamo_ext.widgets.report import (
     breaks,
     bytecode,

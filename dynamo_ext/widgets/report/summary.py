@@ -9,11 +9,11 @@ from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.break_location import where
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.placement import EAGER, Coverage, coverage
-from dynamo_ext.formatting import clip, count, listing, remedy, seconds, sentence
+from dynamo_ext.formatting import clip, count, listing, printable, remedy, seconds, sentence
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import Markup, element, prose
-from dynamo_ext.widgets.report import advice, autotuning
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose, quiet, quiet_words
+from dynamo_ext.widgets.report import autotuning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from dynamo_ext.records.report import Fallback, Report
 
 TITLE = "Summary"
-_MAX_CHARS = 400
+_MAX_STEPS = 5
+_MAX_CHARS, _STEP_CHARS = 400, 300
 # What IPython makes of it, first under the comments that stand for the magic lines.
 _CELL_MAGIC = re.compile(r"\A(?:\s*#.*\n|\s*\n)*get_ipython\(\)\.run_cell_magic\('([\w.]+)'")
 _MAX_NAMES = 3
@@ -70,7 +71,11 @@ def headline(report: Report, found: Sequence[Advice]) -> str:
     """Say what happened, and what to do about it by what ``advise`` found."""
     # The first step names the function, and why.
     plain_words = "" if found and found[0].topic == "uncaptured" else _plain_words(report)
-    parts = [_what_happened(report, plain_words), autotuning.sentence(report), advice.first(found)]
+    parts = [
+        _what_happened(report, plain_words),
+        autotuning.sentence(report),
+        _step(found[0]) if found else "",
+    ]
     return " ".join(part for part in parts if part)
 
 
@@ -86,7 +91,7 @@ def html(report: Report) -> Markup:
     found = advise(report)
     tag = element("strong", word, class_=f"dx-status dx-{grade}")
     lead = element("p", tag, " ", prose(headline(report, found)), class_="dx-headline")
-    return element("div", lead, advice.html(found), table)
+    return element("div", lead, _steps(found), table)
 
 
 def text(report: Report) -> str:
@@ -96,10 +101,51 @@ def text(report: Report) -> str:
     else:
         found = advise(report)
         lead = plain_text.paragraph(f"{status(report)[1]}: {headline(report, found)}")
-        if more := advice.text(found):
-            lead = f"{lead}\n\n{more}"
+        if found:
+            lead = f"{lead}\n\n{_steps_text(found)}"
     names, numbers = zip(*counts(report), strict=True)
     return f"{lead}\n\n{plain_text.table(names, [numbers])}"
+
+
+def parts(found: Sequence[Advice]) -> tuple[str, ...]:
+    """Titles of the parts that the steps point to, in their order, each once."""
+    return tuple(dict.fromkeys(each.part for each in found[:_MAX_STEPS]))
+
+
+def _steps(found: Sequence[Advice]) -> Markup:
+    """The evidence of the first step, which the headline has, and the others."""
+    if not found:
+        return EMPTY
+    made = [element("p", _evidence(found[0]), class_="dx-evidence dx-quiet")]
+    if len(found) > 1:
+        items = [
+            element("li", prose(_step(each)), " ", quiet_words(_evidence(each)))
+            for each in found[1:_MAX_STEPS]
+        ]
+        made += [element("p", "Then:", class_="dx-then"), element("ol", *items, start="2")]
+    if len(found) > _MAX_STEPS:
+        made.append(quiet(f"{len(found) - _MAX_STEPS:,} more."))
+    return markup.join(made)
+
+
+def _steps_text(found: Sequence[Advice]) -> str:
+    lines = [plain_text.paragraph(_evidence(found[0]), "  ", "  ")]
+    lines += [
+        plain_text.paragraph(f"{_step(each)} {_evidence(each)}", "     ", f"  {number}. ")
+        for number, each in enumerate(found[1:_MAX_STEPS], 2)
+    ]
+    return "\n".join(lines)
+
+
+def _step(each: Advice) -> str:
+    step = clip(" ".join(printable(each.step).split()), _STEP_CHARS)
+    problem = sentence(clip(printable(each.problem), _STEP_CHARS))
+    return f"{problem} {remedy(step, 'Install it with: ')}".strip()
+
+
+def _evidence(each: Advice) -> str:
+    lead = f"{each.evidence[0].upper()}{each.evidence[1:]}" if each.evidence else ""
+    return f"{sentence(lead)} See {each.part}.".strip()
 
 
 def _unavailable(report: Report) -> Fallback | None:
