@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dynamo_ext.analysis.recompiles import Changes
-    from dynamo_ext.records.common import SourceLine
     from dynamo_ext.records.report import Fallback, Frame, GraphBreak, Report
 
 COMPILE_DOMINATES = 3.0
@@ -39,7 +38,7 @@ class Advice:
 
     ``topic`` is the kind of situation (``break``, ``recompile``, ``unsupported`` …), ``problem``
     what is in the way and why, ``step`` what to do; ``evidence`` counts what the record holds.
-    ``part`` is the title of the report's part that shows it; ``line`` is where.
+    ``part`` is the title of the report's part that shows it.
     ``weight`` orders advice: from 0 (nice to know) to 1 (nothing works before that is done).
     """
 
@@ -49,7 +48,6 @@ class Advice:
     evidence: str
     part: str
     weight: float
-    line: SourceLine | None = None
 
 
 def advise(report: Report) -> tuple[Advice, ...]:
@@ -114,7 +112,6 @@ def _limits(report: Report) -> Iterator[Advice]:
             f"{count(times, 'recompile')} in this run" if times else "torch's recompile limit",
             "Guards" if found else "Fallbacks",
             0.9,
-            fallback.line,
         )
 
 
@@ -138,7 +135,6 @@ def _failures(report: Report) -> Iterator[Advice]:
             f"eager's result was used {_times(first.count)}{others}",
             "Fallbacks",
             weight,
-            first.line,
         )
 
 
@@ -181,7 +177,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         if not step:
             step = "See which backend takes it: %%dynamo compare."
         weight = 0.05 if all(f.harmless for f in group) else 0.3 + 0.4 * share
-        yield Advice("unsupported", problem, step, evidence, "Fallbacks", weight, group[0].line)
+        yield Advice("unsupported", problem, step, evidence, "Fallbacks", weight)
 
 
 def _uncaptured(report: Report) -> Iterator[Advice]:
@@ -212,7 +208,6 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
             f"{_times(fallback.count)} in this run",
             "Code",
             0.05 if harmless else 0.6 if report.graphs else 0.72,
-            cut.line if cut is not None else fallback.line,
         )
 
 
@@ -240,7 +235,6 @@ def _breaks(report: Report) -> Iterator[Advice]:
             f"{count(len(report.graphs), 'graph')} in this run",
             "Code",
             0.05 if cause.harmless else 0.4,
-            called.line,
         )
 
 
@@ -253,7 +247,9 @@ def _splits_nothing(report: Report, index: int, line: int) -> bool:
         if operation.line is not None and operation.line.in_cell
     ]
     if lines and line == max(lines):
-        return report.graphs[-1].ended_by == index
+        # The break that ended the last graph, and those after it.
+        ended = report.graphs[-1].ended_by
+        return ended is not None and index >= ended
     return bool(lines) and not min(lines) <= line <= max(lines)
 
 
@@ -304,7 +300,6 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
             f"{count(costliest.calls, 'call')} of it; each operation was timed by itself",
             "Timing",
             0.1,
-            costliest.line,
         )
     elif report.mode == "optimize" and report.compile_seconds > COMPILE_DOMINATES * max(
         report.run_seconds, 1e-9

@@ -222,7 +222,6 @@ _UNBUILT = Cause("it builds a module", _BEFORE)
 _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
     "gb0007": _skipped,
     "gb0008": _skipped,
-    "gb0009": _skipped,
     ON_PURPOSE: _on_purpose,
     "gb0033": _item,
     "gb0035": _branch,

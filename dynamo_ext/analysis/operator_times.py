@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.placement import FORWARD, operator, place_graph, sets_mode
 
 if TYPE_CHECKING:
-    from dynamo_ext.records.common import SourceLine
     from dynamo_ext.records.report import Report
 
 
@@ -18,7 +16,7 @@ class OperatorTime:
     """What one operator takes in eager over all calls of a run.
 
     ``share`` is of all operations' time; ``engines`` are where it ran, an empty name among them
-    where the record does not tell; ``line`` has the operation that takes longest.
+    where the record does not tell.
     """
 
     name: str
@@ -26,26 +24,24 @@ class OperatorTime:
     seconds: float
     share: float
     engines: tuple[str, ...]
-    line: SourceLine | None
 
 
 def operator_times(report: Report) -> tuple[OperatorTime, ...]:
     """Every operator that was timed, the costliest first; empty where none was."""
-    found: dict[str, list[tuple[float, int, str, SourceLine | None]]] = {}
+    found: dict[str, list[tuple[float, int, str]]] = {}
     for graph in report.graphs:
         placement = place_graph(report, graph)
         for op in graph.operations if graph.calls else ():
             if op.seconds and not sets_mode(op):
-                row = op.seconds * graph.calls, graph.calls, placement.engine_of(op), op.line
+                row = op.seconds * graph.calls, graph.calls, placement.engine_of(op)
                 found.setdefault(operator(op.target), []).append(row)
     whole = sum(row[0] for rows in found.values() for row in rows)
     times = []
     for name, rows in found.items():
-        seconds, calls, engines, _ = zip(*rows, strict=True)
-        line = max(rows, key=itemgetter(0))[3]
-        taken = sum(seconds)
-        engines = tuple(sorted(set(engines)))
-        times.append(OperatorTime(name, sum(calls), taken, taken / whole, engines, line))
+        seconds = sum(row[0] for row in rows)
+        engines = tuple(sorted({row[2] for row in rows}))
+        calls = sum(row[1] for row in rows)
+        times.append(OperatorTime(name, calls, seconds, seconds / whole, engines))
     return tuple(sorted(times, key=lambda each: -each.seconds))
 
 

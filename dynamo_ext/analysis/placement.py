@@ -58,11 +58,6 @@ class Placement:
     captured: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def engine(self) -> str:
-        """The engine with the largest share."""
-        return next(iter(self.shares), EAGER)
-
-    @property
     def total(self) -> int:
         """Operations that some engine or eager ran."""
         return sum(self.shares.values())
@@ -85,7 +80,7 @@ class Placement:
         if sets_mode(operation):
             return "" if self.in_engine else EAGER
         if len(self.shares) == 1 and not self.names:
-            return self.engine
+            return self.label
         known = self.captured.get(operation.name)
         return known or self.names.get(operator(operation.target), self.rest)
 

@@ -13,9 +13,11 @@ from dynamo_ext.analysis.placement import coverage, place_graph
 from dynamo_ext.formatting import count, function_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Report
+
+_DURATIONS = {"Compile", "Run"}
 
 
 @dataclass(frozen=True)
@@ -57,16 +59,19 @@ class Difference:
 
 def difference(before: Report, after: Report) -> Difference:
     """Compare two runs, of one cell as a rule."""
-    olds, news = _things(before), _things(after)
+    olds, news = _numbers(before), _numbers(after)
+    figures = [Figure(name, olds[name], news[name], name in _DURATIONS) for name in olds]
+    had, has = _things(before), _things(after)
     changed = [
         Changed(kind, tuple((old - new).items()), tuple((new - old).items()))
-        for (kind, old), new in zip(olds.items(), news.values(), strict=True)
+        for kind in had
+        for old, new in [(had[kind], has[kind])]
         if old != new
     ]
     return Difference(
         _title(before),
         _title(after),
-        tuple(_figures(before, after)),
+        tuple(figures),
         tuple(changed),
         before.backend != after.backend,
         _code(before) != _code(after),
@@ -83,22 +88,18 @@ def _title(report: Report) -> str:
     return " · ".join(filter(None, [report.title, report.mode, report.backend]))
 
 
-def _figures(before: Report, after: Report) -> Iterable[Figure]:
-    runs = (before, after)
-
-    def pair(name: str, values: Sequence[float], *, seconds: bool = False) -> Figure:
-        return Figure(name, values[0], values[1], seconds)
-
-    covered = [coverage(run) for run in runs]
-    yield pair("Graphs", [len(run.graphs) for run in runs])
-    yield pair("Operations", [sum(g.operation_count for g in run.graphs) for run in runs])
-    yield pair("ATen operations in the engine", [each.in_engine for each in covered])
-    yield pair("Breaks", [len(run.breaks) for run in runs])
-    yield pair("Guards", [len(run.guards) for run in runs])
-    yield pair("Recompiles", [sum(r.count for r in run.recompiles) for run in runs])
-    yield pair("Fallbacks", [len(run.fallbacks) for run in runs])
-    yield pair("Compile", [run.compile_seconds for run in runs], seconds=True)
-    yield pair("Run", [run.run_seconds for run in runs], seconds=True)
+def _numbers(report: Report) -> dict[str, float]:
+    return {
+        "Graphs": len(report.graphs),
+        "Operations": sum(graph.operation_count for graph in report.graphs),
+        "ATen operations in the engine": coverage(report).in_engine,
+        "Breaks": len(report.breaks),
+        "Guards": len(report.guards),
+        "Recompiles": sum(each.count for each in report.recompiles),
+        "Fallbacks": len(report.fallbacks),
+        "Compile": report.compile_seconds,
+        "Run": report.run_seconds,
+    }
 
 
 def _things(report: Report) -> dict[str, Counter[str]]:

@@ -54,11 +54,10 @@ def table(
     rows: Iterable[Sequence[str]],
     *,
     numeric: Collection[int] = (),
-    width: int | None = None,
 ) -> str:
     """Aligned columns under their headers; the widest columns wrap until all fit."""
     cells = [[printable(_plain(cell)) for cell in row] for row in rows]
-    widths = _fit([list(headers), *cells], width or line_width())
+    widths = _fit([list(headers), *cells], line_width())
     shown = [_row(list(headers), widths, numeric), _GAP.join("─" * each for each in widths)]
     shown += [_row(row, widths, numeric) for row in cells]
     return "\n".join(shown)

@@ -27,7 +27,6 @@ def test_equal_operators_are_added_over_graphs_and_calls() -> None:
     assert (relu.name, relu.calls, relu.engines) == ("relu", 4, ("eager",))
     assert relu.seconds == pytest.approx(8e-3)
     assert relu.share == pytest.approx(8 / 12)
-    assert relu.line == SourceLine("cell", 4)
     assert (add.name, add.calls) == ("add", 2)
 
 

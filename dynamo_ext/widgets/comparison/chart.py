@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import importlib.util
 import io
 import re
@@ -98,7 +97,8 @@ class Chart:
         """The chart for a page that keeps SVG, in the colours of its theme."""
         if problem := self._problem():
             return problem
-        with _drawing(), io.StringIO() as out:
+        # Another chart on the page must not have the same ids.
+        with _drawing(self.alt), io.StringIO() as out:
             self._figure(_TEXT, _QUIET).savefig(out, format="svg", transparent=True)
             source = out.getvalue()
         return _themed(source, self.alt)
@@ -107,7 +107,7 @@ class Chart:
         """The chart as an image of its own, dark on white whatever the theme is."""
         if problem := self._problem():
             return problem
-        with _drawing(), io.BytesIO() as out:
+        with _drawing(self.alt), io.BytesIO() as out:
             figure = self._figure("#1f1f1f", "#5f6368")
             figure.savefig(out, format="png", dpi=144, facecolor="white")
             data = base64.b64encode(out.getvalue()).decode("ascii")
@@ -264,11 +264,11 @@ def _dress(axes: Axes, names: list[str], text: str, quiet: str) -> None:
 
 
 @contextmanager
-def _drawing() -> Iterator[None]:
+def _drawing(salt: str) -> Iterator[None]:
     """Draw with matplotlib's own defaults: a user's style would spoil the contrast."""
     from matplotlib import style
 
-    settings: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": "dynamo_ext"}
+    settings: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": salt}
     with _lock, style.context(["default", settings]), warnings.catch_warnings():
         # A name may hold a letter that the font lacks.
         warnings.simplefilter("ignore")
@@ -276,15 +276,13 @@ def _drawing() -> Iterator[None]:
 
 
 def _themed(source: str, alt: str) -> Markup:
-    """An SVG for the middle of a page: its ids its own, its colours the theme's."""
+    """An SVG for the middle of a page, in the colours of the theme."""
     source = source[source.index("<svg") :]
     source = re.sub(
         r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", source, flags=re.DOTALL
     )
-    prefix = "dx" + hashlib.sha256((source + alt).encode()).hexdigest()[:10]
-    source = re.sub(r'\bid="', f'id="{prefix}-', source)
-    source = re.sub(r'href="#', f'href="#{prefix}-', source)
-    source = source.replace("url(#", f"url(#{prefix}-")
+    # Groups are numbered alike in every chart, and nothing refers to them.
+    source = re.sub(r'<g id="[^"]*"', "<g", source)
     source = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font: \1 system-ui, sans-serif", source)
     for colour, themed in _THEME.items():
         source = source.replace(colour, themed)

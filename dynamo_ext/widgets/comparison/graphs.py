@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import clip, count, printable, seconds, sentence
 from dynamo_ext.widgets import plain_text
-from dynamo_ext.widgets.comparison.summary import compared, interval, probability, ratio
+from dynamo_ext.widgets.comparison.summary import WORDS, compared, interval, probability, ratio
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
 
@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 TITLE = "Graphs"
 NOTHING = "No graph was raced by itself: ask for it with --per-graph (per_graph=True)."
 _LINES, _REASON, _TEXT_BACKENDS, _NAMED = 80, 240, 5, 6
-_WORDS = {
-    "eager": "○ ran eagerly",
-    "wrong": "✗ wrong",
-    "failed": "✗ failed",
-    "unavailable": "✗ unavailable",
-    "unmeasured": "– not raced",
-    "measured": "",
-}
+_WORDS = WORDS | {"unmeasured": "– not raced", "measured": ""}
 
 
 def backends(record: Comparison) -> list[str]:

@@ -15,7 +15,7 @@ _MAX_CHARS = 240
 _TEN, _HUNDRED, _TENTH, _TINY = 10, 100, 0.1, 0.001
 _SURE = 0.001
 
-_WORDS = {
+WORDS = {
     "baseline": "● baseline",
     "faster": "▲ faster",
     "slower": "▼ slower",
@@ -27,13 +27,13 @@ _WORDS = {
     "unavailable": "✗ unavailable",
     "none": "– not measured",
 }
-_BRIEF_WORDS = _WORDS | {"eager": "○ eager", "unavailable": "✗ missing", "none": "– none"}
+_BRIEF_WORDS = WORDS | {"eager": "○ eager", "unavailable": "✗ missing", "none": "– none"}
 _GRADES = {"faster": "good", "wrong": "bad", "failed": "bad", "eager": "part", "slower": "part"}
 
 
 def verdict(record: Comparison, candidate: CandidateResult, *, brief: bool = False) -> str:
     """A candidate's verdict as a sign and a word; ``brief`` for a terminal."""
-    words = _BRIEF_WORDS if brief else _WORDS
+    words = _BRIEF_WORDS if brief else WORDS
     if candidate.outcome == "unavailable":
         return words["unavailable"]
     return words[record.verdict(candidate)]
@@ -41,7 +41,7 @@ def verdict(record: Comparison, candidate: CandidateResult, *, brief: bool = Fal
 
 def compared(speedup: Speedup) -> str:
     """What a speedup alone comes to, as a sign and a word."""
-    return _WORDS[speedup.verdict]
+    return WORDS[speedup.verdict]
 
 
 def grade(record: Comparison, candidate: CandidateResult) -> str:
