@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.break_location import ON_PURPOSE, is_torchs_own, origin, place, where
 from dynamo_ext.analysis.breaks import break_of, cause_of, remedy
-from dynamo_ext.analysis.operator_times import operator_times, shares_by_reason
-from dynamo_ext.analysis.placement import EAGER, coverage
+from dynamo_ext.analysis.placement import EAGER, coverage, operator_times, shares_by_reason
 from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.formatting import count, listing, percent
 

@@ -6,8 +6,7 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.analysis.operator_times import operator_times
-from dynamo_ext.analysis.placement import place_graph
+from dynamo_ext.analysis.placement import operator_times, place_graph
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import Graph, Operation, Report
 

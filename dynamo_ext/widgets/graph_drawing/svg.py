@@ -105,19 +105,20 @@ def draw(
     reached = "0" if len(operations) <= _MAX_REACHED else "-1"
     boxes, buttons = [], []
     for op in operations:
-        centre = laid.boxes[op.name]
+        x, y = laid.boxes[op.name]
+        corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
         tint = tints.get(placement.engine_of(op), "dx-shared") if _computes(op) else "dx-edge-of"
-        boxes.append(_box(op, centre, f"{tint} dx-hit" if op.name in hits else tint, whole))
-        buttons.append(_button(op, centre, _about(op, placement, whole), reached))
+        boxes.append(_box(op, corner, f"{tint} dx-hit" if op.name in hits else tint, whole))
+        buttons.append(_button(op, corner, _about(op, placement, whole), reached))
     size = {"width": f"{laid.width:.0f}", "height": f"{laid.height:.0f}"}
     label = f"Drawing of graph {graph.id}: {count(len(operations), 'node')}"
     drawn = element("svg", edges, *boxes, role="img", aria_label=label, **size)
     return element("div", drawn, *buttons, class_="dx-nodes", style=f"width:{laid.width:.0f}px")
 
 
-def _button(op: Operation, centre: tuple[float, float], about: str, reached: str) -> Markup:
+def _button(op: Operation, corner: tuple[float, float], about: str, reached: str) -> Markup:
     """Lie over a node's box; the style sheet shows the label of the one in focus."""
-    left, top = centre[0] - BOX_WIDTH / 2, centre[1] - BOX_HEIGHT / 2
+    left, top = corner
     at = f"left:{left:.0f}px;top:{top:.0f}px;width:{BOX_WIDTH}px;height:{BOX_HEIGHT}px"
     return element(
         "button", type="button", style=at, title=op.name, aria_label=about, tabindex=reached
@@ -154,9 +155,9 @@ def _curve(points: Sequence[tuple[float, float]]) -> str:
     return "".join(path)
 
 
-def _box(op: Operation, centre: tuple[float, float], class_: str, whole: float) -> Markup:
+def _box(op: Operation, corner: tuple[float, float], class_: str, whole: float) -> Markup:
     """Draw a node: its operator, its result, and its share of the time if it has a large one."""
-    x, y = centre
+    left, top = corner
     # Names of inputs and parameters begin alike and differ at their end.
     name = op.name if len(op.name) <= _LETTERS else f"…{op.name[1 - _LETTERS :]}"
     title = _short(op.target) if _computes(op) else name
@@ -165,14 +166,13 @@ def _box(op: Operation, centre: tuple[float, float], class_: str, whole: float) 
         taken = share(op, whole)
         detail = f"{clip(detail, _LETTERS - len(taken) - 1)} {taken}"
     detail = clip(detail, _LETTERS)
-    corner = {"x": f"{x - BOX_WIDTH / 2:.0f}", "y": f"{y - BOX_HEIGHT / 2:.0f}"}
-    rect = element("rect", **corner, width=BOX_WIDTH, height=BOX_HEIGHT, rx=3)
-    left = f"{x - BOX_WIDTH / 2 + 8:.0f}"
+    size = {"width": BOX_WIDTH, "height": BOX_HEIGHT}
+    start = f"{left + 8:.0f}"
     return element(
         "g",
-        rect,
-        element("text", clip(title, _LETTERS), x=left, y=f"{y - 3:.0f}"),
-        element("text", detail, x=left, y=f"{y + 12:.0f}", class_="dx-quiet"),
+        element("rect", x=f"{left:.0f}", y=f"{top:.0f}", **size, rx=3),
+        element("text", clip(title, _LETTERS), x=start, y=f"{top + 15:.0f}"),
+        element("text", detail, x=start, y=f"{top + 30:.0f}", class_="dx-quiet"),
         class_=class_,
     )
 

@@ -183,7 +183,7 @@ def _plain_words(report: Report) -> str:
 
 def _what_happened(report: Report, plain_words: str) -> str:
     covered, backend = coverage(report), report.backend
-    graphs = count(covered.graphs, "graph")
+    graphs, ops = count(covered.graphs, "graph"), count(covered.total, "operation")
     ended = ""
     if report.interrupted:
         ended = f"Interrupted after {seconds(report.seconds)}; what was recorded is kept. "
@@ -197,13 +197,11 @@ def _what_happened(report: Report, plain_words: str) -> str:
         compiled = count(len(report.graphs), "graph")
         return f"{ended}{compiled} captured, and none was called in this run."
     if backend == EAGER:
-        ops = count(covered.total, "operation")
         runs = "the eager backend runs them as they are"
         return f"{ended}{graphs} of {ops} captured; {runs}{plain_words}."
     if _eager_won(report):
         return f"{ended}{graphs} captured; no backend was faster than eager."
     if not covered.in_engine:
-        ops = count(covered.total, "operation")
         return f"{ended}Nothing ran in {backend}: {graphs} of {ops} ran eagerly."
     left = covered.total - covered.in_engine
     rest = f"; {left:,} ran eagerly" if left else ""

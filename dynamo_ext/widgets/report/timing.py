@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.analysis.operator_times import operator_times
-from dynamo_ext.analysis.placement import coverage, place_graph
+from dynamo_ext.analysis.placement import coverage, operator_times, place_graph
 from dynamo_ext.formatting import clip, count, function_name, percent, seconds, sentence
 from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.blocks import Block, Quiet, Table

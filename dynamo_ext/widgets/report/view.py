@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.placement import place_graph, sets_mode
@@ -58,17 +58,14 @@ class ReportView(live.View):
         head = widgets.HTML(STYLE + framed(lead))
         self.widget = widgets.VBox([head, self.tabs])
         self.widget.add_class("dx-live")
-        self.tabs.observe(self._select, "selected_index")
-        self._build(0)
+        self.tabs.observe(self._build, "selected_index")
+        self._build()
 
-    def _select(self, change: dict[str, Any]) -> None:
-        if change["new"] is not None:
-            self._build(change["new"])
-
-    def _build(self, index: int) -> None:
-        """Build a pane the first time that its tab is opened."""
+    def _build(self, _change: object = None) -> None:
+        """Build the pane whose tab is opened for the first time."""
         with live.lock:
-            if index in self._built:
+            index = self.tabs.selected_index
+            if index is None or index in self._built:
                 return
             self._built.add(index)
             waiting = self.tabs.children[index].children
