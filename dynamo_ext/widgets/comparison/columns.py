@@ -22,7 +22,6 @@ NONE = "–"
 
 Value = float | str | None
 Row = Callable[["Comparison", "CandidateResult"], Value]
-Words = Callable[["Comparison", "CandidateResult"], str]
 
 
 @dataclass(frozen=True)
@@ -37,23 +36,21 @@ class Column:
     """Its name in ``to_dataframe``."""
     write: Callable[[Any], str] = str
     """How a value is written."""
-    words: Words | None = None
-    """The words of a row, where they are more than its value."""
+    words: Callable[..., str] | None = None
+    """The words of a row, where they are more than its value; fewer if ``brief``."""
     groups: tuple[str, ...] = ()
     """The sets of columns that it is in, besides all."""
     short: str = ""
     """Its title in a terminal; empty where it has no room there."""
-    brief: Words | None = None
-    """Its words for a terminal, where they are others."""
     data: Row | None = None
     """What ``to_dataframe`` has of it, where that is not ``value``."""
     falling: bool = False
     """Whether its largest value is the best one, so that sorting starts there."""
 
-    def cell(self, record: Comparison, each: CandidateResult) -> str:
-        """The text of one row; ``NONE`` where the row has no value."""
+    def cell(self, record: Comparison, each: CandidateResult, *, brief: bool = False) -> str:
+        """The text of one row, ``brief`` for a terminal; ``NONE`` where the row has no value."""
         if self.words is not None:
-            return self.words(record, each)
+            return self.words(record, each, brief=brief)
         value = self.value(record, each)
         return NONE if value is None else self.write(value)
 
@@ -81,9 +78,10 @@ def error(value: float) -> str:
     return NONE if math.isnan(value) else "0" if not value else f"{value:.1e}"
 
 
-def _speedup(record: Comparison, each: CandidateResult, wrong: str = "not compared") -> str:
+def _speedup(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
     if counted(record, each) and each.speedup:
         return f"{ratio(each.speedup.ratio)} ({interval(each.speedup)})"
+    wrong = NONE if brief else "not compared"
     words = {"baseline": "1×", "eager": "ran eagerly", "wrong": wrong}
     return words.get(record.verdict(each), NONE)
 
@@ -94,10 +92,10 @@ def _speedup_value(record: Comparison, each: CandidateResult) -> Value:
     return each.speedup.ratio if counted(record, each) and each.speedup else None
 
 
-def _pays(record: Comparison, each: CandidateResult, unit: str = " calls") -> str:
+def _pays(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
     calls = record.break_even(each)
     if calls is not None:
-        return f"{calls:,.0f}{unit}" if calls != 1 else "1 call"
+        return f"{calls:,.0f}{'' if brief else ' calls'}" if calls != 1 else "1 call"
     return "never" if record.verdict(each) in {"same", "slower"} else NONE
 
 
@@ -136,7 +134,7 @@ def _count(title: str, key: str, about: str) -> Column:
     )
 
 
-def _quartiles(_record: Comparison, each: CandidateResult) -> str:
+def _quartiles(_record: Comparison, each: CandidateResult, **_: bool) -> str:
     if each.timing is None:
         return NONE
     low, high = (seconds(value) for value in each.timing.quartiles)
@@ -148,7 +146,8 @@ def _spread(_record: Comparison, each: CandidateResult) -> Value:
     return each.timing.quartiles[1] - each.timing.quartiles[0] if each.timing else None
 
 
-def _in_engine(each: CandidateResult, of: str) -> str:
+def _in_engine(_record: Comparison, each: CandidateResult, *, brief: bool) -> str:
+    of = "/" if brief else " of "
     return f"{each.in_engine:,}{of}{each.operations:,}" if each.operations else NONE
 
 
@@ -161,7 +160,7 @@ COLUMNS = (
         lambda _r, c: c.name.lower(),
         "The backend",
         key="name",
-        words=lambda _r, c: c.name,
+        words=lambda _r, c, **_: c.name,
         data=_field("name"),
         groups=_EVERY,
         short="Candidate",
@@ -175,7 +174,6 @@ COLUMNS = (
         data=lambda r, c: r.verdict(c),
         groups=_EVERY,
         short="Verdict",
-        brief=lambda r, c: verdict(r, c, brief=True),
     ),
     Column(
         "Speedup",
@@ -186,7 +184,6 @@ COLUMNS = (
         data=lambda _r, c: c.speedup.ratio if c.speedup else None,
         groups=(_OVERVIEW, _SPEED),
         short="Speedup",
-        brief=lambda r, c: _speedup(r, c, NONE),
         falling=True,
     ),
     Column(
@@ -225,18 +222,16 @@ COLUMNS = (
         words=_pays,
         groups=(_OVERVIEW, _SPEED),
         short="Break-even",
-        brief=lambda r, c: _pays(r, c, ""),
     ),
     Column(
         "In engine",
         lambda _r, c: c.in_engine / c.operations if c.operations else None,
         "Operations that the engine ran",
         key="in_engine",
-        words=lambda _r, c: _in_engine(c, " of "),
+        words=_in_engine,
         data=_field("in_engine"),
         groups=(_OVERVIEW, _COVERAGE),
         short="In engine",
-        brief=lambda _r, c: _in_engine(c, "/"),
         falling=True,
     ),
     _count("Graphs", "graphs", "Captured"),

@@ -46,7 +46,7 @@ def text(record: Comparison) -> str:
     """Render the table for a terminal, and under it why rows are not compared."""
     rows = ordered(record)
     columns = [column for column in COLUMNS if column.short]
-    cells = [[(column.brief or column.cell)(record, each) for column in columns] for each in rows]
+    cells = [[column.cell(record, each, brief=True) for column in columns] for each in rows]
     titles = [column.short for column in columns]
     parts = [plain_text.table(titles, cells, numeric=set(range(3, len(titles))))]
     why = [
