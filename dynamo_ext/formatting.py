@@ -49,8 +49,10 @@ def article(noun: str) -> str:
     return f"{'an' if vowel and not noun.startswith(('uni', 'Uni')) else 'a'} {noun}"
 
 
-def listing(items: Sequence[str]) -> str:
-    """Items as prose: ``a``, ``a and b``, ``a, b and c``."""
+def listing(items: Sequence[str], most: int | None = None, more: str = "more") -> str:
+    """Items as prose: ``a``, ``a and b``, ``a, b and c``; over ``most``, ``a, b and 4 more``."""
+    if most is not None and len(items) > most:
+        items = [*items[:most], f"{len(items) - most:,} {more}"]
     return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
 
 
@@ -63,6 +65,11 @@ def sentence(text: str) -> str:
 def is_command(text: str) -> bool:
     """Whether a remedy is a command to type, which must be kept as it is."""
     return text.lstrip().startswith(("pip ", "%pip ", "python -m ", "conda "))
+
+
+def remedy(text: str, lead: str = "") -> str:
+    """A remedy as a sentence; a command as it is typed, after ``lead``."""
+    return f"{lead}{text}" if is_command(text) else sentence(text)
 
 
 def clip(text: str, limit: int) -> str:

@@ -39,6 +39,14 @@ def test_count_and_listing():
     assert formatting.listing([]) == ""
     assert formatting.listing(["a"]) == "a"
     assert formatting.listing(["a", "b", "c"]) == "a, b and c"
+    assert formatting.listing(["a", "b", "c"], 3) == "a, b and c"
+    assert formatting.listing(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+
+
+def test_a_remedy_is_a_sentence_unless_it_is_a_command():
+    assert formatting.remedy("Sort it before", "Install: ") == "Sort it before."
+    assert formatting.remedy("pip install tvm", "Install: ") == "Install: pip install tvm"
+    assert formatting.remedy("") == ""
 
 
 def test_an_article_fits_its_noun():

@@ -188,7 +188,7 @@ def made_of(report: Report) -> dict[str, Any]:
     breaks = {id(each): index for index, each in enumerate(report.breaks)}
     causes = [cause_of(each) for each in report.breaks]
     return {
-        "advice": [(a.topic, a.weight, a.line, a.part) for a in advise(report)],
+        "advice": [(a.topic, a.weight, a.part) for a in advise(report)],
         "breaks": [breaks.get(id(break_of(report, each))) for each in report.fallbacks],
         "causes": [(c.known, c.harmless, c if c.known else None) for c in causes],
         "recompiles": changes(report.recompiles),

@@ -16,8 +16,7 @@ from benchmarks.cuts import Cuts
 from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
-from dynamo_ext.analysis.operator_times import operator_times
-from dynamo_ext.analysis.placement import EAGER, coverage
+from dynamo_ext.analysis.placement import EAGER, coverage, operator_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,22 +7,19 @@ first, then what keeps most operations from the engine, then splits, then compil
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.break_location import ON_PURPOSE, is_torchs_own, origin, place, where
 from dynamo_ext.analysis.breaks import break_of, cause_of, remedy
-from dynamo_ext.analysis.operator_times import operator_times, shares_by_reason
-from dynamo_ext.analysis.placement import EAGER, coverage, place_graph
+from dynamo_ext.analysis.placement import EAGER, coverage, operator_times, shares_by_reason
 from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.formatting import count, listing, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dynamo_ext.analysis.recompiles import Changes
-    from dynamo_ext.records.common import SourceLine
     from dynamo_ext.records.report import Fallback, Frame, GraphBreak, Report
 
 COMPILE_DOMINATES = 3.0
@@ -40,7 +37,7 @@ class Advice:
 
     ``topic`` is the kind of situation (``break``, ``recompile``, ``unsupported`` …), ``problem``
     what is in the way and why, ``step`` what to do; ``evidence`` counts what the record holds.
-    ``part`` is the title of the report's part that shows it; ``line`` is where.
+    ``part`` is the title of the report's part that shows it.
     ``weight`` orders advice: from 0 (nice to know) to 1 (nothing works before that is done).
     """
 
@@ -50,7 +47,6 @@ class Advice:
     evidence: str
     part: str
     weight: float
-    line: SourceLine | None = None
 
 
 def advise(report: Report) -> tuple[Advice, ...]:
@@ -58,8 +54,9 @@ def advise(report: Report) -> tuple[Advice, ...]:
     if report.error:
         # The code's own error comes first, and what led to it may be recorded as a break.
         return ()
-    if any(f.stage == "unavailable" for f in report.fallbacks):
-        return tuple(_unavailable(report))
+    gone = next((f for f in report.fallbacks if f.stage == "unavailable"), None)
+    if gone is not None:
+        return (_unavailable(report, gone),)
     found = [
         *_kept_out(report),
         *_limits(report),
@@ -74,14 +71,12 @@ def advise(report: Report) -> tuple[Advice, ...]:
     return tuple(sorted(found, key=lambda advice: -advice.weight))
 
 
-def _unavailable(report: Report) -> Iterator[Advice]:
-    gone = next(f for f in report.fallbacks if f.stage == "unavailable")
-    graphs = count(len(report.graphs), "captured graph")
-    yield Advice(
+def _unavailable(report: Report, gone: Fallback) -> Advice:
+    return Advice(
         "unavailable",
         f"{report.backend} is not available here: {_clause(gone.message)}",
         gone.remedy,
-        f"{graphs} ran eagerly",
+        f"{count(len(report.graphs), 'captured graph')} ran eagerly",
         "Fallbacks",
         1.0,
     )
@@ -103,52 +98,42 @@ def _kept_out(report: Report) -> Iterator[Advice]:
 
 def _limits(report: Report) -> Iterator[Advice]:
     """Functions that are compiled no more, since they were compiled too often."""
-    for fallback in report.fallbacks:
-        if not _is_limit(fallback):
-            continue
+    for fallback in filter(_is_limit, report.fallbacks):
         frame = _frame(report, fallback)
         own = [r for r in report.recompiles if frame is None or r.function == frame.name]
         found = changes(own)
-        name = _name(report, frame)
         times = sum(each.times for each in found)
-        if found:
-            why = f", because {found[0].what} changed each time{_examples(found[0])}"
-            step = found[0].step
-        else:
-            why, step = "", fallback.remedy
+        why = f", because {found[0].what} changed each time{_examples(found[0])}" if found else ""
         yield Advice(
             "recompile-limit",
-            f"{name} was compiled so often that it stays in eager now{why}",
-            step,
+            f"{_name(report, frame)} was compiled so often that it stays in eager now{why}",
+            found[0].step if found else fallback.remedy,
             f"{count(times, 'recompile')} in this run" if times else "torch's recompile limit",
             "Guards" if found else "Fallbacks",
             0.9,
-            fallback.line,
         )
 
 
 def _failures(report: Report) -> Iterator[Advice]:
-    verbs = {
-        "verify": "gave other results than eager and was put aside",
-        "lower": "could not be built",
-        "run": "failed while it ran",
-    }
-    for stage, verb in verbs.items():
+    kinds = (
+        ("verify", "gave other results than eager and was put aside", 0.85),
+        ("lower", "could not be built", 0.8),
+        ("run", "failed while it ran", 0.75),
+    )
+    for stage, verb, weight in kinds:
         found = [f for f in report.fallbacks if f.stage == stage]
         if not found:
             continue
         first = max(found, key=lambda f: (bool(f.remedy), f.count))
         where = first.operator or f"the engine for {first.scope} {first.subject}"
         others = f"; {len(found) - 1:,} more" if len(found) > 1 else ""
-        step = first.remedy or "Compare the other backends on this cell: %%dynamo compare."
         yield Advice(
             stage,
             f"{where[0].upper()}{where[1:]} {verb}: {_clause(first.message or first.exception)}",
-            step,
+            first.remedy or "Compare the other backends on this cell: %%dynamo compare.",
             f"eager's result was used {_times(first.count)}{others}",
             "Fallbacks",
-            {"verify": 0.85, "lower": 0.8, "run": 0.75}[stage],
-            first.line,
+            weight,
         )
 
 
@@ -171,10 +156,9 @@ def _unsupported(report: Report) -> Iterator[Advice]:
             verb = "stands" if short == 1 else "stand"
             also = f"; {short:,} more {verb} in stretches too short for it" if short else ""
             names = list(dict.fromkeys(f"`{f.operator}`" for f in group))
-            more = [f"{len(names) - MAX_LISTED:,} more"] if len(names) > MAX_LISTED else []
             keep = "keeps" if len(names) == 1 else "keep"
             problem = (
-                f"{listing([*names[:MAX_LISTED], *more])} {keep} {kept:,} of "
+                f"{listing(names, MAX_LISTED)} {keep} {kept:,} of "
                 f"{count(covered.total, 'operation')} out of {report.backend}: {_clause(message)}"
             )
             evidence = f"{percent(kept / max(covered.total, 1))} of the operations{also}"
@@ -184,13 +168,15 @@ def _unsupported(report: Report) -> Iterator[Advice]:
                 evidence += f"; {lead} in {sum(split):,} parts"
         else:
             share = 0.6
-            problem = f"{report.backend} leaves {_subjects(group)} to eager: {_clause(message)}"
+            names = list(dict.fromkeys(f"{f.scope} {f.subject}" for f in group))
+            left = listing(names, MAX_LISTED)
+            problem = f"{report.backend} leaves {left} to eager: {_clause(message)}"
             evidence = f"met {_times(kept)}"
         step = next((f.remedy for f in group if f.remedy), "")
         if not step:
             step = "See which backend takes it: %%dynamo compare."
         weight = 0.05 if all(f.harmless for f in group) else 0.3 + 0.4 * share
-        yield Advice("unsupported", problem, step, evidence, "Fallbacks", weight, group[0].line)
+        yield Advice("unsupported", problem, step, evidence, "Fallbacks", weight)
 
 
 def _uncaptured(report: Report) -> Iterator[Advice]:
@@ -221,7 +207,6 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
             f"{_times(fallback.count)} in this run",
             "Code",
             0.05 if harmless else 0.6 if report.graphs else 0.72,
-            cut.line if cut is not None else fallback.line,
         )
 
 
@@ -249,27 +234,22 @@ def _breaks(report: Report) -> Iterator[Advice]:
             f"{count(len(report.graphs), 'graph')} in this run",
             "Code",
             0.05 if cause.harmless else 0.4,
-            called.line,
         )
 
 
 def _splits_nothing(report: Report, index: int, line: int) -> bool:
     """Whether all of the cell's operations are before or all after a break at one of its lines."""
-    first, last = _span_of_graphs(report)
-    if line == last and report.graphs:
-        return report.graphs[-1].ended_by == index
-    return not first <= line <= last
-
-
-def _span_of_graphs(report: Report) -> tuple[float, float]:
-    """The first and the last line of the cell with a captured operation; all, if none has one."""
     lines = [
         operation.line.line
         for graph in report.graphs
         for operation in graph.operations
         if operation.line is not None and operation.line.in_cell
     ]
-    return (min(lines), max(lines)) if lines else (0, math.inf)
+    if lines and line == max(lines):
+        # The break that ended the last graph, and those after it.
+        ended = report.graphs[-1].ended_by
+        return ended is not None and index >= ended
+    return bool(lines) and not min(lines) <= line <= max(lines)
 
 
 def _recompiles(report: Report) -> Iterator[Advice]:
@@ -279,10 +259,9 @@ def _recompiles(report: Report) -> Iterator[Advice]:
     for each in changes(report.recompiles):
         examples = _examples(each)
         if each.prevented:
+            step = 'torch.compiler.set_stance("default") lets it be compiled.'
             if report.mode == "run":
                 step = "Run it once under %%dynamo with such values; run never compiles."
-            else:
-                step = 'torch.compiler.set_stance("default") lets it be compiled.'
             yield Advice(
                 "not-reused",
                 f"{count(each.times, 'call')} fitted no compiled code, because {each.what} "
@@ -307,11 +286,9 @@ def _recompiles(report: Report) -> Iterator[Advice]:
 
 def _nothing_wrong(report: Report) -> Iterator[Advice]:
     """What to do with a run that has nothing in its way."""
-    called = [graph for graph in report.graphs if graph.calls]
-    if not called or report.interrupted:
-        return
     covered = coverage(report)
-    rest = report.run_seconds
+    if not covered.graphs or report.interrupted:
+        return
     costliest = next(iter(operator_times(report)), None)
     if costliest and (report.backend == EAGER or covered.in_engine):
         yield Advice(
@@ -322,9 +299,10 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
             f"{count(costliest.calls, 'call')} of it; each operation was timed by itself",
             "Timing",
             0.1,
-            costliest.line,
         )
-    elif report.mode == "optimize" and report.compile_seconds > COMPILE_DOMINATES * max(rest, 1e-9):
+    elif report.mode == "optimize" and report.compile_seconds > COMPILE_DOMINATES * max(
+        report.run_seconds, 1e-9
+    ):
         spent = report.compile_seconds + report.race_seconds
         raced, racing = (" and raced", " and racing") if report.race_seconds else ("", "")
         share = spent / report.seconds if report.seconds else 0.0
@@ -337,17 +315,16 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
             "Timing",
             0.1,
         )
-    elif all(place_graph(report, graph).in_engine == 0 for graph in called):
-        if report.backend == EAGER:
-            yield Advice(
-                "captured",
-                "The code is captured, and eager runs it",
-                "See which backend is faster: %%dynamo compare.",
-                count(covered.total, "operation"),
-                "Timing",
-                0.1,
-            )
-    else:
+    elif not covered.in_engine and report.backend == EAGER:
+        yield Advice(
+            "captured",
+            "The code is captured, and eager runs it",
+            "See which backend is faster: %%dynamo compare.",
+            count(covered.total, "operation"),
+            "Timing",
+            0.1,
+        )
+    elif covered.in_engine:
         yield Advice(
             "all-in-engine",
             "Nothing is in the way",
@@ -379,12 +356,6 @@ def _examples(each: Changes) -> str:
     values = list(each.values[:MAX_LISTED])
     more = ", …" if len(each.values) > MAX_LISTED else ""
     return f" ({', '.join(values)}{more})" if len(values) > 1 else ""
-
-
-def _subjects(group: Sequence[Fallback]) -> str:
-    names = list(dict.fromkeys(f"{f.scope} {f.subject}" for f in group))
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return ", ".join(names[:MAX_LISTED]) + more
 
 
 def _times(number: int) -> str:

@@ -55,7 +55,7 @@ def cause_of(each: GraphBreak) -> Cause:
     In our words for the kinds that are common; in torch's for the others.
     """
     known = _KNOWN.get(each.registry_id) or _BY_KIND.get(each.kind, _unknown)
-    return known(each)
+    return known if isinstance(known, Cause) else known(each)
 
 
 def _unknown(each: GraphBreak) -> Cause:
@@ -205,51 +205,46 @@ def _about_compiling(each: GraphBreak) -> Cause:
     return Cause(f"{who} tells torch how to compile", f"Call {who} before the compiled code.")
 
 
-def _fixed(because: str, step: str, *, harmless: bool = False) -> Callable[[GraphBreak], Cause]:
-    return lambda _: Cause(because, step, harmless)
-
-
-_number = _fixed(
+_NUMBER = Cause(
     "it needs a number that is read out of a tensor",
     "Read the number before the compiled code and pass it.",
 )
-_numpy = _fixed(
+_NUMPY = Cause(
     "it goes through NumPy, which stays NumPy",
     "Use torch's own function, or call NumPy before the compiled code.",
 )
-_fake_tensor = _fixed(
+_FAKE_TENSOR = Cause(
     "an operation there fails when Dynamo tries it on sizes alone",
     "If eager raises there too, fix it; else move it before or after the compiled code.",
 )
-_unbuilt = _fixed("it builds a module", _BEFORE)
+_UNBUILT = Cause("it builds a module", _BEFORE)
 
-_KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
+_KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
     "gb0007": _skipped,
     "gb0008": _skipped,
-    "gb0009": _skipped,
     ON_PURPOSE: _on_purpose,
     "gb0033": _item,
     "gb0035": _branch,
-    "gb0036": _fixed(
+    "gb0036": Cause(
         "the size of a result depends on the data (`nonzero`, `unique`, indexing by a mask)",
         "Keep the size and mask the values with torch.where, or set "
         "torch._dynamo.config.capture_dynamic_output_shape_ops = True.",
     ),
-    "gb0039": _fixed(
+    "gb0039": Cause(
         "it was compiled as often as torch allows",
         "Keep a number that changes from run to run in a tensor, and mark changing sizes with "
         "%%dynamo --dynamic.",
     ),
     "gb0059": _builtin,
-    "gb0088": _fixed(
+    "gb0088": Cause(
         "an exception goes through it while Dynamo traces it",
         "If the line runs without an error by itself, Dynamo cannot trace it: move it before or "
         "after the compiled code.",
     ),
-    "gb0105": _numpy,
-    "gb0109": _fixed("`.tolist()` reads the values of a tensor", f"{_READS}."),
-    "gb0119": _unbuilt,
-    "gb0123": _fixed(
+    "gb0105": _NUMPY,
+    "gb0109": Cause("`.tolist()` reads the values of a tensor", f"{_READS}."),
+    "gb0119": _UNBUILT,
+    "gb0123": Cause(
         "backward() is called there, whose graphs are compiled with the forward's",
         _NOTHING,
         harmless=True,
@@ -257,36 +252,36 @@ _KNOWN: dict[str, Callable[[GraphBreak], Cause]] = {
     "gb0124": _item,
     "gb0142": _context,
     "gb0170": _branch,
-    "gb0231": _numpy,
-    "gb0264": _fixed("it builds a layer or another torch.nn.Parameter", _BEFORE),
-    "gb0290": _numpy,
-    "gb0291": _fixed(
+    "gb0231": _NUMPY,
+    "gb0264": Cause("it builds a layer or another torch.nn.Parameter", _BEFORE),
+    "gb0290": _NUMPY,
+    "gb0291": Cause(
         "it logs",
         "Log before or after the compiled code, or add the method to "
         "torch._dynamo.config.ignore_logging_functions.",
     ),
-    "gb0293": _numpy,
+    "gb0293": _NUMPY,
     "gb0296": _reordered,
     "gb0354": _missing_name,
     "gb0811": _iterated,
     "gb4347": _iterated,
     "gb0467": _attribute,
-    "gb4198": _fixed("it deep-copies a tensor", "Use .clone()."),
-    "gb4315": _fake_tensor,
-    "gb8985": _fixed(
+    "gb4198": Cause("it deep-copies a tensor", "Use .clone()."),
+    "gb4315": _FAKE_TENSOR,
+    "gb8985": Cause(
         "requires_grad_() is called on a tensor that leaves the graph",
         "Call it before the compiled code, or return .detach().",
     ),
 }
-_BY_KIND: dict[BreakKind, Callable[[GraphBreak], Cause]] = {
+_BY_KIND: dict[BreakKind, Cause | Callable[[GraphBreak], Cause]] = {
     "branch": _branch,
-    "number": _number,
-    "fake_tensor": _fake_tensor,
+    "number": _NUMBER,
+    "fake_tensor": _FAKE_TENSOR,
     "about_compiling": _about_compiling,
-    "recurrent": _fixed(
+    "recurrent": Cause(
         "a recurrent layer runs there in torch's own kernel", _NOTHING, harmless=True
     ),
-    "numpy": _numpy,
-    "module": _unbuilt,
+    "numpy": _NUMPY,
+    "module": _UNBUILT,
     "skipped": _skipped,
 }

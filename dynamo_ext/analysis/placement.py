@@ -1,4 +1,4 @@
-"""Which engine ran a graph, and, where the record tells, each of its operations.
+"""Which engine ran a graph and its operations, and, where they were timed, what takes longest.
 
 Partitions count operations of the normalised graph, whose names differ from those of the graph
 as captured. So in a graph that several engines share, a captured operation is placed by the name
@@ -58,11 +58,6 @@ class Placement:
     captured: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def engine(self) -> str:
-        """The engine with the largest share."""
-        return next(iter(self.shares), EAGER)
-
-    @property
     def total(self) -> int:
         """Operations that some engine or eager ran."""
         return sum(self.shares.values())
@@ -85,7 +80,7 @@ class Placement:
         if sets_mode(operation):
             return "" if self.in_engine else EAGER
         if len(self.shares) == 1 and not self.names:
-            return self.engine
+            return self.label
         known = self.captured.get(operation.name)
         return known or self.names.get(operator(operation.target), self.rest)
 
@@ -133,6 +128,54 @@ def partition_engine(report: Report, graph: Graph, part: Partition) -> str:
     subject = f"{graph.id}:{part.name}"
     fell = any(f.subject == subject and _took_all(f, graph) for f in report.fallbacks)
     return EAGER if fell or _is_eager(report, graph) else part.engine
+
+
+@dataclass(frozen=True)
+class OperatorTime:
+    """What one operator takes in eager over all calls of a run.
+
+    ``share`` is of all operations' time; ``engines`` are where it ran, an empty name among them
+    where the record does not tell.
+    """
+
+    name: str
+    calls: int
+    seconds: float
+    share: float
+    engines: tuple[str, ...]
+
+
+def operator_times(report: Report) -> tuple[OperatorTime, ...]:
+    """Every operator that was timed, the costliest first; empty where none was."""
+    found: dict[str, list[tuple[float, int, str]]] = {}
+    for graph in report.graphs:
+        placement = place_graph(report, graph)
+        for op in graph.operations if graph.calls else ():
+            if op.seconds and not sets_mode(op):
+                row = op.seconds * graph.calls, graph.calls, placement.engine_of(op)
+                found.setdefault(operator(op.target), []).append(row)
+    whole = sum(row[0] for rows in found.values() for row in rows)
+    times = []
+    for name, rows in found.items():
+        seconds = sum(row[0] for row in rows)
+        engines = tuple(sorted({row[2] for row in rows}))
+        calls = sum(row[1] for row in rows)
+        times.append(OperatorTime(name, calls, seconds, seconds / whole, engines))
+    return tuple(sorted(times, key=lambda each: -each.seconds))
+
+
+def shares_by_reason(report: Report) -> dict[str, float]:
+    """How much of the operations' time in eager is of those that no engine took, by reason."""
+    found: dict[str, float] = {}
+    whole = 0.0
+    for graph in report.graphs:
+        taken = {op.name: op.seconds * graph.calls for op in graph.operations if not sets_mode(op)}
+        whole += sum(taken.values())
+        for part in graph.partitions:
+            if part.reason and part.role in FORWARD:
+                seconds = sum(taken.get(name, 0.0) for name in part.captured)
+                found[part.reason] = found.get(part.reason, 0.0) + seconds
+    return {reason: seconds / whole for reason, seconds in found.items() if seconds}
 
 
 def _from_partitions(report: Report, graph: Graph) -> Placement:
@@ -199,7 +242,7 @@ def _is_eager(report: Report, graph: Graph) -> bool:
     ):
         return True
     return any(
-        (f.scope != "partition" and _took_all(f, graph))
+        _took_all(f, graph)
         or (f.stage == "unsupported" and not f.operator and not graph.partitions)
         for f in _of_graph(report, graph)
     )

@@ -25,7 +25,6 @@ _DTYPES = {
     "Bool": "bool",
 }
 
-
 _NOTHING = "Nothing needs to be done"
 """How a step begins where nothing could be gained."""
 
@@ -37,14 +36,11 @@ _HARMLESS_ONCE = frozenset({"parameter", "parameter rank", "integer"})
 class Changes:
     """Recompiles with one cause.
 
-    ``kind`` is that of the recompiles, or ``class``; ``variable`` is the expression that changed;
     ``what`` says what changed, as a noun (``the batch size of `x```), ``values`` what it was, in
     order, without repeats; ``step`` is what to do, and there is nothing to gain by it where
     ``harmless``.
     """
 
-    kind: str
-    variable: str
     what: str
     step: str
     times: int
@@ -72,13 +68,10 @@ def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]
     values = [] if kind in {"object", "code"} else [_DTYPES.get(v, v) for v in seen]
     many = len(group) > 1
     what, step = _words(kind, name, variable, dim, many=many)
-    times = sum(each.count for each in group)
     return Changes(
-        kind,
-        variable,
         what,
         step,
-        times,
+        sum(each.count for each in group),
         tuple(dict.fromkeys(values)),
         group[0].prevented,
         kind in _HARMLESS or (kind in _HARMLESS_ONCE and not many),
@@ -86,7 +79,6 @@ def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]
 
 
 def _words(kind: str, name: str, variable: str, dim: int | None, *, many: bool) -> tuple[str, str]:
-    """What changed, and what to do about it."""
     match kind:
         case "size":
             of = "the batch size of" if dim == 0 else f"dimension {dim} of"

@@ -13,9 +13,11 @@ from dynamo_ext.analysis.placement import coverage, place_graph
 from dynamo_ext.formatting import count, function_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from dynamo_ext.records.report import Graph, GraphBreak, Report
+    from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Report
+
+_DURATIONS = {"Compile", "Run"}
 
 
 @dataclass(frozen=True)
@@ -57,22 +59,19 @@ class Difference:
 
 def difference(before: Report, after: Report) -> Difference:
     """Compare two runs, of one cell as a rule."""
-    kinds = (
-        ("Graphs", _graphs(before), _graphs(after)),
-        ("Breaks", _breaks(before.breaks), _breaks(after.breaks)),
-        ("Guarded conditions", _guards(before), _guards(after)),
-        ("Recompiles", _recompiles(before), _recompiles(after)),
-        ("Fallbacks", _fallbacks(before), _fallbacks(after)),
-    )
+    olds, news = _numbers(before), _numbers(after)
+    figures = [Figure(name, olds[name], news[name], name in _DURATIONS) for name in olds]
+    had, has = _things(before), _things(after)
     changed = [
         Changed(kind, tuple((old - new).items()), tuple((new - old).items()))
-        for kind, old, new in kinds
+        for kind in had
+        for old, new in [(had[kind], has[kind])]
         if old != new
     ]
     return Difference(
         _title(before),
         _title(after),
-        tuple(_figures(before, after)),
+        tuple(figures),
         tuple(changed),
         before.backend != after.backend,
         _code(before) != _code(after),
@@ -89,27 +88,39 @@ def _title(report: Report) -> str:
     return " · ".join(filter(None, [report.title, report.mode, report.backend]))
 
 
-def _figures(before: Report, after: Report) -> Iterable[Figure]:
-    runs = (before, after)
-
-    def pair(name: str, values: Sequence[float], *, seconds: bool = False) -> Figure:
-        return Figure(name, values[0], values[1], seconds)
-
-    covered = [coverage(run) for run in runs]
-    yield pair("Graphs", [len(run.graphs) for run in runs])
-    yield pair("Operations", [sum(g.operation_count for g in run.graphs) for run in runs])
-    yield pair("ATen operations in the engine", [each.in_engine for each in covered])
-    yield pair("Breaks", [len(run.breaks) for run in runs])
-    yield pair("Guards", [len(run.guards) for run in runs])
-    yield pair("Recompiles", [sum(r.count for r in run.recompiles) for run in runs])
-    yield pair("Fallbacks", [len(run.fallbacks) for run in runs])
-    yield pair("Compile", [run.compile_seconds for run in runs], seconds=True)
-    rest = [run.run_seconds for run in runs]
-    yield pair("Run", rest, seconds=True)
+def _numbers(report: Report) -> dict[str, float]:
+    return {
+        "Graphs": len(report.graphs),
+        "Operations": sum(graph.operation_count for graph in report.graphs),
+        "ATen operations in the engine": coverage(report).in_engine,
+        "Breaks": len(report.breaks),
+        "Guards": len(report.guards),
+        "Recompiles": sum(each.count for each in report.recompiles),
+        "Fallbacks": len(report.fallbacks),
+        "Compile": report.compile_seconds,
+        "Run": report.run_seconds,
+    }
 
 
-def _graphs(report: Report) -> Counter[str]:
-    return Counter(_graph(report, graph) for graph in report.graphs)
+def _things(report: Report) -> dict[str, Counter[str]]:
+    """What a run has of each kind, in words, and how often."""
+    return {
+        "Graphs": Counter(_graph(report, graph) for graph in report.graphs),
+        "Breaks": _counted((_break(each), each.count) for each in report.breaks),
+        "Guarded conditions": Counter({condition(guard): 1 for guard in report.guards}),
+        "Recompiles": _counted(
+            (f"{function_name(each.function)}: {each.guard}", each.count)
+            for each in report.recompiles
+        ),
+        "Fallbacks": _counted((_fallback(each), each.count) for each in report.fallbacks),
+    }
+
+
+def _counted(found: Iterable[tuple[str, int]]) -> Counter[str]:
+    whole: Counter[str] = Counter()
+    for words, times in found:
+        whole[words] += times
+    return whole
 
 
 def _graph(report: Report, graph: Graph) -> str:
@@ -123,30 +134,12 @@ def _graph(report: Report, graph: Graph) -> str:
     return f"{count(len(calls), 'operation')} ({shown}{more}) of {sizes or 'no tensor'}, in {where}"
 
 
-def _breaks(breaks: Sequence[GraphBreak]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for each in breaks:
-        line, because = origin(each), cause_of(each).because
-        code = line.code.strip().rstrip(":") if line is not None else ""
-        found[f"`{code}`: {because}" if code else because] += each.count
-    return found
+def _break(each: GraphBreak) -> str:
+    line, because = origin(each), cause_of(each).because
+    code = line.code.strip().rstrip(":") if line is not None else ""
+    return f"`{code}`: {because}" if code else because
 
 
-def _guards(report: Report) -> Counter[str]:
-    return Counter({condition(guard): 1 for guard in report.guards})
-
-
-def _recompiles(report: Report) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for each in report.recompiles:
-        found[f"{function_name(each.function)}: {each.guard}"] += each.count
-    return found
-
-
-def _fallbacks(report: Report) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for each in report.fallbacks:
-        what = each.operator or each.scope
-        said = (each.message or each.exception).split("\n")[0]
-        found[f"{each.stage}: {what}, {said}"] += each.count
-    return found
+def _fallback(each: Fallback) -> str:
+    said = (each.message or each.exception).split("\n")[0]
+    return f"{each.stage}: {each.operator or each.scope}, {said}"

@@ -18,7 +18,8 @@ def reader(code: str) -> str:
     if tree is None:
         found = _READER.search(code)
         return f"{found['name']}()" if found else ""
-    names = [call.func.id for call in _calls(tree) if isinstance(call.func, ast.Name)]
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    names = (called.id for called in calls if isinstance(called, ast.Name))
     return next((f"{name}()" for name in names if name in _READERS), "")
 
 
@@ -47,10 +48,6 @@ def leaves_value(code: str, function: str) -> bool:
         and ast.unparse(node.value.func).rsplit(".", 1)[-1] == last
         for node in ast.walk(tree)
     )
-
-
-def _calls(tree: ast.AST) -> list[ast.Call]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
 def _parsed(code: str) -> ast.AST | None:

@@ -27,7 +27,7 @@ from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
-from dynamo_ext.widgets.compiling import CompilingLine
+from dynamo_ext.widgets.progress import CompilingLine
 from dynamo_ext.widgets.report.summary import refusal
 from dynamo_ext.widgets.report.view import display_report
 
@@ -253,22 +253,22 @@ class Workbench:
 
     def part_command(self, name: str) -> None:
         """``%dynamo graphs|guards|breaks|fallbacks``: one part of the last report."""
-        from dynamo_ext.widgets.report.single_part import ReportPart
+        from dynamo_ext.widgets.report.static import ReportPart
 
         _show(ReportPart(self.report(), name))
 
     def history_command(self) -> None:
         """``%dynamo history``."""
-        from dynamo_ext.widgets.history import History
+        from dynamo_ext.widgets.runs import history
 
-        _show(History(self._past.reports()))
+        _show(history(self._past.reports()))
 
     def diff_command(self, *words: str) -> None:
         """``%dynamo diff [BEFORE AFTER]``."""
         from dynamo_ext.analysis.report_diff import difference
-        from dynamo_ext.widgets.report_diff import DifferenceView
+        from dynamo_ext.widgets.runs import side_by_side
 
-        _show(DifferenceView(difference(*self._past.pair(words))))
+        _show(side_by_side(difference(*self._past.pair(words))))
 
     def explain_command(self, expression: str) -> None:
         """``%dynamo explain EXPR``: capture it, run it eagerly, time its operations, report."""

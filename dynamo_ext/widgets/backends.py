@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import sentence
-from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.blocks import Block, Shown, Table
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import Markup, code, element
-from dynamo_ext.widgets.html.style import STYLE
+from dynamo_ext.widgets.html.markup import Markup, code, element, quiet_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from dynamo_ext.records.common import BackendInfo
 
 _OURS = "dynamo_ext"
 
 
-@dataclass(frozen=True)
-class BackendTable(Shown):
-    """Backends as a table; a single one with its options."""
-
-    infos: tuple[BackendInfo, ...]
-
-    def html(self) -> Markup:
-        """Render the table, and for a single backend its options."""
-        return element("div", STYLE, blocks.html(self._blocks(_about)), class_="dx")
-
-    def text(self) -> str:
-        """Render the same for a terminal."""
-        return blocks.text(self._blocks(_about_text))
-
-    # A dataclass has a repr of its own.
-    __repr__ = text
-
-    def _blocks(self, about: Callable[[BackendInfo], str]) -> Iterator[Block]:
-        if not self.infos:
-            yield "No backend matches."
-        rows = [
-            [element("b", info.name), _available(info), here.version, here.device, about(info)]
-            for info in self.infos
-            for here in [info.availability]
-        ]
-        yield Table("Backends", ["Backend", "Available", "Version", "Device", "About"], rows)
-        if len(self.infos) == 1:
-            yield from _options(self.infos[0])
-
-
-def render_backends(infos: Sequence[BackendInfo]) -> BackendTable:
+def render_backends(infos: Sequence[BackendInfo]) -> Shown:
     """Make a table of backends that a notebook shows as html and a terminal as text.
 
     Parameters
@@ -60,32 +27,41 @@ def render_backends(infos: Sequence[BackendInfo]) -> BackendTable:
 
     Returns
     -------
-    BackendTable
+    Shown
         With ``_repr_html_``, and its text as ``repr`` and ``str``.
     """
-    return BackendTable(tuple(infos))
+    return Shown(_blocks(infos))
 
 
-def _available(info: BackendInfo) -> str:
-    return "✓ yes" if info.availability.available else "✗ no"
+def _blocks(infos: Sequence[BackendInfo]) -> Iterator[Block]:
+    if not infos:
+        yield "No backend matches."
+    rows = [
+        [
+            element("b", info.name),
+            "✓ yes" if here.available else "✗ no",
+            here.version,
+            here.device,
+            _about(info),
+        ]
+        for info in infos
+        for here in [info.availability]
+    ]
+    yield Table("Backends", ["Backend", "Available", "Version", "Device", "About"], rows)
+    if len(infos) == 1:
+        yield from _options(infos[0])
 
 
 def _about(info: BackendInfo) -> Markup:
     """Say what it is; where it is missing, why, and the command that fixes it."""
     parts: list[object] = [info.summary]
     if info.origin not in {"", _OURS}:
-        parts += [" ", element("span", f"({info.origin})", class_="dx-quiet")]
+        parts += [" ", quiet_words(f"({info.origin})")]
     here = info.availability
     if not here.available:
         parts += [markup.BREAK, sentence(here.reason)]
         parts += [markup.BREAK, markup.remedy(here.remedy)] if here.remedy else []
     return markup.join(parts)
-
-
-def _about_text(info: BackendInfo) -> str:
-    here = info.availability
-    why = [] if here.available else [sentence(here.reason), here.remedy]
-    return "\n".join(filter(None, [info.summary, *why]))
 
 
 def _options(info: BackendInfo) -> Iterator[Block]:

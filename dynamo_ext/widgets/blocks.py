@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, element
-from dynamo_ext.widgets.html.style import STYLE
+from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -70,7 +69,7 @@ def _html(block: Block) -> Markup:
         return element("h4" if isinstance(block, Heading) else "p", block)
     if isinstance(block, Items):
         items = element("ul", *(element("li", markup.prose(item)) for item in block.items))
-        return markup.details(element("b", block.title), items, opened=True)
+        return markup.titled(block.title, items, opened=True)
     if not block.rows:
         return EMPTY
     table = markup.table(block.label, block.headers, block.rows, numeric=block.numeric)
@@ -91,17 +90,16 @@ def _text(block: Block) -> str:
 class Shown:
     """What is shown by itself: a notebook asks for its html, a terminal for its text."""
 
-    def blocks(self) -> Iterable[Block]:
-        """What it consists of."""
-        raise NotImplementedError
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self._blocks = tuple(blocks)
 
     def html(self) -> Markup:
         """Render it with its style."""
-        return element("div", STYLE, html(self.blocks()), class_="dx")
+        return element("div", STYLE, html(self._blocks), class_="dx")
 
     def text(self) -> str:
         """Render it for a terminal."""
-        return text(self.blocks())
+        return text(self._blocks)
 
     def _repr_html_(self) -> str:
         return str(self.html())

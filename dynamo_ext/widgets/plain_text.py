@@ -39,6 +39,11 @@ def paragraph(text: str, indent: str = "", first: str | None = None) -> str:
     )
 
 
+def step(text: str) -> str:
+    """A paragraph under an item: what helps."""
+    return paragraph(text, "      ", "    → ")
+
+
 def heading(title: str) -> str:
     """Underline a title."""
     return f"{title}\n{'─' * len(title)}"
@@ -49,18 +54,20 @@ def table(
     rows: Iterable[Sequence[str]],
     *,
     numeric: Collection[int] = (),
-    width: int | None = None,
 ) -> str:
     """Aligned columns under their headers; the widest columns wrap until all fit."""
     cells = [[printable(_plain(cell)) for cell in row] for row in rows]
-    widths = _fit([list(headers), *cells], width or line_width())
+    widths = _fit([list(headers), *cells], line_width())
     shown = [_row(list(headers), widths, numeric), _GAP.join("─" * each for each in widths)]
     shown += [_row(row, widths, numeric) for row in cells]
     return "\n".join(shown)
 
 
 def _plain(cell: str) -> str:
-    return cell.striptags() if isinstance(cell, Markup) else cell
+    """The text of a cell, each line of markup on a line of its own."""
+    if not isinstance(cell, Markup):
+        return cell
+    return "\n".join(line.striptags() for line in cell.split("<br>"))
 
 
 def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:

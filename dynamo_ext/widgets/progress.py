@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
-from typing import Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from dynamo_ext.formatting import clip
 from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.live import close
 
-_PAUSE = 0.1
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE = 2.0
+"""Seconds of compiling before anything is said: most cells are done by then."""
+
+_PAUSE, _TICK = 0.1, 0.5
 
 
 class ProgressLine:
@@ -22,8 +30,6 @@ class ProgressLine:
 
     def __init__(self, title: str) -> None:
         self._title = title
-        self._bar: Any = None
-        self._label: Any = None
         self._box: Any = None
         self._handle: Any = None
         self._stream: TextIO | None = None
@@ -45,8 +51,7 @@ class ProgressLine:
         if self._box is not None:
             # A closed widget alone would be an error message in the reopened notebook.
             self._handle.update({"text/html": "", "text/plain": ""}, raw=True)
-            for widget in (self._bar, self._label, self._box):
-                widget.close()
+            close(self._box)
         if self._stream is not None:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
@@ -59,9 +64,10 @@ class ProgressLine:
         self._last = now
         said = f"{words} ({now - self._started:.0f} s; interrupt to stop)"
         if self._box is not None:
-            self._label.value = said
-            self._bar.value = max(share, 0.0)
-            self._bar.bar_style = "info" if share >= 0 else ""
+            bar, label = self._box.children
+            label.value = said
+            bar.value = max(share, 0.0)
+            bar.bar_style = "info" if share >= 0 else ""
         elif self._stream is not None:
             # Of what wraps, only the last line would be cleared.
             line = clip(f"{self._title}: {said}", plain_text.line_width() - 1)
@@ -72,7 +78,55 @@ class ProgressLine:
         import ipywidgets as widgets
         from IPython.display import display
 
-        self._bar = widgets.FloatProgress(min=0.0, max=1.0, description=self._title)
-        self._label = widgets.Label()
-        self._box = widgets.HBox([self._bar, self._label])
+        bar = widgets.FloatProgress(min=0.0, max=1.0, description=self._title)
+        self._box = widgets.HBox([bar, widgets.Label()])
         self._handle = display(self._box, display_id=True)  # type: ignore[no-untyped-call]
+
+
+class CompilingLine:
+    """A progress line that shows where compiling takes long, and goes when the cell is done.
+
+    A compiler does not give the thread back while it works, so another one counts the seconds; it
+    is started by the first compile. The line, which ``line`` makes, shows after ``patience``
+    seconds.
+    """
+
+    def __init__(
+        self, patience: float = PATIENCE, line: Callable[[str], ProgressLine] = ProgressLine
+    ) -> None:
+        self._patience = patience
+        self._line = line
+        self._words = ""
+        self._since = 0.0
+        self._done = threading.Event()
+        self._ticker: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        if self._ticker is not None:
+            self._ticker.join()
+
+    def tell(self, words: str) -> None:
+        """Take down what is being compiled; an empty text where the cell runs again."""
+        if words and not self._words:
+            self._since = time.perf_counter()
+        self._words = words
+        if words and self._ticker is None:
+            # Made now, and shown later: its seconds count from here.
+            line = self._line("compiling")
+            self._ticker = threading.Thread(
+                target=self._tick, args=(line,), name="dynamo_ext-compiling"
+            )
+            self._ticker.start()
+
+    def _tick(self, line: ProgressLine) -> None:
+        while not self._words or time.perf_counter() - self._since < self._patience:
+            if self._done.wait(min(_TICK, self._patience)):
+                return
+        with line:
+            line.tell(self._words or "running")
+            while not self._done.wait(_TICK):
+                line.tell(self._words or "running")

@@ -377,8 +377,6 @@ def test_where_nothing_is_in_the_way_the_costliest_operator_is_named() -> None:
     (first,) = advise(dataclasses.replace(report, graphs=graphs))
     assert first.topic == "profiled"
     assert "`matmul` has 75% of the operations' time in eager" in first.problem
-    assert first.line is not None
-    assert "x @ x" in first.line.code
 
 
 def test_where_eager_won_the_race_nothing_is_advised() -> None:
@@ -479,6 +477,8 @@ def test_an_error_of_the_users_is_not_advised_about() -> None:
     [
         ("s = (x * 2).sum().item()", False),
         ("for _ in range(2):\n    s = (x * 2).sum().item()", False),
+        ("y = x * 2\nprint(y.sum().item())", False),
+        ("print((x * 2).sum().item()); t = x + 1", True),
         ("s = (x * 2).sum().item() * x", True),
         ("s = (x * 2).sum().item()\nt = x + 1", True),
     ],

@@ -8,10 +8,9 @@ import pytest
 
 from dynamo_ext.records.report import Graph, Guard, Partition, Report
 from dynamo_ext.widgets.comparison import static
-from dynamo_ext.widgets.history import History
-from dynamo_ext.widgets.html.markup import element
-from dynamo_ext.widgets.html.style import STYLE
+from dynamo_ext.widgets.html.markup import STYLE, element
 from dynamo_ext.widgets.report import graphs, guards
+from dynamo_ext.widgets.runs import history
 from tests.widgets.comparisons import COMPARISONS
 
 WIDTH = 700
@@ -67,7 +66,7 @@ def test_why_a_part_stays_in_eager_is_read_without_scrolling(narrow):
 
 def test_a_number_and_its_unit_stay_on_one_line(narrow):
     made = Report("optimize", "tvm_meta_schedule", "Cell In[12]", None, 75.046, 75.0, error="E")
-    narrow.set_content(str(History([made]).html()))
+    narrow.set_content(str(history([made]).html()))
     compiled = narrow.locator("td", has_text="1 min 15 s")
     texts = "cell => { const r = document.createRange(); r.selectNodeContents(cell);"
     assert compiled.evaluate(f"{texts} return r.getClientRects().length; }}") == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from dynamo_ext.widgets.report import panes
+from dynamo_ext.widgets.report.view import TITLES
 from tests.browser.servers import CELL_MILLISECONDS, KERNEL_IS_IDLE, served, server_words, write
 
 NAME = "report.ipynb"
@@ -23,13 +23,13 @@ def look(page, screenshots, name):
     expect(view.get_by_text("splits the graph because it prints")).to_be_visible()
     expect(page.locator(".dx-static")).to_be_hidden()
     tabs = view.locator(".lm-TabBar-tab")
-    expect(tabs).to_have_count(len(panes.TITLES))
-    for index in range(len(panes.TITLES)):
+    expect(tabs).to_have_count(len(TITLES))
+    for index in range(len(TITLES)):
         tabs.nth(index).click()
         pane = view.locator(".widget-tab-contents > :not(.lm-mod-hidden)")
         expect(pane).to_have_count(1)
         expect(pane).not_to_be_empty()
-    tabs.nth(panes.TITLES.index("Guards")).click()
+    tabs.nth(TITLES.index("Guards")).click()
     expect(view).to_contain_text("must stay a float32 tensor")
     page.screenshot(path=screenshots / f"{name}.png")
 

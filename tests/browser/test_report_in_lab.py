@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from dynamo_ext.widgets.report import panes
+from dynamo_ext.widgets.report.view import TITLES
 
 NOTEBOOK = "toy.ipynb"
 SET_UP = """\
@@ -58,8 +58,8 @@ def test_every_tab_opens_and_says_something(ran, screenshots, theme):
     ran.theme(f"JupyterLab {theme}")
     view = ran.outputs(1).locator(".dx-live")
     tabs = view.locator(".lm-TabBar-tab")
-    expect(tabs).to_have_count(len(panes.TITLES))
-    for index, title in enumerate(panes.TITLES):
+    expect(tabs).to_have_count(len(TITLES))
+    for index, title in enumerate(TITLES):
         tabs.nth(index).click()
         expect(tabs.nth(index)).to_contain_text(title)
         pane = view.locator(".widget-tab-contents > :not(.lm-mod-hidden)")
@@ -68,7 +68,7 @@ def test_every_tab_opens_and_says_something(ran, screenshots, theme):
         expect(pane).not_to_be_empty()
         assert pane.inner_text().strip(), title
         view.screenshot(path=screenshots / f"{index}-{title.lower()}-{theme.lower()}.png")
-    tabs.nth(panes.TITLES.index("Code")).click()
+    tabs.nth(TITLES.index("Code")).click()
     ran.cell(1).screenshot(path=screenshots / f"cell-{theme.lower()}.png")
     tabs.first.click()
     ran.outputs(1).screenshot(path=screenshots / f"report-{theme.lower()}.png")
@@ -84,7 +84,7 @@ def test_a_step_opens_the_part_that_shows_it(ran):
 
 def test_a_graph_is_searched_and_taken_away(ran, screenshots):
     view = ran.outputs(1).locator(".dx-live")
-    view.locator(".lm-TabBar-tab").nth(panes.TITLES.index("Graphs")).click()
+    view.locator(".lm-TabBar-tab").nth(TITLES.index("Graphs")).click()
     box = view.get_by_placeholder(re.compile("operator, name or shape"))
     box.fill("softmax")
     box.press("Enter")

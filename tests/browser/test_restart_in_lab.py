@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from dynamo_ext.widgets.report import panes
+from dynamo_ext.widgets.report.view import TITLES
 
 NOTEBOOK = "restart.ipynb"
 SET_UP = "%load_ext dynamo_ext\nimport torch\nx = torch.randn(8, 8)"
@@ -39,7 +39,7 @@ def test_the_report_can_still_be_read(restarted, screenshots):
 def test_a_part_that_was_never_opened_says_what_to_do(restarted):
     view = restarted.outputs(1).locator(".dx-live")
     tabs = view.locator(".lm-TabBar-tab")
-    tabs.nth(panes.TITLES.index("Guards")).click()
+    tabs.nth(TITLES.index("Guards")).click()
     pane = view.locator(".widget-tab-contents > :not(.lm-mod-hidden)")
     expect(pane).to_contain_text("un the cell again")
 
@@ -49,6 +49,6 @@ def test_the_cell_runs_again_in_the_new_kernel(restarted):
     outputs = restarted.run(1)
     expect(outputs.locator(".dx-live")).to_be_visible()
     tabs = outputs.locator(".dx-live .lm-TabBar-tab")
-    expect(tabs).to_have_count(len(panes.TITLES))
-    tabs.nth(panes.TITLES.index("Guards")).click()
+    expect(tabs).to_have_count(len(TITLES))
+    tabs.nth(TITLES.index("Guards")).click()
     expect(outputs.locator(".dx-live")).to_contain_text("must stay a float32 tensor")

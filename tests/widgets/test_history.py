@@ -4,12 +4,12 @@ import dataclasses
 import re
 
 from dynamo_ext.records.autotune import GraphRace
-from dynamo_ext.widgets.history import History
 from dynamo_ext.widgets.report import summary
+from dynamo_ext.widgets.runs import history
 
 
 def test_each_run_has_a_row_with_its_outcome(reports, page):
-    view = History([reports["mixed"], reports["clean"], reports["unavailable"]])
+    view = history([reports["mixed"], reports["clean"], reports["unavailable"]])
     read, text = page(view._repr_html_()).text, repr(view)
     for words in ("optimize onnxrt", "◐ partly eager", "✓ compiled", "✗ backend unavailable"):
         assert words in read
@@ -20,7 +20,7 @@ def test_each_run_has_a_row_with_its_outcome(reports, page):
 def test_a_row_has_the_counts_that_the_runs_summary_has(reports):
     run = dataclasses.replace(reports["mixed"], seconds=2.0, profile_seconds=0.9)
     shown = dict(summary.counts(run))
-    headers, _, row = (re.split(r"\s{2,}", line) for line in repr(History([run])).split("\n"))
+    headers, _, row = (re.split(r"\s{2,}", line) for line in repr(history([run])).split("\n"))
     assert headers[3:] == ["Graphs", "Breaks", "Recompiles", "Fallbacks", "Compile", "Run"]
     assert row[3:] == [shown[name] for name in headers[3:]]
     assert row[-1] == "70.0 ms"
@@ -30,16 +30,16 @@ def test_what_no_later_run_has_is_not_called_running(reports):
     raced = dataclasses.replace(
         reports["clean"], seconds=9.0, compile_seconds=2.0, race_seconds=4.0
     )
-    assert "3.00 s" in repr(History([raced]))
+    assert "3.00 s" in repr(history([raced]))
 
 
 def test_no_run_yet():
-    assert "No %%dynamo cell has run yet." in repr(History([]))
-    assert "No %%dynamo cell has run yet." in History([]).html()
+    assert "No %%dynamo cell has run yet." in repr(history([]))
+    assert "No %%dynamo cell has run yet." in history([]).html()
 
 
 def test_names_of_users_are_escaped(reports, rude):
-    assert rude not in str(History([reports["rude"]]).html())
+    assert rude not in str(history([reports["rude"]]).html())
 
 
 def test_who_won_how_often_over_the_runs(reports):
@@ -49,6 +49,6 @@ def test_who_won_how_often_over_the_runs(reports):
     again = dataclasses.replace(raced, compiled_now=False)
     runs = [dataclasses.replace(report, graphs=(graph,)) for graph in (raced, again, raced)]
     words = "In these runs, auto chose tvm for 2 graphs."
-    assert words in repr(History(runs))
-    assert words in History(runs).html()
-    assert "auto chose" not in repr(History([report]))
+    assert words in repr(history(runs))
+    assert words in history(runs).html()
+    assert "auto chose" not in repr(history([report]))

@@ -4,7 +4,7 @@ import dataclasses
 
 from dynamo_ext.analysis.report_diff import difference
 from dynamo_ext.records.common import CodeBlock
-from dynamo_ext.widgets.report_diff import DifferenceView
+from dynamo_ext.widgets.runs import side_by_side
 
 
 def cell(backend, body):
@@ -12,11 +12,11 @@ def cell(backend, body):
 
 
 def view(before, after):
-    return DifferenceView(difference(before, after))
+    return side_by_side(difference(before, after))
 
 
 def test_both_forms_say_the_same(reports, page):
-    view = DifferenceView(difference(reports["mixed"], reports["clean"]))
+    view = side_by_side(difference(reports["mixed"], reports["clean"]))
     read, text = page(view._repr_html_()).text, repr(view)
     for words in ("Before", "After", "Breaks", "Fallbacks", "−", "onnxrt has no stable sort"):
         assert words in read
@@ -24,14 +24,14 @@ def test_both_forms_say_the_same(reports, page):
 
 
 def test_nothing_changed_is_said(reports, page):
-    view = DifferenceView(difference(reports["clean"], reports["clean"]))
+    view = side_by_side(difference(reports["clean"], reports["clean"]))
     assert "are the same" in page(view.html()).text
     assert "are the same" in view.text()
 
 
 def test_other_backends_are_told_apart(reports):
     other = dataclasses.replace(reports["clean"], backend="tvm")
-    view = DifferenceView(difference(reports["clean"], other))
+    view = side_by_side(difference(reports["clean"], other))
     assert "The backends differ" in view.text()
     assert "The backends differ" in view.html()
 
@@ -52,7 +52,7 @@ def test_the_magics_over_a_cell_are_not_its_code(reports):
 
 
 def test_names_of_users_are_escaped(reports, rude, page):
-    view = DifferenceView(difference(reports["clean"], reports["rude"]))
+    view = side_by_side(difference(reports["clean"], reports["rude"]))
     assert rude not in str(view.html())
     assert rude in page(view.html()).text
 

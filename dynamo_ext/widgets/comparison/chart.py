@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import importlib.util
 import io
 import re
@@ -26,7 +25,12 @@ if TYPE_CHECKING:
 
 NOTHING = "There is nothing to draw: no candidate was timed."
 MISSING = "Charts need matplotlib: pip install matplotlib"
-KINDS = ("Speedup", "Time", "Samples")
+_HEADS = {
+    "Speedup": "Speedup over the baseline, with its interval",
+    "Time": "Median time of a call, with quartiles",
+    "Samples": "Time of a call: all rounds, the line is the median",
+}
+KINDS = tuple(_HEADS)
 
 # Three to one or better against white and against black; the marker's shape and the words beside
 # it say the same.
@@ -66,7 +70,11 @@ class Chart:
         self, record: Comparison, rows: Sequence[CandidateResult], kind: str, *, log: bool = False
     ) -> None:
         self.record, self.kind, self.log = record, kind, log
-        self.rows = [each for each in rows if _drawn(record, each, kind)]
+        self.rows = [
+            each
+            for each in rows
+            if (counted(record, each) if kind == "Speedup" else each.timing is not None)
+        ]
 
     @property
     def alt(self) -> str:
@@ -89,7 +97,8 @@ class Chart:
         """The chart for a page that keeps SVG, in the colours of its theme."""
         if problem := self._problem():
             return problem
-        with _drawing(), io.StringIO() as out:
+        # Another chart on the page must not have the same ids.
+        with _drawing(self.alt), io.StringIO() as out:
             self._figure(_TEXT, _QUIET).savefig(out, format="svg", transparent=True)
             source = out.getvalue()
         return _themed(source, self.alt)
@@ -98,7 +107,7 @@ class Chart:
         """The chart as an image of its own, dark on white whatever the theme is."""
         if problem := self._problem():
             return problem
-        with _drawing(), io.BytesIO() as out:
+        with _drawing(self.alt), io.BytesIO() as out:
             figure = self._figure("#1f1f1f", "#5f6368")
             figure.savefig(out, format="png", dpi=144, facecolor="white")
             data = base64.b64encode(out.getvalue()).decode("ascii")
@@ -115,6 +124,7 @@ class Chart:
 
     def _figure(self, text: str, quiet: str) -> Figure:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import EngFormatter
 
         room = 1.6 if self.kind == "Samples" else 1.0
         figure = Figure(
@@ -125,16 +135,12 @@ class Chart:
         if self.log:
             axes.set_xscale("log")
         _DRAWN[self.kind](axes, self, text, quiet)
+        ratios = self.kind == "Speedup"
+        axes.xaxis.set_major_formatter("{x:g}×" if ratios else EngFormatter(unit="s"))
         axes.set_xlabel(_HEADS[self.kind], color=quiet, parse_math=False)
         if not self.log and self.kind == "Time":
             axes.set_xlim(left=0)
         return figure
-
-
-def _drawn(record: Comparison, each: CandidateResult, kind: str) -> bool:
-    if kind == "Speedup":
-        return counted(record, each)
-    return each.timing is not None
 
 
 def _look(chart: Chart, each: CandidateResult) -> tuple[str, str]:
@@ -161,7 +167,6 @@ def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
     _limits(axes, low, high, log=chart.log)
     note = f"1× is {base}; the band is what counts as the same"
     axes.set_title(note, color=quiet, fontsize=8.5, loc="left", parse_math=False)
-    axes.xaxis.set_major_formatter(lambda value, _position: f"{value:g}×")
 
 
 def _times(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
@@ -174,7 +179,6 @@ def _times(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         _label(axes, timing.quartiles[1], row, words, text)
     values = [value for _, timing in shown for value in (*timing.quartiles, timing.median)]
     _limits(axes, min(values), max(values), log=chart.log)
-    axes.xaxis.set_major_formatter(lambda value, _position: _tick(value))
 
 
 def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
@@ -199,27 +203,13 @@ def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
     axes.set_xlim(low * 0.95 if chart.log else 0, high)
     if chart.log:
         _log_ticks(axes, high / low)
-    axes.xaxis.set_major_formatter(lambda value, _position: _tick(value))
 
 
-_HEADS = {
-    "Speedup": "Speedup over the baseline, with its interval",
-    "Time": "Median time of a call, with quartiles",
-    "Samples": "Time of a call: all rounds, the line is the median",
-}
 _DRAWN: dict[str, Callable[[Axes, Chart, str, str], None]] = {
     "Speedup": _speedups,
     "Time": _times,
     "Samples": _samples,
 }
-
-
-def _tick(value: float) -> str:
-    """An axis's duration, with no more digits than it needs."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value / 1e-6:.3g} µs" if value else "0"
 
 
 def _label(  # noqa: PLR0913 - a place, and what is written there
@@ -274,11 +264,11 @@ def _dress(axes: Axes, names: list[str], text: str, quiet: str) -> None:
 
 
 @contextmanager
-def _drawing() -> Iterator[None]:
+def _drawing(salt: str) -> Iterator[None]:
     """Draw with matplotlib's own defaults: a user's style would spoil the contrast."""
     from matplotlib import style
 
-    settings: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": "dynamo_ext"}
+    settings: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": salt}
     with _lock, style.context(["default", settings]), warnings.catch_warnings():
         # A name may hold a letter that the font lacks.
         warnings.simplefilter("ignore")
@@ -286,15 +276,13 @@ def _drawing() -> Iterator[None]:
 
 
 def _themed(source: str, alt: str) -> Markup:
-    """An SVG for the middle of a page: its ids its own, its colours the theme's."""
+    """An SVG for the middle of a page, in the colours of the theme."""
     source = source[source.index("<svg") :]
     source = re.sub(
         r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", source, flags=re.DOTALL
     )
-    prefix = "dx" + hashlib.sha256((source + alt).encode()).hexdigest()[:10]
-    source = re.sub(r'\bid="', f'id="{prefix}-', source)
-    source = re.sub(r'href="#', f'href="#{prefix}-', source)
-    source = source.replace("url(#", f"url(#{prefix}-")
+    # Groups are numbered alike in every chart, and nothing refers to them.
+    source = re.sub(r'<g id="[^"]*"', "<g", source)
     source = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font: \1 system-ui, sans-serif", source)
     for colour, themed in _THEME.items():
         source = source.replace(colour, themed)

@@ -21,8 +21,6 @@ NONE = "–"
 """A cell that has nothing to say."""
 
 Value = float | str | None
-
-
 Row = Callable[["Comparison", "CandidateResult"], Value]
 
 
@@ -31,28 +29,34 @@ class Column:
     """One column: its words, what it sorts by, where it shows, and what it explains of itself."""
 
     title: str
-    cell: Callable[[Comparison, CandidateResult], str]
     value: Row
     about: str
     _: KW_ONLY
     key: str
     """Its name in ``to_dataframe``."""
+    write: Callable[[Any], str] = str
+    """How a value is written."""
+    words: Callable[..., str] | None = None
+    """The words of a row, where they are more than its value; fewer if ``brief``."""
     groups: tuple[str, ...] = ()
     """The sets of columns that it is in, besides all."""
     short: str = ""
     """Its title in a terminal; empty where it has no room there."""
-    brief: Callable[[Comparison, CandidateResult], str] | None = None
-    """Its words for a terminal, where they are others."""
     data: Row | None = None
     """What ``to_dataframe`` has of it, where that is not ``value``."""
     falling: bool = False
     """Whether its largest value is the best one, so that sorting starts there."""
 
+    def cell(self, record: Comparison, each: CandidateResult, *, brief: bool = False) -> str:
+        """The text of one row, ``brief`` for a terminal; ``NONE`` where the row has no value."""
+        if self.words is not None:
+            return self.words(record, each, brief=brief)
+        value = self.value(record, each)
+        return NONE if value is None else self.write(value)
 
-def size(value: float | None) -> str:
+
+def size(value: float) -> str:
     """Write bytes with the unit that suits them (``4.0 KiB``)."""
-    if value is None:
-        return NONE
     for unit in ("B", "KiB", "MiB"):
         if abs(value) < _KIB:
             return f"{value:,.0f} B" if unit == "B" else f"{value:.1f} {unit}"
@@ -74,9 +78,10 @@ def error(value: float) -> str:
     return NONE if math.isnan(value) else "0" if not value else f"{value:.1e}"
 
 
-def _speedup(record: Comparison, each: CandidateResult, wrong: str = "not compared") -> str:
+def _speedup(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
     if counted(record, each) and each.speedup:
         return f"{ratio(each.speedup.ratio)} ({interval(each.speedup)})"
+    wrong = NONE if brief else "not compared"
     words = {"baseline": "1×", "eager": "ran eagerly", "wrong": wrong}
     return words.get(record.verdict(each), NONE)
 
@@ -87,57 +92,49 @@ def _speedup_value(record: Comparison, each: CandidateResult) -> Value:
     return each.speedup.ratio if counted(record, each) and each.speedup else None
 
 
-def _pays(record: Comparison, each: CandidateResult, unit: str = " calls") -> str:
+def _pays(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
     calls = record.break_even(each)
     if calls is not None:
-        return f"{calls:,.0f}{unit}" if calls != 1 else "1 call"
+        return f"{calls:,.0f}{'' if brief else ' calls'}" if calls != 1 else "1 call"
     return "never" if record.verdict(each) in {"same", "slower"} else NONE
 
 
-def _of_error(
-    title: str, name: str, key: str, write: Callable[[float], str], **more: Any
-) -> Column:
-    """A column of the first reference's errors."""
+def _error(name: str) -> Row:
+    """An error of the first reference's."""
 
-    def value(_record: Comparison, each: CandidateResult) -> float | None:
+    def value(_record: Comparison, each: CandidateResult) -> Value:
         number = getattr(each.accuracy[0], name) if each.accuracy else math.nan
         return None if math.isnan(number) else number
 
-    def cell(record: Comparison, each: CandidateResult) -> str:
-        number = value(record, each)
-        return NONE if number is None else write(number)
-
-    return Column(title, cell, value, key=key, **more)
-
-
-def _counted(title: str, key: str, about: str) -> Column:
-    """A column of a number that the candidate's report has."""
-
-    def value(_record: Comparison, each: CandidateResult) -> int | None:
-        return getattr(each, key) if each.backend and each.first_call_seconds > 0 else None
-
-    def cell(record: Comparison, each: CandidateResult) -> str:
-        number = value(record, each)
-        return NONE if number is None else f"{number:,}"
-
-    return Column(title, cell, value, about, key=key, data=_field(key), groups=(_COVERAGE,))
-
-
-def _took(title: str, key: str, about: str, **more: Any) -> Column:
-    """A column of seconds, of which 0 are none."""
-
-    def cell(_record: Comparison, each: CandidateResult) -> str:
-        return seconds(getattr(each, key)) if getattr(each, key) else NONE
-
-    value = _field(key)
-    return Column(title, cell, lambda r, c: value(r, c) or None, about, key=key, data=value, **more)
+    return value
 
 
 def _field(name: str) -> Row:
     return lambda _record, each: getattr(each, name)
 
 
-def _quartiles(_record: Comparison, each: CandidateResult) -> str:
+def _seconds(title: str, key: str, about: str, **more: Any) -> Column:
+    """A column of seconds, of which 0 are none."""
+
+    def value(_record: Comparison, each: CandidateResult) -> Value:
+        return getattr(each, key) or None
+
+    return Column(title, value, about, key=key, data=_field(key), write=seconds, **more)
+
+
+def _count(title: str, key: str, about: str) -> Column:
+    """A column of a number that the candidate's report has."""
+
+    def value(_record: Comparison, each: CandidateResult) -> Value:
+        return getattr(each, key) if each.backend and each.first_call_seconds > 0 else None
+
+    groups = (_COVERAGE,)
+    return Column(
+        title, value, about, key=key, data=_field(key), groups=groups, write="{:,}".format
+    )
+
+
+def _quartiles(_record: Comparison, each: CandidateResult, **_: bool) -> str:
     if each.timing is None:
         return NONE
     low, high = (seconds(value) for value in each.timing.quartiles)
@@ -149,7 +146,8 @@ def _spread(_record: Comparison, each: CandidateResult) -> Value:
     return each.timing.quartiles[1] - each.timing.quartiles[0] if each.timing else None
 
 
-def _in_engine(each: CandidateResult, of: str) -> str:
+def _in_engine(_record: Comparison, each: CandidateResult, *, brief: bool) -> str:
+    of = "/" if brief else " of "
     return f"{each.in_engine:,}{of}{each.operations:,}" if each.operations else NONE
 
 
@@ -159,129 +157,128 @@ _EVERY = (_OVERVIEW, _SPEED, _COVERAGE, _ERRORS)
 COLUMNS = (
     Column(
         "Candidate",
-        lambda _r, c: c.name,
         lambda _r, c: c.name.lower(),
         "The backend",
         key="name",
+        words=lambda _r, c, **_: c.name,
         data=_field("name"),
         groups=_EVERY,
         short="Candidate",
     ),
     Column(
         "Verdict",
-        verdict,
         lambda r, c: _ORDER.index(r.verdict(c)),
         "same: under 2 % apart, or not significant; unclear: the same may hide 10 % and more",
         key="verdict",
+        words=verdict,
         data=lambda r, c: r.verdict(c),
         groups=_EVERY,
         short="Verdict",
-        brief=lambda r, c: verdict(r, c, brief=True),
     ),
     Column(
         "Speedup",
-        _speedup,
         _speedup_value,
         "Against the baseline, with its interval",
         key="speedup",
+        words=_speedup,
         data=lambda _r, c: c.speedup.ratio if c.speedup else None,
         groups=(_OVERVIEW, _SPEED),
         short="Speedup",
-        brief=lambda r, c: _speedup(r, c, NONE),
         falling=True,
     ),
     Column(
         "p",
-        lambda r, c: probability(c.speedup.p_value) if counted(r, c) and c.speedup else NONE,
         lambda r, c: c.speedup.p_value if counted(r, c) and c.speedup else None,
         "Wilcoxon's signed-rank test",
         key="p_value",
+        write=probability,
         data=lambda _r, c: c.speedup.p_value if c.speedup else None,
         groups=(_SPEED,),
     ),
     Column(
         "Median",
-        lambda _r, c: seconds(c.timing.median) if c.timing else NONE,
         lambda _r, c: c.timing.median if c.timing else None,
         "Of one call",
         key="median_seconds",
+        write=seconds,
         groups=(_OVERVIEW, _SPEED),
         short="Median",
     ),
-    _took(
+    _seconds(
         "First call",
         "first_call_seconds",
         "Compiling included",
         groups=(_OVERVIEW, _SPEED),
         short="1st call",
     ),
-    _took(
-        "Compile",
-        "compile_seconds",
-        "Of the first call, what compiling took",
-        groups=(_SPEED,),
+    _seconds(
+        "Compile", "compile_seconds", "Of the first call, what compiling took", groups=(_SPEED,)
     ),
     Column(
         "Break-even",
-        _pays,
         lambda r, c: r.break_even(c),
         "Calls needed to recover the compile time",
         key="break_even_calls",
+        words=_pays,
         groups=(_OVERVIEW, _SPEED),
         short="Break-even",
-        brief=lambda r, c: _pays(r, c, ""),
     ),
     Column(
         "In engine",
-        lambda _r, c: _in_engine(c, " of "),
         lambda _r, c: c.in_engine / c.operations if c.operations else None,
         "Operations that the engine ran",
         key="in_engine",
+        words=_in_engine,
         data=_field("in_engine"),
         groups=(_OVERVIEW, _COVERAGE),
         short="In engine",
-        brief=lambda _r, c: _in_engine(c, "/"),
         falling=True,
     ),
-    _counted("Graphs", "graphs", "Captured"),
-    _counted("Breaks", "breaks", "Where capture ended early"),
-    _counted("Fallbacks", "fallbacks", "Stages given to eager"),
+    _count("Graphs", "graphs", "Captured"),
+    _count("Breaks", "breaks", "Where capture ended early"),
+    _count("Fallbacks", "fallbacks", "Stages given to eager"),
     Column(
         "Quartiles",
-        _quartiles,
-        lambda _r, c: c.timing.quartiles[1] - c.timing.quartiles[0] if c.timing else None,
+        _spread,
         "The middle half of the rounds",
         key="quartile_range_seconds",
+        words=_quartiles,
         groups=(_OVERVIEW, _SPEED),
     ),
     Column(
         "Peak memory",
-        lambda _r, c: size(c.peak_bytes),
         _field("peak_bytes"),
         "Of one call, above what was there before it",
         key="peak_bytes",
+        write=size,
         groups=(_OVERVIEW, _COVERAGE),
         short="Peak",
     ),
-    _of_error(
+    Column(
         "Max error",
-        "max_abs",
-        "max_abs_error",
-        error,
-        about="Largest absolute",
+        _error("max_abs"),
+        "Largest absolute",
+        key="max_abs_error",
+        write=error,
         groups=(_OVERVIEW, _ERRORS),
         short="Error",
     ),
-    _of_error(
+    Column(
         "Max rel. error",
-        "max_rel",
-        "max_rel_error",
-        error,
-        about="Of the largest",
+        _error("max_rel"),
+        "Of the largest",
+        key="max_rel_error",
+        write=error,
         groups=(_ERRORS,),
     ),
-    _of_error(
-        "Cosine", "cosine", "cosine", cosine, about="Similarity", groups=(_ERRORS,), falling=True
+    Column(
+        "Cosine",
+        _error("cosine"),
+        "Similarity",
+        key="cosine",
+        write=cosine,
+        groups=(_ERRORS,),
+        falling=True,
     ),
 )
 BY_TITLE = {column.title: column for column in COLUMNS}
@@ -301,11 +298,7 @@ def data(record: Comparison, each: CandidateResult) -> dict[str, Value]:
 
 
 def ordered(
-    record: Comparison,
-    by: str = "",
-    *,
-    reverse: bool = False,
-    find: str = "",
+    record: Comparison, by: str = "", *, reverse: bool = False, find: str = ""
 ) -> list[CandidateResult]:
     """The candidates that match ``find``, sorted by a column; those without a value come last.
 
@@ -324,8 +317,7 @@ def ordered(
 
 def _rank(record: Comparison, each: CandidateResult) -> tuple[int, float]:
     word = record.verdict(each)
-    timed = {"faster": 1, "same": 1, "unclear": 1, "slower": 1}
-    place = timed.get(word, _ORDER.index(word))
+    place = 1 if word in {"faster", "same", "unclear", "slower"} else _ORDER.index(word)
     return place, -each.speedup.ratio if each.speedup else 0.0
 
 

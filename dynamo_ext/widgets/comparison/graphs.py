@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import clip, count, printable, seconds, sentence
 from dynamo_ext.widgets import plain_text
-from dynamo_ext.widgets.comparison.summary import compared, interval, probability, ratio
+from dynamo_ext.widgets.comparison.summary import WORDS, compared, interval, probability, ratio
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose
+from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,15 +17,8 @@ if TYPE_CHECKING:
 
 TITLE = "Graphs"
 NOTHING = "No graph was raced by itself: ask for it with --per-graph (per_graph=True)."
-_LINES, _REASON, _TEXT_BACKENDS = 80, 240, 5
-_WORDS = {
-    "eager": "○ ran eagerly",
-    "wrong": "✗ wrong",
-    "failed": "✗ failed",
-    "unavailable": "✗ unavailable",
-    "unmeasured": "– not raced",
-    "measured": "",
-}
+_LINES, _REASON, _TEXT_BACKENDS, _NAMED = 80, 240, 5, 6
+_WORDS = WORDS | {"unmeasured": "– not raced", "measured": ""}
 
 
 def backends(record: Comparison) -> list[str]:
@@ -37,7 +30,7 @@ def html(record: Comparison) -> Markup:
     """Render the matrix, the mix, and each graph folded."""
     if not record.graphs:
         return EMPTY
-    folds = [markup.titled(each.graph, _fastest(each), graph(each)) for each in record.graphs]
+    folds = [markup.titled(each.graph, graph(each), words=_fastest(each)) for each in record.graphs]
     return element("div", matrix(record), mix(record), *folds)
 
 
@@ -45,24 +38,17 @@ def matrix(record: Comparison, shown: Sequence[str] | None = None) -> Markup:
     """Render one row a graph and one column a backend, the fastest one marked."""
     names = [name for name in backends(record) if shown is None or name in shown]
     heads = ["Graph", "Operations", "Calls", *map(printable, names)]
-    head = element("tr", *(
-        element("th", title, scope="col", style=RIGHT if index else LEFT)
-        for index, title in enumerate(heads)
-    ))  # fmt: skip
-    rows = [
-        _matrix_row(each.graph, each.operations, each.calls, [
-            _cell(each, _time(each, name)) for name in names
-        ])
-        for each in record.graphs
-    ]  # fmt: skip
+    rows = []
+    for each in record.graphs:
+        cells = [_cell(each, _time(each, name)) for name in names]
+        rows.append(_matrix_row(each.graph, each.operations, each.calls, cells))
     if len(record.graphs) > 1:
-        operations, calls = (
-            sum(g.operations for g in record.graphs),
-            sum(g.calls for g in record.graphs),
-        )
+        operations = sum(each.operations for each in record.graphs)
+        calls = sum(each.calls for each in record.graphs)
         sums = [_sum(record, name) for name in names]
         cells = [element("td", seconds(each) if each else "–", style=RIGHT) for each in sums]
         rows.append(_matrix_row("One run", operations, calls, cells, "dx-sum"))
+    head = markup.header(heads, range(1, len(heads)))
     grid = markup.grid("Time of each graph on each backend", head, rows, "dx-compare")
     key = "★ the fastest right one. Median of one call of the graph; speedup over eager below it."
     wide = markup.region(grid, "Graphs and backends: scrolls sideways")
@@ -92,7 +78,7 @@ def mix_words(record: Comparison) -> str:
     for name, backend in made.choice:
         chosen.setdefault(printable(backend), []).append(name)
     choice = "; ".join(
-        f"{backend} for {', '.join(names) if len(names) <= 6 else count(len(names), 'graph')}"  # noqa: PLR2004 - more do not read well
+        f"{backend} for {', '.join(names) if len(names) <= _NAMED else count(len(names), 'graph')}"
         for backend, names in chosen.items()
     )
     said = f"Mix of the fastest ({choice or 'eager throughout'}): "
@@ -176,7 +162,7 @@ def _cell(each: GraphComparison, time: GraphTime | None) -> Markup:
     parts: list[object] = [element("b", f"★ {median}") if fastest else median]
     below = word or (ratio(time.speedup.ratio) if time.speedup else "")
     if below:
-        parts += [markup.BREAK, element("span", below, class_="dx-quiet")]
+        parts += [markup.BREAK, quiet_words(below)]
     style = f"{RIGHT};white-space:nowrap"
     return element("td", *parts, style=style, class_="dx-won" if fastest else None)
 

@@ -14,28 +14,25 @@ from dynamo_ext.widgets.comparison import table as comparison_table
 from dynamo_ext.widgets.comparison.chart import Chart
 from dynamo_ext.widgets.comparison.summary import closing, headline, status
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose
-from dynamo_ext.widgets.html.style import STYLE, asset
+from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, asset, element, prose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from dynamo_ext.records.comparison import Comparison
+    from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 
 def text(record: Comparison) -> str:
     """Render the comparison for a terminal, 96 columns wide."""
     rows = columns.ordered(record)
     parts = [
-        plain_text.heading(f"Comparison · {printable(' '.join(record.title.split()))}"),
+        plain_text.heading(_title(record)),
         plain_text.paragraph(headline(record)),
         comparison_table.text(record),
     ]
-    accuracy = comparison_accuracy.text(rows)
-    if accuracy:
+    if accuracy := comparison_accuracy.text(rows):
         parts.append(f"{plain_text.heading(comparison_accuracy.TITLE)}\n{accuracy}")
-    graphs = comparison_graphs.text(record)
-    if graphs:
+    if graphs := comparison_graphs.text(record):
         parts.append(f"{plain_text.heading(comparison_graphs.TITLE)}\n{graphs}")
     if record.notes:
         parts.append("\n".join(plain_text.paragraph(note, "  ", "! ") for note in record.notes))
@@ -60,21 +57,18 @@ def page(record: Comparison) -> str:
     log = wide(record)
     drawn = [Chart(record, rows, "Speedup", log=log).svg()]
     if any(each.timing for each in rows):
-        folded = markup.details(
-            element("b", "Samples"), Chart(record, rows, "Samples", log=log).svg()
-        )
-        drawn.append(folded)
-    title = f"Comparison · {printable(' '.join(record.title.split()))}"
-    body = element(
-        "div", STYLE, *_parts(record, *drawn, click=_click), class_="dx dx-static dx-page"
-    )
+        samples = Chart(record, rows, "Samples", log=log).svg()
+        drawn.append(markup.titled("Samples", samples))
+    title = _title(record)
+    parts = _parts(record, *drawn, click=_click)
+    body = element("div", STYLE, *parts, class_="dx dx-static dx-page")
     order = {
-        name: {
-            "up": _names(record, name, reverse=False),
-            "down": _names(record, name, reverse=True),
-            "falls": columns.BY_TITLE[name].falling,
+        column.title: {
+            "up": _names(columns.ordered(record, column.title)),
+            "down": _names(columns.ordered(record, column.title, reverse=True)),
+            "falls": column.falling,
         }
-        for name in columns.SORTS
+        for column in columns.COLUMNS
     }
     # The text of a script ends at its closing tag, whatever string contains it.
     data = Markup(json.dumps(order).replace("<", "\\u003c"))
@@ -109,25 +103,16 @@ def _parts(
 ) -> list[Markup]:
     rows = columns.ordered(record)
     table = comparison_table.html(record, rows, click=click)
-    groups = [
-        part
-        for name in ("Speed", "Coverage and memory", "Errors")
-        for part in (
-            element("h4", name),
-            comparison_table.html(record, rows, name, reasons=False),
-        )
-    ]
-    parts = [lead(record), table, *charts, markup.details(element("b", "More columns"), *groups)]
-    accuracy = comparison_accuracy.html(rows)
-    if accuracy:
+    more: list[Markup] = []
+    for name in ("Speed", "Coverage and memory", "Errors"):
+        more += [element("h4", name), comparison_table.html(record, rows, name, reasons=False)]
+    parts = [lead(record), table, *charts, markup.titled("More columns", *more)]
+    if accuracy := comparison_accuracy.html(rows):
         wrong = any(each.outcome == "wrong" for each in rows)
-        parts.append(
-            markup.details(element("b", comparison_accuracy.TITLE), accuracy, opened=wrong)
-        )
-    graphs = comparison_graphs.html(record)
-    if graphs:
+        parts.append(markup.titled(comparison_accuracy.TITLE, accuracy, opened=wrong))
+    if graphs := comparison_graphs.html(record):
         name = f"{comparison_graphs.TITLE} ({len(record.graphs):,})"
-        parts.append(markup.details(element("b", name), graphs))
+        parts.append(markup.titled(name, graphs))
     return [*parts, notes(record)]
 
 
@@ -137,9 +122,13 @@ def wide(record: Comparison) -> bool:
     return bool(ratios) and max(*ratios, 1.0) / min(*ratios, 1.0) > 5  # noqa: PLR2004 - by eye
 
 
+def _title(record: Comparison) -> str:
+    return f"Comparison · {printable(' '.join(record.title.split()))}"
+
+
 def _click(title: str) -> str:
     return f"dxSort(this, {json.dumps(title)})"
 
 
-def _names(record: Comparison, column: str, *, reverse: bool) -> list[str]:
-    return [printable(each.name) for each in columns.ordered(record, column, reverse=reverse)]
+def _names(rows: Sequence[CandidateResult]) -> list[str]:
+    return [printable(each.name) for each in rows]

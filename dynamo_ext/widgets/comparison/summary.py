@@ -15,7 +15,7 @@ _MAX_CHARS = 240
 _TEN, _HUNDRED, _TENTH, _TINY = 10, 100, 0.1, 0.001
 _SURE = 0.001
 
-_WORDS = {
+WORDS = {
     "baseline": "● baseline",
     "faster": "▲ faster",
     "slower": "▼ slower",
@@ -27,13 +27,13 @@ _WORDS = {
     "unavailable": "✗ unavailable",
     "none": "– not measured",
 }
-_BRIEF_WORDS = _WORDS | {"eager": "○ eager", "unavailable": "✗ missing", "none": "– none"}
+_BRIEF_WORDS = WORDS | {"eager": "○ eager", "unavailable": "✗ missing", "none": "– none"}
 _GRADES = {"faster": "good", "wrong": "bad", "failed": "bad", "eager": "part", "slower": "part"}
 
 
 def verdict(record: Comparison, candidate: CandidateResult, *, brief: bool = False) -> str:
     """A candidate's verdict as a sign and a word; ``brief`` for a terminal."""
-    words = _BRIEF_WORDS if brief else _WORDS
+    words = _BRIEF_WORDS if brief else WORDS
     if candidate.outcome == "unavailable":
         return words["unavailable"]
     return words[record.verdict(candidate)]
@@ -41,7 +41,7 @@ def verdict(record: Comparison, candidate: CandidateResult, *, brief: bool = Fal
 
 def compared(speedup: Speedup) -> str:
     """What a speedup alone comes to, as a sign and a word."""
-    return _WORDS[speedup.verdict]
+    return WORDS[speedup.verdict]
 
 
 def grade(record: Comparison, candidate: CandidateResult) -> str:
@@ -120,13 +120,10 @@ def closing(record: Comparison) -> str:
 def _partial(record: Comparison) -> str:
     if not record.partial and not record.interrupted:
         return ""
-    rounds = count(record.rounds, "round") if record.rounds else "any round"
-    if record.interrupted:
-        when = f"after {rounds}" if record.rounds else f"before {rounds}"
-        return f"Partial: interrupted {when}."
-    if not record.rounds:
-        return "Partial: the budget ended before any round."
-    return f"Partial: the budget of {seconds(record.budget)} ended after {rounds}."
+    when = f"after {count(record.rounds, 'round')}" if record.rounds else "before any round"
+    budget = f" of {seconds(record.budget)}" if record.rounds else ""
+    ended = "interrupted" if record.interrupted else f"the budget{budget} ended"
+    return f"Partial: {ended} {when}."
 
 
 def _answer(record: Comparison) -> str:
@@ -153,15 +150,13 @@ def _none_faster(record: Comparison) -> str:
     base = printable(record.baseline)
     if not others:
         return f"There is nothing to compare {base} with."
-    said = [f"{printable(each.name)} {_came_to(record, each)}" for each in others[:_MAX_NAMES]]
-    if len(others) > _MAX_NAMES:
-        said.append(f"{len(others) - _MAX_NAMES} more in the table")
+    names = [f"{printable(each.name)} {_came_to(record, each)}" for each in others]
+    said = listing(names, _MAX_NAMES, "more in the table")
     measured = any(counted(record, each) for each in others)
     if any(record.verdict(each) == "unclear" for each in others):
-        found = f"No backend was found to be faster than {base}: {listing(said)}."
-        return f"{found} {_how_to_tell(others)}"
+        return f"No backend was found to be faster than {base}: {said}. {_how_to_tell(others)}"
     lead = f"No backend is faster than {base}" if measured else "No backend could be compared"
-    return f"{lead}: {listing(said)}."
+    return f"{lead}: {said}."
 
 
 def _how_to_tell(others: list[CandidateResult]) -> str:
@@ -208,9 +203,5 @@ def _others(record: Comparison) -> str:
         for each in record.candidates
         if record.verdict(each) in {"eager", "wrong", "failed"}
     ]
-    if left:
-        more = (
-            [f"{len(left) - _MAX_NAMES} more were not compared"] if len(left) > _MAX_NAMES else []
-        )
-        said.append(sentence(listing([*left[:_MAX_NAMES], *more])))
+    said.append(sentence(listing(left, _MAX_NAMES, "more were not compared")))
     return clip(" ".join(said), _MAX_CHARS)

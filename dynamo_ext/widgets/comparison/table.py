@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.formatting import clip, is_command, printable, sentence
+from dynamo_ext.formatting import clip, printable, remedy, sentence
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison.columns import BY_TITLE, COLUMNS, GROUPS, LEAD, Column, ordered
 from dynamo_ext.widgets.comparison.summary import grade, verdict
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose
+from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ def text(record: Comparison) -> str:
     """Render the table for a terminal, and under it why rows are not compared."""
     rows = ordered(record)
     columns = [column for column in COLUMNS if column.short]
-    cells = [[(column.brief or column.cell)(record, each) for column in columns] for each in rows]
+    cells = [[column.cell(record, each, brief=True) for column in columns] for each in rows]
     titles = [column.short for column in columns]
     parts = [plain_text.table(titles, cells, numeric=set(range(3, len(titles))))]
     why = [
@@ -58,9 +58,8 @@ def text(record: Comparison) -> str:
 
 
 def _why(each: CandidateResult) -> str:
-    remedy = each.remedy if is_command(each.remedy) else sentence(each.remedy)
     said = sentence(clip(" ".join(printable(each.reason).split()), 2 * _SUMMARY_CHARS))
-    return f"{said} {remedy}".strip()
+    return f"{said} {remedy(each.remedy)}".strip()
 
 
 def _header(
@@ -89,27 +88,21 @@ def _row(
     below = filter(None, [options, f"in {each.worker}" if each.worker else ""])
     name = [
         element("b", printable(each.name)),
-        *(element("span", printable(words), class_="dx-quiet") for words in below),
+        *(quiet_words(printable(words)) for words in below),
     ]
     lead = element("th", markup.join(name, markup.BREAK), scope="row", style=LEFT)
     tint = grade(record, each)
-    word = element(
-        "span", verdict(record, each), class_=f"dx-word dx-{tint}" if tint else "dx-word"
-    )
+    classes = f"dx-word dx-{tint}" if tint else "dx-word"
+    word = element("span", verdict(record, each), class_=classes)
     start = [lead, element("td", word, style=LEFT)]
     rest = columns[len(LEAD) :]
     if why and each.timing is None:
         return [element("tr", *start, _why_cell(why, len(rest)))]
     right = f"{RIGHT};white-space:nowrap"
-    won = "dx-won" if each is record.best else None
+    won = BY_TITLE["Speedup"] if each is record.best else None
     cells = [
-        element(
-            "td",
-            column.cell(record, each),
-            style=right,
-            class_=won if column.title == "Speedup" else None,
-        )
-        for column in rest
+        element("td", c.cell(record, each), style=right, class_="dx-won" if c is won else None)
+        for c in rest
     ]
     rows = [element("tr", *start, *cells)]
     if why:

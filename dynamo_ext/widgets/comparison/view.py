@@ -11,8 +11,7 @@ from dynamo_ext.widgets.comparison import table as comparison_table
 from dynamo_ext.widgets.comparison.chart import Chart
 from dynamo_ext.widgets.comparison.summary import counted
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import Markup, element, prose
-from dynamo_ext.widgets.html.style import STYLE
+from dynamo_ext.widgets.html.markup import STYLE, Markup, element, prose
 from dynamo_ext.widgets.live import control, framed, row
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 TITLES = ("Speed", "Accuracy", "Graphs", "Samples")
 _BEST_FIRST = "Best first"
-_NO_GRAPH = ""
 
 
 class ComparisonView(live.View):
@@ -36,36 +34,34 @@ class ComparisonView(live.View):
     def __init__(self, record: Comparison, use: Callable[[str], str] | None = None) -> None:
         widgets = live.ipywidgets()
         self._record = record
-        self._use = use
+        self.choice: Any = None
+        self.button: Any = None
+        self.said: Any = None
         self._stale: set[int] = set()
         self._controls()
         self.panes = {name: widgets.HTML() for name in TITLES}
         children = {name: [self.panes[name]] for name in TITLES}
         children["Speed"].insert(0, row(self.sort, self.order, self.columns, self.chart))
-        if record.graphs:
-            children["Graphs"].insert(0, self.graph)
+        children["Graphs"].insert(0, self.graph)
         self.tabs = widgets.Tab(
             children=[widgets.VBox(children[name]) for name in TITLES],
-            titles=[_title(record, name) for name in TITLES],
+            titles=[
+                f"{name} ({len(record.graphs):,})" if name == "Graphs" and record.graphs else name
+                for name in TITLES
+            ],
             selected_index=0,
         )
         head = widgets.HTML(STYLE + framed(static.lead(record)))
         foot = widgets.HTML(framed(static.notes(record)))
         common = row(self.find, self.log)
-        self.widget = widgets.VBox([head, *self._using(widgets), common, self.tabs, foot])
+        using = self._using(use) if use is not None else []
+        self.widget = widgets.VBox([head, *using, common, self.tabs, foot])
         self.widget.add_class("dx-live")
         self.tabs.observe(self._redraw, "selected_index")
         for each in (self.find, self.log, self.columns, self.chart, self.graph, self.order):
             each.observe(self._change, "value")
         self.sort.observe(self._resort, "value")
         self._change()
-
-    def close(self) -> None:
-        """Close every widget of the view; a notebook then shows its static form."""
-        with live.lock:
-            super().close()
-            # It is in no container where there are no graphs.
-            self.graph.close()
 
     def _controls(self) -> None:
         record = self._record
@@ -82,41 +78,38 @@ class ComparisonView(live.View):
         self.order.add_class("dx-order")
         self.columns = control("Dropdown", "Columns", "230px", options=list(columns.GROUPS))
         self.chart = control("Dropdown", "Chart", "150px", options=["Speedup", "Time"])
-        graphs = [("none", _NO_GRAPH), *((g.graph, g.graph) for g in record.graphs)]
+        graphs = [("none", ""), *((g.graph, g.graph) for g in record.graphs)]
         self.graph = control("Dropdown", "Graph in detail", "240px", options=graphs)
+        self.graph.layout.display = None if record.graphs else "none"
 
-    def _using(self, widgets: Any) -> list[Any]:
+    def _using(self, use: Callable[[str], str]) -> list[Any]:
         """The control that makes a candidate the session's backend."""
         record = self._record
-        self.choice = self.button = self.said = None
         usable = [
             each.name
             for each in columns.ordered(record)
             if counted(record, each) or each.name == record.baseline
         ]
-        if self._use is None or not usable:
+        if not usable:
             return []
         best = record.best.name if record.best else record.baseline
         options = [(printable(name), name) for name in usable]
         value = best if best in usable else usable[0]
         self.choice = control("Dropdown", "Backend", "260px", options=options, value=value)
-        self.button = widgets.Button(
+        self.button = live.ipywidgets().Button(
             description="Use this backend",
             tooltip="Makes it the default of the cells to come",
             button_style="primary",
         )
-        self.said = widgets.HTML()
-        self.button.on_click(self._press)
+        self.said = live.ipywidgets().HTML()
+        self.button.on_click(lambda _button: self._press(use))
         return [row(self.choice, self.button, self.said)]
 
-    def _press(self, _button: object) -> None:
-        if self._use is None or self.choice is None or self.said is None:
-            return
+    def _press(self, use: Callable[[str], str]) -> None:
         with live.lock:
             name = self.choice.value
             try:
-                words = prose(sentence(printable(self._use(name))))
-                shown = markup.join(["✓ ", words])
+                shown = markup.join(["✓ ", prose(sentence(printable(use(name))))])
             except Exception as error:  # noqa: BLE001 - a callback's traceback would be lost
                 why = sentence(f"{type(error).__name__}: {printable(str(error))}")
                 shown = markup.join([f"✗ {printable(name)} was not set. ", why])
@@ -163,27 +156,23 @@ class ComparisonView(live.View):
             return self._graphs([each.name for each in rows])
         if name == "Samples":
             return Chart(record, rows, "Samples", log=self.log.value).svg()
+        reverse = self.order.value
         table = comparison_table.html(
-            record,
-            rows,
-            self.columns.value,
-            by=by,
-            reverse=self.order.value,
-            click=self._click,
+            record, rows, self.columns.value, by=by, reverse=reverse, click=self._click
         )
         hidden = len(record.candidates) - len(rows)
         left = markup.quiet(f"{count(hidden, 'candidate')} filtered out.") if hidden else ""
-        return markup.join(
-            [table, left, Chart(record, rows, self.chart.value, log=self.log.value).svg()]
-        )
+        chart = Chart(record, rows, self.chart.value, log=self.log.value).svg()
+        return markup.join([table, left, chart])
 
     def _graphs(self, names: list[str]) -> Markup:
         record = self._record
         if not record.graphs:
             return markup.quiet(graphs.NOTHING)
-        chosen = [g for g in record.graphs if g.graph == self.graph.value]
         detail = [
-            markup.join([element("h4", f"Graph {g.graph}"), graphs.graph(g, None)]) for g in chosen
+            markup.join([element("h4", f"Graph {g.graph}"), graphs.graph(g, None)])
+            for g in record.graphs
+            if g.graph == self.graph.value
         ]
         matrix = graphs.matrix(record, [*names, record.baseline, "eager"])
         return markup.join([graphs.mix(record), *detail, matrix])
@@ -198,10 +187,6 @@ class ComparisonView(live.View):
             f"{view}const s = v.querySelector('.dx-sort select'); s.selectedIndex = {index}; "
             "s.dispatchEvent(new Event('change', {bubbles: true}));"
         )
-
-
-def _title(record: Comparison, name: str) -> str:
-    return f"{name} ({len(record.graphs):,})" if name == "Graphs" and record.graphs else name
 
 
 def display_comparison(record: Comparison, use: Callable[[str], str] | None = None) -> None:

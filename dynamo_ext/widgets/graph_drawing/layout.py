@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 BOX_WIDTH, BOX_HEIGHT = 168, 36
 _ROW, _COLUMN, _LANE = 62, 186, 16
-_LONGEST_LANE = (
-    60  # an edge over more rows is drawn straight: its lane would cost more than it shows
-)
+# An edge over more rows is drawn straight: its lane would cost more than it shows.
+_LONGEST_LANE = 60
 _STRAIGHT = 4.0  # weight of a bend for each row that its edge goes down; a box weighs 1
 _SWEEPS = 4
 
@@ -111,15 +111,20 @@ def _order(rows: list[list[_Point]]) -> None:
     """Sort each row by the mean place of its neighbours, downwards and upwards."""
     for row in rows:
         _number(row)
+    for row, side in _sweeps(rows):
+        for point in row:
+            if near := side(point):
+                point.order = sum(other.order for other in near) / len(near)
+        row.sort(key=lambda point: point.order)
+        _number(row)
+
+
+def _sweeps(rows: list[list[_Point]]) -> Iterator[tuple[list[_Point], Callable[..., Any]]]:
+    """Go through the rows downwards and upwards, each with what gives a point's neighbours."""
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         for row in rows if down else reversed(rows):
-            for point in row:
-                near = point.above if down else point.below
-                if near:
-                    point.order = sum(other.order for other in near) / len(near)
-            row.sort(key=lambda point: point.order)
-            _number(row)
+            yield row, attrgetter("above" if down else "below")
 
 
 def _number(row: list[_Point]) -> None:
@@ -132,32 +137,23 @@ def _spread(rows: list[list[_Point]]) -> None:
     for row in rows:
         for point, offset in zip(row, _offsets(row), strict=True):
             point.x = offset
-    for sweep in range(_SWEEPS):
-        down = sweep % 2 == 0
-        for row in rows if down else reversed(rows):
-            wanted = []
-            for point in row:
-                near = (point.above if down else point.below) or [point]
-                whole = sum(other.weight for other in near)
-                wanted.append(sum(other.x * other.weight for other in near) / whole)
-            offsets = _offsets(row)
-            nearest = _isotonic(
-                [x - offset for x, offset in zip(wanted, offsets, strict=True)],
-                [point.weight for point in row],
-            )
-            for point, x, offset in zip(row, nearest, offsets, strict=True):
-                point.x = x + offset
+    for row, side in _sweeps(rows):
+        offsets, wanted = _offsets(row), []
+        for point, offset in zip(row, offsets, strict=True):
+            near = side(point) or [point]
+            whole = sum(other.weight for other in near)
+            wanted.append(sum(other.x * other.weight for other in near) / whole - offset)
+        nearest = _isotonic(wanted, [point.weight for point in row])
+        for point, x, offset in zip(row, nearest, offsets, strict=True):
+            point.x = x + offset
 
 
 def _offsets(row: list[_Point]) -> list[float]:
     """Compute the least x of each point after the first, given the room that each one needs."""
-    offsets, x, before = [], 0.0, None
-    for point in row:
-        if before is not None:
-            x += _COLUMN if before.box and point.box else _LANE
-            x += 0 if before.box == point.box else BOX_WIDTH / 2
-        offsets.append(x)
-        before = point
+    offsets = [0.0][: len(row)]
+    for before, point in pairwise(row):
+        room = _COLUMN if before.box and point.box else _LANE
+        offsets.append(offsets[-1] + room + (before.box != point.box) * BOX_WIDTH / 2)
     return offsets
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.analysis.placement import EAGER, Placement
 from dynamo_ext.formatting import clip, count, percent, place, seconds
 from dynamo_ext.widgets.graph_drawing.layout import BOX_HEIGHT, BOX_WIDTH, arrange
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, element
-from dynamo_ext.widgets.html.style import hue
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, hue
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,6 +29,10 @@ def is_parameter(operation: Operation) -> bool:
     return operation.opcode == "get_attr" or (
         operation.opcode == "placeholder" and bool(_PARAMETER.search(operation.name))
     )
+
+
+def _computes(operation: Operation) -> bool:
+    return operation.opcode.startswith("call_")
 
 
 def inputs_of(operations: Sequence[Operation]) -> dict[str, list[str]]:
@@ -99,24 +102,24 @@ def draw(
     tints = colours(placement.shares)
     edges = element("path", d=" ".join(_curve(points) for points in laid.edges))
     whole = graph.operation_seconds
-    boxes = [
-        _box(op, laid.boxes[op.name], _class(op, placement, tints, hits), whole)
-        for op in operations
-    ]
+    reached = "0" if len(operations) <= _MAX_REACHED else "-1"
+    boxes, buttons = [], []
+    for op in operations:
+        x, y = laid.boxes[op.name]
+        corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
+        tint = tints.get(placement.engine_of(op), "dx-shared") if _computes(op) else "dx-edge-of"
+        boxes.append(_box(op, corner, f"{tint} dx-hit" if op.name in hits else tint, whole))
+        buttons.append(_button(op, corner, _about(op, placement, whole), reached))
     size = {"width": f"{laid.width:.0f}", "height": f"{laid.height:.0f}"}
     label = f"Drawing of graph {graph.id}: {count(len(operations), 'node')}"
     drawn = element("svg", edges, *boxes, role="img", aria_label=label, **size)
-    reached = "0" if len(operations) <= _MAX_REACHED else "-1"
-    buttons = [
-        _button(op, laid.boxes[op.name], _about(op, placement, whole), reached) for op in operations
-    ]
     return element("div", drawn, *buttons, class_="dx-nodes", style=f"width:{laid.width:.0f}px")
 
 
-def _button(op: Operation, centre: tuple[float, float], about: str, reached: str) -> Markup:
+def _button(op: Operation, corner: tuple[float, float], about: str, reached: str) -> Markup:
     """Lie over a node's box; the style sheet shows the label of the one in focus."""
-    left, top = centre[0] - BOX_WIDTH / 2, centre[1] - BOX_HEIGHT / 2
-    at = f"left:{left:.0f}px;top:{top:.0f}px"
+    left, top = corner
+    at = f"left:{left:.0f}px;top:{top:.0f}px;width:{BOX_WIDTH}px;height:{BOX_HEIGHT}px"
     return element(
         "button", type="button", style=at, title=op.name, aria_label=about, tabindex=reached
     )
@@ -124,21 +127,17 @@ def _button(op: Operation, centre: tuple[float, float], about: str, reached: str
 
 def _about(op: Operation, placement: Placement, whole: float) -> str:
     """Everything that the record holds of a node, a line each."""
-    computes = op.opcode.startswith("call_")
     keywords = f", {op.kwargs}" if op.kwargs.strip("{}()") else ""
-    engine = placement.engine_of(op) if computes else ""
-    lines = [
-        f"{op.name} = {op.target}({clip(op.args, 300)}{clip(keywords, 300)})"
-        if computes
-        else f"{op.name}: {op.opcode} {op.target}",
-        result(op),
-        f"ran in {engine}" if engine else "",
-        f"{seconds(op.seconds)} in eager by itself, {share(op, whole)} of its graph's"
-        if op.seconds
-        else "",
-        f"{place(op.line)}: {op.line.code.strip()}" if op.line and op.line.code else place(op.line),
-    ]
-    return "\n".join(line for line in lines if line)
+    lines = [f"{op.name}: {op.opcode} {op.target}", result(op)]
+    if _computes(op):
+        lines[0] = f"{op.name} = {op.target}({clip(op.args, 300)}{clip(keywords, 300)})"
+        if engine := placement.engine_of(op):
+            lines.append(f"ran in {engine}")
+    if op.seconds:
+        lines.append(f"{seconds(op.seconds)} in eager by itself, {share(op, whole)} of its graph's")
+    code = op.line.code.strip() if op.line else ""
+    lines.append(f"{place(op.line)}: {code}" if code else place(op.line))
+    return "\n".join(filter(None, lines))
 
 
 def _curve(points: Sequence[tuple[float, float]]) -> str:
@@ -156,48 +155,31 @@ def _curve(points: Sequence[tuple[float, float]]) -> str:
     return "".join(path)
 
 
-def _class(
-    op: Operation, placement: Placement, tints: Mapping[str, str], hits: Collection[str]
-) -> str:
-    computes = op.opcode.startswith("call_")
-    tint = tints.get(placement.engine_of(op), "dx-shared") if computes else "dx-edge-of"
-    return f"{tint} dx-hit" if op.name in hits else tint
-
-
-def _box(op: Operation, centre: tuple[float, float], class_: str, whole: float) -> Markup:
+def _box(op: Operation, corner: tuple[float, float], class_: str, whole: float) -> Markup:
     """Draw a node: its operator, its result, and its share of the time if it has a large one."""
-    x, y = centre
-    computes = op.opcode.startswith("call_")
+    left, top = corner
     # Names of inputs and parameters begin alike and differ at their end.
     name = op.name if len(op.name) <= _LETTERS else f"…{op.name[1 - _LETTERS :]}"
-    title = _short(op.target) if computes else name
-    detail = result(op) or (op.opcode if not computes else op.name)
+    title = _short(op.target) if _computes(op) else name
+    detail = result(op) or (op.name if _computes(op) else op.opcode)
     if whole and op.seconds >= _NOTABLE * whole:
         taken = share(op, whole)
         detail = f"{clip(detail, _LETTERS - len(taken) - 1)} {taken}"
     detail = clip(detail, _LETTERS)
-    rect = element(
-        "rect",
-        x=f"{x - BOX_WIDTH / 2:.0f}",
-        y=f"{y - BOX_HEIGHT / 2:.0f}",
-        width=BOX_WIDTH,
-        height=BOX_HEIGHT,
-        rx=3,
-    )
-    left = f"{x - BOX_WIDTH / 2 + 8:.0f}"
+    size = {"width": BOX_WIDTH, "height": BOX_HEIGHT}
+    start = f"{left + 8:.0f}"
     return element(
         "g",
-        rect,
-        element("text", clip(title, _LETTERS), x=left, y=f"{y - 3:.0f}"),
-        element("text", detail, x=left, y=f"{y + 12:.0f}", class_="dx-quiet"),
+        element("rect", x=f"{left:.0f}", y=f"{top:.0f}", **size, rx=3),
+        element("text", clip(title, _LETTERS), x=start, y=f"{top + 15:.0f}"),
+        element("text", detail, x=start, y=f"{top + 30:.0f}", class_="dx-quiet"),
         class_=class_,
     )
 
 
 def _short(target: str) -> str:
     """Keep the end of a target that tells it apart: ``nn.functional.linear`` as ``linear``."""
-    found = re.search(r"<built-in (?:function|method) (\w+)", target)
-    if found:
-        return found[1]
-    found = re.search(r"(?:aten|prims)\.[\w.]+$", target)
-    return found[0] if found else target.rsplit(".", 1)[-1]
+    if builtin := re.search(r"<built-in (?:function|method) (\w+)", target):
+        return builtin[1]
+    overload = re.search(r"(?:aten|prims)\.[\w.]+$", target)
+    return overload[0] if overload else target.rsplit(".", 1)[-1]

@@ -7,6 +7,7 @@ user chose can never become markup, and a slip shows as visible ``&lt;`` rather 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import markupsafe
@@ -26,6 +27,21 @@ _MAX_CHARS = 20_000
 # from an untrusted notebook; these two declarations pass their sanitizers.
 LEFT = "text-align:left;vertical-align:top"
 RIGHT = "text-align:right;vertical-align:top"
+HUES = 6
+
+
+def asset(name: str) -> Markup:
+    """The text of a style sheet or script in ``assets`` without its comments, as markup."""
+    text = (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
+    return Markup(re.sub(r"/\*.*?\*/\s*", "", text, flags=re.DOTALL))
+
+
+STYLE = Markup("<style>{}</style>").format(asset("report.css"))
+
+
+def hue(index: int) -> str:
+    """Name the class that tints the ``index``-th graph or engine."""
+    return f"dx-h{index % HUES}"
 
 
 def join(parts: Iterable[object], separator: str = "") -> Markup:
@@ -68,14 +84,14 @@ def quiet(text: str) -> Markup:
     return element("p", text, class_="dx-quiet") if text else EMPTY
 
 
+def quiet_words(*words: object) -> Markup:
+    """Words beside the point, within a paragraph or a cell."""
+    return element("span", *words, class_="dx-quiet")
+
+
 def unbroken(text: str) -> Markup:
     """``text`` on one line, for what reads badly in two."""
     return element("span", text, style="white-space:nowrap") if text else EMPTY
-
-
-def lines(text: str) -> Markup:
-    """``text`` with its line breaks kept even where ``white-space`` cannot be set."""
-    return BREAK.join(text.splitlines())
 
 
 def listing(source: str, limit: int | None, rest: str) -> Markup:
@@ -91,9 +107,10 @@ def details(summary: object, *children: object, opened: bool = False) -> Markup:
     return element("details", element("summary", summary), *children, open="" if opened else None)
 
 
-def titled(name: str, words: str, *children: object) -> Markup:
-    """Make a part that folds under a name and what it has."""
-    return details(join([element("b", name), f": {words}"]), *children)
+def titled(name: str, *children: object, words: str = "", opened: bool = False) -> Markup:
+    """Make a part that folds under a name and, in ``words``, what it has."""
+    summary = join([element("b", name), f": {words}" if words else ""])
+    return details(summary, *children, opened=opened)
 
 
 def folded(text: str, limit: int, lead: str = "") -> Markup:
@@ -125,11 +142,16 @@ def table(
 
     ``numeric`` are indices of the columns that are aligned to the right.
     """
-    styles = [RIGHT if index in numeric else LEFT for index in range(len(headers))]
+    made = [_row("td", cells, numeric) for cells in rows]
+    return element("div", grid(label, header(headers, numeric), made, class_), class_="dx-wide")
 
-    def row(tag: str, cells: Sequence[object], **attributes: str) -> Markup:
-        pairs = zip(cells, styles, strict=True)
-        return element("tr", *(element(tag, c, **attributes, style=s) for c, s in pairs))
 
-    made = grid(label, row("th", headers, scope="col"), (row("td", r) for r in rows), class_)
-    return element("div", made, class_="dx-wide")
+def header(headers: Sequence[str], numeric: Collection[int] = ()) -> Markup:
+    """Make the header row of a table."""
+    return _row("th", headers, numeric, scope="col")
+
+
+def _row(tag: str, cells: Sequence[object], numeric: Collection[int], **more: str) -> Markup:
+    styles = [RIGHT if index in numeric else LEFT for index in range(len(cells))]
+    pairs = zip(cells, styles, strict=True)
+    return element("tr", *(element(tag, cell, **more, style=style) for cell, style in pairs))

@@ -66,9 +66,7 @@ def _winners(held: Sequence[GraphRace]) -> str:
 def _together(found: OnlineTrial) -> str:
     """Say how fast the graphs' winners were in the user's own calls."""
     rivals = listing([_against(rival) for rival in found.rivals])
-    kept = {"mix": "it is kept", "eager": "eager runs instead"}.get(
-        found.kept, f"{found.kept} runs instead"
-    )
+    kept = "it is kept" if found.kept == "mix" else f"{found.kept} runs instead"
     return (
         f"Measured during your own calls (up to {count(found.rounds, 'round')}), the choice for "
         f"{count(found.graphs, 'graph')} is {rivals}: {kept}."
@@ -94,16 +92,14 @@ def _rows(report: Report) -> Iterator[list[str]]:
         if contest is None:
             continue
         name = f"{graph.id}, raced {contest.raced_on}" if contest.remembered else graph.id
-        for place, each in enumerate(_ordered(contest)):
-            yield [name if place == 0 else "", *_row(each)]
-
-
-def _ordered(contest: GraphRace) -> list[GraphCandidateResult]:
-    """The winner first, then by speed; those that were not timed come last."""
-    return sorted(
-        contest.contestants,
-        key=lambda each: (each.backend != contest.winner, not each.seconds, each.seconds),
-    )
+        # The winner first, then by speed; those that were not timed come last.
+        ordered = sorted(
+            contest.contestants,
+            key=lambda each: (each.backend != contest.winner, not each.seconds, each.seconds),
+        )
+        for each in ordered:
+            yield [name, *_row(each)]
+            name = ""
 
 
 def _row(each: GraphCandidateResult) -> list[str]:

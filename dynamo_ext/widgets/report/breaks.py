@@ -13,12 +13,21 @@ from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.formatting import count, function_name, place, sentence
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose, unbroken
+from dynamo_ext.widgets.html.markup import (
+    EMPTY,
+    Markup,
+    code,
+    element,
+    prose,
+    quiet_words,
+    unbroken,
+)
 
 if TYPE_CHECKING:
-    from dynamo_ext.records.common import SourceLine
     from dynamo_ext.records.report import GraphBreak, Report
 
+TITLE = "Graph breaks"
+NOTHING = "No graph break: each function was captured to its end."
 MARK = "✂"
 
 
@@ -36,7 +45,7 @@ def html(report: Report) -> Markup:
         for each in report.breaks
     ]
     headers = ["Where", "Times", "Why capture stopped", "What helps"]
-    return markup.table("Graph breaks", headers, rows, numeric={1}, class_="dx-breaks")
+    return markup.table(TITLE, headers, rows, numeric={1}, class_="dx-breaks")
 
 
 def text(report: Report) -> str:
@@ -45,16 +54,14 @@ def text(report: Report) -> str:
     for each in report.breaks:
         times = f" ({count(each.count, 'time')})" if each.count > 1 else ""
         at = where(each).rstrip(",") or "graph break"
-        said = [because(each)]
-        if not cause_of(each).known:
-            said.append(sentence(each.explanation))
-        reason = " ".join(filter(None, said))
+        torchs = "" if cause_of(each).known else sentence(each.explanation)
+        reason = f"{because(each)} {torchs}".rstrip()
         parts.append(plain_text.paragraph(reason, "  ", f"{MARK} {at}{times}: "))
         line = origin(each)
         if line and line.code and not line.in_cell:
             parts.append(f"      {line.code.strip()}")
         if step := sentence(cause_of(each).step):
-            parts.append(plain_text.paragraph(step, "      ", "    → "))
+            parts.append(plain_text.step(step))
     return "\n".join(parts)
 
 
@@ -70,16 +77,13 @@ def _why(each: GraphBreak) -> Markup:
     line = origin(each)
     if line and line.code:
         parts += [markup.BREAK, code(line.code.strip())]
-    called = ", ".join(_caller(frame) for frame in callers(each))
+    called = ", ".join(
+        place(at) if at.in_cell else f"{place(at)} in {function_name(at.function)}"
+        for at in callers(each)
+    )
     if called:
-        parts += [markup.BREAK, element("span", "Called from ", called, class_="dx-quiet")]
+        parts += [markup.BREAK, quiet_words("Called from ", called)]
     return markup.join([*parts, _torchs_words(each)])
-
-
-def _caller(frame: SourceLine) -> str:
-    if frame.in_cell:
-        return place(frame)
-    return f"{place(frame)} in {function_name(frame.function)}"
 
 
 def _torchs_words(each: GraphBreak) -> Markup:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from dynamo_ext.formatting import clip, count, function_name, printable
-from dynamo_ext.widgets import plain_text
+from dynamo_ext.formatting import count, function_name, printable
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element
 
@@ -27,21 +25,7 @@ def html(report: Report, limit: int | None = _STATIC_LINES) -> Markup:
 
 
 def text(report: Report) -> str:
-    """Set the two listings of each frame side by side."""
-    half = (plain_text.line_width() - 3) // 2
-    parts = []
-    for each in report.bytecode:
-        pairs = zip_longest(_lines(each.before), _lines(each.after), fillvalue="")
-        rows = [("before", "after"), ("─" * half, "─" * half), *pairs]
-        body = "\n".join(
-            f"{clip(left, half):<{half}} │ {clip(right, half)}".rstrip() for left, right in rows
-        )
-        parts.append(f"{_title(report, each)}\n\n{body}")
-    return "\n\n".join(parts)
-
-
-def brief(report: Report) -> str:
-    """One line a frame."""
+    """One line a frame: the listings themselves are too wide for a terminal."""
     return "\n".join(_title(report, each) for each in report.bytecode)
 
 

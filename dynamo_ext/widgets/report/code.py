@@ -18,15 +18,14 @@ from dynamo_ext.analysis.placement import EAGER, place_graph
 from dynamo_ext.formatting import clip, function_name, percent, place, printable
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose
-from dynamo_ext.widgets.html.style import hue
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, hue, prose
 from dynamo_ext.widgets.report import breaks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from dynamo_ext.records.common import CodeBlock, SourceLine
-    from dynamo_ext.records.report import Graph, GraphBreak, Report
+    from dynamo_ext.records.report import Graph, Report
 
 TITLE = "Code"
 NOTHING = "No source was recorded for this run."
@@ -46,6 +45,7 @@ class _Mark:
     ``seconds`` are what its operations take in eager, over all calls, where they were timed.
     """
 
+    line: SourceLine | None = None
     graphs: list[str] = field(default_factory=list)
     eager: bool = False
     broken: str = ""
@@ -55,10 +55,9 @@ class _Mark:
 
     @property
     def label(self) -> str:
-        words = [*self.graphs, *([EAGER] if self.eager else []), self.share]
-        words = [word for word in words if word]
-        signs = [(breaks.MARK, bool(self.broken)), (_FAILED, self.failed)]
-        return " ".join([*words, *(sign for sign, holds in signs if holds)])
+        eager, broken = EAGER * self.eager, breaks.MARK * bool(self.broken)
+        words = [*self.graphs, eager, self.share, broken, _FAILED * self.failed]
+        return " ".join(filter(None, words))
 
 
 def html(report: Report) -> Markup:
@@ -77,12 +76,11 @@ def html(report: Report) -> Markup:
         body = element("tbody", *rows)
         grid = element("table", body, class_="dx-code", aria_label="Code, by graph")
         parts += [_key(report, tints), element("div", grid, class_="dx-wide")]
-    outside = _outside(report)
-    if outside:
+    if outside := _outside(marks):
         parts.append(element("h4", "Lines outside the cell" if report.cell else "Lines"))
         cells = [
-            [place(x), marks[_where(x)].label, code(x.code.strip()), function_name(x.function)]
-            for x in outside[:_OUTSIDE]
+            [place(x), label, code(x.code.strip()), function_name(x.function)]
+            for x, label in outside[:_OUTSIDE]
         ]
         headers = ["Line", "Ran in", "Code", "Function"]
         parts.append(markup.table("Lines outside the cell", headers, cells))
@@ -90,7 +88,7 @@ def html(report: Report) -> Markup:
             rest = f"{len(outside) - _OUTSIDE:,} more lines are in the graphs' tables."
             parts.append(markup.quiet(rest))
     if found := breaks.html(report):
-        parts += [element("h4", "Graph breaks"), found]
+        parts += [element("h4", breaks.TITLE), found]
     return element("div", *parts) if parts else EMPTY
 
 
@@ -110,9 +108,8 @@ def text(report: Report) -> str:
                 for n, line, mark in rows
             ),
         ]
-    outside = [] if report.cell else _outside(report)
-    if outside:
-        cells = [[place(x), marks[_where(x)].label, x.code.strip()] for x in outside[:_OUTSIDE]]
+    elif outside := _outside(marks):
+        cells = [[place(x), label, x.code.strip()] for x, label in outside[:_OUTSIDE]]
         parts.append(plain_text.table(["Line", "Ran in", "Code"], cells))
     parts.append(breaks.text(report))
     return "\n\n".join(filter(None, parts))
@@ -135,15 +132,15 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
         for op in graph.operations:
             if op.line is None or not op.opcode.startswith("call_"):
                 continue
-            mark = marks.setdefault(_where(op.line), _Mark())
+            mark = marks.setdefault(_where(op.line), _Mark(op.line))
             if graph.id not in mark.graphs:
                 mark.graphs.append(graph.id)
             mark.eager = mark.eager or EAGER in placement.engine_of(op).split(" + ")
             mark.seconds += op.seconds * graph.calls
     _share_out(marks.values())
     for each in report.breaks:
-        for at in _lines_of(each):
-            mark = marks.setdefault(_where(at), _Mark())
+        for at in filter(None, (each.line, origin(each))):
+            mark = marks.setdefault(_where(at), _Mark(at))
             mark.eager, mark.broken = not report.refused, breaks.because(each)
     for number in _plain(report):
         marks.setdefault(("", number), _Mark(eager=True))
@@ -164,14 +161,11 @@ def _plain(report: Report) -> Iterable[int]:
     """The lines of the cell that ran as plain Python because Dynamo gave them up."""
     if report.cell is None or report.refused:
         return ()
-    of = _statements if _own_code_is_eager(report) else _given_up
-    return of(report, report.cell)
-
-
-def _own_code_is_eager(report: Report) -> bool:
-    """Whether the cell's own statements were never compiled, whatever they call may have been."""
+    # The cell's own statements may never have been compiled, whatever they call has been.
     own = [frame for frame in report.frames if frame.is_cell]
-    return not report.graphs or (bool(own) and all(frame.outcome in _GIVEN_UP for frame in own))
+    if not report.graphs or (own and all(frame.outcome in _GIVEN_UP for frame in own)):
+        return _statements(report, report.cell)
+    return _given_up(report, report.cell)
 
 
 def _given_up(report: Report, cell: CodeBlock) -> Iterator[int]:
@@ -205,28 +199,10 @@ def _statements(report: Report, cell: CodeBlock) -> Iterator[int]:
             yield number
 
 
-def _outside(report: Report) -> list[SourceLine]:
-    """List the distinct lines of other files that gave operations or breaks, in order of file."""
-    found: dict[tuple[str, int], SourceLine] = {}
-    for line in _all_lines(report):
-        if not line.in_cell:
-            found.setdefault(_where(line), line)
-    return [found[key] for key in sorted(found)]
-
-
-def _all_lines(report: Report) -> Iterator[SourceLine]:
-    for graph in report.graphs:
-        for op in graph.operations:
-            if op.line and op.opcode.startswith("call_"):
-                yield op.line
-    for each in report.breaks:
-        yield from _lines_of(each)
-
-
-def _lines_of(each: GraphBreak) -> tuple[SourceLine, ...]:
-    """The line that breaks, and the cell's line that leads to it."""
-    inner = origin(each)
-    return tuple(line for line in dict.fromkeys((each.line, inner)) if line is not None)
+def _outside(marks: Mapping[tuple[str, int], _Mark]) -> list[tuple[SourceLine, str]]:
+    """List the lines of other files that gave operations or breaks, each with its label."""
+    found = (marks[key] for key in sorted(marks))
+    return [(mark.line, mark.label) for mark in found if mark.line and not mark.line.in_cell]
 
 
 def _row(number: int, line: str, mark: _Mark, tints: dict[str, str]) -> Markup:
@@ -235,16 +211,18 @@ def _row(number: int, line: str, mark: _Mark, tints: dict[str, str]) -> Markup:
     body = line.lstrip(" ")
     # No-break spaces: an indent must survive where white-space cannot be set.
     indent = "\N{NO-BREAK SPACE}" * (len(line) - len(body))
-    cells = [
+    left = "text-align:left"
+    row = element(
+        "tr",
         element("td", number, style="text-align:right"),
-        element("td", mark.label, style="text-align:left"),
-        element("td", element("code", indent, body) if body else "", style="text-align:left"),
-    ]
-    row = element("tr", *cells, class_=tint)
+        element("td", mark.label, style=left),
+        element("td", element("code", indent, body) if body else "", style=left),
+        class_=tint,
+    )
     if not mark.broken:
         return row
     reason = f"{indent}{breaks.MARK} {clip(mark.broken, 160)}"
-    note = element("td", element("em", prose(reason)), style="text-align:left", class_="dx-note")
+    note = element("td", element("em", prose(reason)), style=left, class_="dx-note")
     return markup.join([row, element("tr", element("td"), element("td"), note, class_="dx-eager")])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo_ext import formatting
 from dynamo_ext.analysis.breaks import remedy
-from dynamo_ext.formatting import clip, count, is_command, place, printable, sentence
+from dynamo_ext.formatting import clip, count, place, printable
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, unbroken
@@ -55,17 +56,13 @@ def text(report: Report) -> str:
     for each in _ordered(report):
         what = " ".join(filter(None, [_subject(each), each.operator, place(each.line)]))
         times = f" ({count(each.count, 'time')})" if each.count > 1 else ""
-        lines = [
-            plain_text.paragraph(f"{what}: {_STAGES[each.stage]}{times}.", "  ", f"{each.stage}  ")
-        ]
+        lead = f"{what}: {_STAGES[each.stage]}{times}."
+        parts.append(plain_text.paragraph(lead, "  ", f"{each.stage}  "))
         message = clip(each.message.removeprefix(f"{each.exception}: "), _SUMMARY_CHARS)
-        said = ": ".join(filter(None, [each.exception, message]))
-        if said:
-            lines.append(plain_text.paragraph(said, "    "))
+        if said := ": ".join(filter(None, [each.exception, message])):
+            parts.append(plain_text.paragraph(said, "    "))
         if helps := remedy(report, each):
-            said = helps if is_command(helps) else sentence(helps)
-            lines.append(plain_text.paragraph(said, "      ", "    → "))
-        parts.append("\n".join(lines))
+            parts.append(plain_text.step(formatting.remedy(helps)))
     return "\n".join(parts)
 
 
@@ -84,5 +81,6 @@ def _message(each: Fallback) -> Markup:
         message = message.removeprefix(f"{each.exception}: ")
     name = markup.join([element("b", each.exception), " "]) if each.exception else EMPTY
     if len(message) <= _SUMMARY_CHARS and message.count("\n") < _LINES:
-        return markup.join([name, markup.lines(message)])
+        # Its line breaks are kept where ``white-space`` cannot be set too.
+        return markup.join([name, markup.BREAK.join(message.splitlines())])
     return markup.folded(message, _SUMMARY_CHARS // 2, name)

@@ -12,13 +12,13 @@ from dynamo_ext.widgets import blocks, plain_text
 from dynamo_ext.widgets.blocks import Table
 from dynamo_ext.widgets.graph_drawing.svg import colours, is_parameter, result, share
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, unbroken
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, quiet_words, unbroken
 from dynamo_ext.widgets.report import breaks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamo_ext.records.report import Graph, Operation, Partition, Report
+    from dynamo_ext.records.report import Graph, Operation, Report
 
 TITLE = "Graphs"
 NOTHING = "No graph was captured."
@@ -45,13 +45,15 @@ def text(report: Report) -> str:
         lasting = [op for op in graph.operations if not is_parameter(op)]
         shown = lasting[:_TEXT_ROWS]
         folded = len(graph.operations) - len(lasting)
-        cells = [
-            [op.opcode, op.name, op.target, clip(_arguments(op), 60), result(op)] for op in shown
-        ]
         headers = ["opcode", "name", "target", "args", "result"]
-        if whole := graph.operation_seconds:
+        whole = graph.operation_seconds
+        if whole:
             headers.append(_IN_EAGER.lower())
-            cells = [[*row, _taken(op, whole)] for row, op in zip(cells, shown, strict=True)]
+        cells = []
+        for op in shown:
+            arguments = clip(f"{op.args} {_keywords(op)}".strip(), 60)
+            timed = [_taken(op, whole)] if whole else []
+            cells.append([op.opcode, op.name, op.target, arguments, result(op), *timed])
         table = plain_text.table(headers, cells)
         parts.append(f"{graph.id}: {describe(report, graph)}\n\n{table}")
         left = [f"{len(lasting) - len(shown):,} more operations"] if lasting[_TEXT_ROWS:] else []
@@ -83,29 +85,23 @@ def partitions(report: Report, graph: Graph) -> Markup:
     """Render the parts that engines took, as a bar and a table; empty for a graph taken whole."""
     if not graph.partitions:
         return EMPTY
-    engines = [partition_engine(report, graph, part) for part in graph.partitions]
     tints = colours(place_graph(report, graph).shares)
-    shares = [
-        element(
+    shares, rows = [], []
+    for part in graph.partitions:
+        engine = partition_engine(report, graph, part)
+        piece = element(
             "span",
             f"{engine} {part.operations}",
             class_=f"dx-share {tints[engine]}",
             style=f"flex:{max(part.operations, 1)}",
             title=f"{part.name}: {count(part.operations, 'operation')} in {engine}",
         )
-        for part, engine in zip(graph.partitions, engines, strict=True)
-    ]
-    rows = [
-        [
-            part.name,
-            engine,
-            f"{part.operations:,}",
-            f"{part.frozen:,}",
-            seconds(part.lower_seconds),
-            _targets(part),
-        ]
-        for part, engine in zip(graph.partitions, engines, strict=True)
-    ]
+        shares.append(piece)
+        numbers = [f"{part.operations:,}", f"{part.frozen:,}", seconds(part.lower_seconds)]
+        # Why they stay in eager is under the operators: one more column would scroll.
+        named = clip(", ".join(dict.fromkeys(part.targets)), 200)
+        about = markup.join(filter(None, [named, sentence(part.reason)]), markup.BREAK)
+        rows.append([part.name, engine, *numbers, about])
     last = "Operators, and why eager" if any(p.reason for p in graph.partitions) else "Operators"
     headers = ["Partition", "Engine", "ATen operations", "Frozen", "Lowering", last]
     table = markup.table(f"Partitions of {graph.id}", headers, rows, numeric={2, 3, 4})
@@ -113,12 +109,6 @@ def partitions(report: Report, graph: Graph) -> Markup:
         return table
     bar = element("div", markup.join(shares, " "), class_="dx-bar", aria_hidden="true")
     return element("div", bar, table)
-
-
-def _targets(part: Partition) -> Markup:
-    """A partition's operators, and under them why they stay in eager: one more column scrolls."""
-    named = clip(", ".join(dict.fromkeys(part.targets)), 200)
-    return markup.join(filter(None, [named, sentence(part.reason)]), markup.BREAK)
 
 
 def operations_table(graph: Graph, operations: Sequence[Operation]) -> Markup:
@@ -130,7 +120,7 @@ def operations_table(graph: Graph, operations: Sequence[Operation]) -> Markup:
             code(op.name),
             code(op.target),
             code(clip(op.args, _ARGUMENTS)),
-            code(clip(op.kwargs, _ARGUMENTS) if op.kwargs not in {"{}", "()"} else ""),
+            code(clip(_keywords(op), _ARGUMENTS)),
             code(result(op)),
             *([_taken(op, whole)] if whole else []),
             unbroken(place(op.line)),
@@ -148,11 +138,6 @@ def _taken(op: Operation, whole: float) -> str:
     return f"{seconds(op.seconds)}, {share(op, whole)}" if op.seconds else ""
 
 
-def source(graph: Graph, limit: int | None = None) -> Markup:
-    """Render the graph's Python source, cut to ``limit`` lines."""
-    return markup.listing(graph.source, limit, "more lines.")
-
-
 def download(report: Report, graph: Graph) -> Markup:
     """A link that saves the graph as a script, made when it is followed by the browser alone."""
     script = base64.b64encode(repro(graph, report.title).encode()).decode()
@@ -162,8 +147,7 @@ def download(report: Report, graph: Graph) -> Markup:
         href=f"data:text/x-python;base64,{script}",
         download=f"{graph.id}.py",
     )
-    about = element("span", " runs this graph with torch alone", class_="dx-quiet")
-    return element("p", link, about)
+    return element("p", link, quiet_words(" runs this graph with torch alone"))
 
 
 def _overview(report: Report) -> Table:
@@ -186,9 +170,8 @@ def _overview(report: Report) -> Table:
     return Table("Graphs", headers, rows, {3, 4, 5, 6})
 
 
-def _arguments(op: Operation) -> str:
-    keywords = op.kwargs if op.kwargs not in {"{}", "()"} else ""
-    return f"{op.args} {keywords}".strip()
+def _keywords(op: Operation) -> str:
+    return op.kwargs if op.kwargs not in {"{}", "()"} else ""
 
 
 def _folded(report: Report, graph: Graph) -> Markup:
@@ -197,5 +180,6 @@ def _folded(report: Report, graph: Graph) -> Markup:
     if rest := len(graph.operations) - len(shown):
         parts.append(markup.quiet(f"{rest:,} more operations are in the record's graphs."))
     if graph.source.strip():
-        parts.append(markup.details("Source", source(graph, _STATIC_LINES)))
-    return markup.titled(graph.id, describe(report, graph), *parts)
+        source = markup.listing(graph.source, _STATIC_LINES, "more lines.")
+        parts.append(markup.details("Source", source))
+    return markup.titled(graph.id, *parts, words=describe(report, graph))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.guards import actual, condition, expected
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dynamo_ext.records.report import Guard, Recompile, Report
+
+_Guards = list[tuple["Guard", list[str]]]
+"""Guards, each with the frames that have it."""
 
 TITLE = "Guards"
 NOTHING = "No guard was recorded: nothing was compiled or reused in this run."
@@ -48,21 +52,20 @@ def text(report: Report) -> str:
         lines = ["Guards that failed:"]
         for each in report.recompiles:
             lead = f"  {each.variable or each.guard or function_name(each.function)}: "
-            lines.append(
-                plain_text.paragraph(f"{_came(each)}; {_then(report, each)}.", "    ", lead)
-            )
+            said = f"{_came(each)}; {_then(report, each)}."
+            lines.append(plain_text.paragraph(said, "    ", lead))
             if each.guard and expected(each):
                 lines.append(plain_text.paragraph(clip(each.guard, 160), "      "))
             if step := _step(each):
-                lines.append(plain_text.paragraph(step, "      ", "    → "))
+                lines.append(plain_text.step(step))
         parts.append("\n".join(lines))
     for name, guards in _groups(report).items():
-        lines = [f"{name}: {count(len(guards), 'guard')}"]
-        lines += [
-            plain_text.paragraph(condition(g), "    ", "  · ") for g in list(guards)[:_TEXT_ROWS]
-        ]
+        lines = [f"{name}: {count(_total(guards), 'guard')}"]
+        for guard, frames in guards[:_TEXT_ROWS]:
+            on = f" ({', '.join(frames)})" if len(frames) > 1 else ""
+            lines.append(plain_text.paragraph(f"{condition(guard)}{on}", "    ", "  · "))
         if len(guards) > _TEXT_ROWS:
-            lines.append(f"  … {len(guards) - _TEXT_ROWS:,} more")
+            lines.append(f"  … {_total(guards[_TEXT_ROWS:]):,} more")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
@@ -115,37 +118,40 @@ def _then(report: Report, each: Recompile) -> str:
     return f"ran eagerly, as {why}"
 
 
-def _groups(report: Report) -> dict[str, Mapping[Guard, list[str]]]:
-    """Distinct guards by variable, each with its frames; variables that failed come first."""
-    groups: dict[str, dict[tuple[str, str], tuple[Guard, list[str]]]] = {}
+def _groups(report: Report) -> dict[str, _Guards]:
+    """Guards by variable; those that failed come first. A frame has each guard once."""
+    groups: dict[str, dict[Guard, tuple[Guard, list[str]]]] = {}
     for guard in report.guards:
         same = groups.setdefault(guard.variable or _OTHER, {})
-        _, frames = same.setdefault((guard.source, condition(guard)), (guard, []))
-        if guard.frame not in frames:
-            frames.append(guard.frame)
+        key = dataclasses.replace(guard, frame="", line=None)
+        same.setdefault(key, (guard, []))[1].append(guard.frame)
     failed = {each.variable for each in report.recompiles}
     # Guards on libraries and torch's own settings are many, and alike in every report: they come
     # after the user's.
     libraries = {g.variable for g in report.guards if g.source.startswith("G['__import_")}
     last = {_OTHER, "torch", *libraries}
     names = sorted(groups, key=lambda name: (name in last, name not in failed))
-    return {name: dict(groups[name].values()) for name in names}
+    return {name: list(groups[name].values()) for name in names}
 
 
-def _group(name: str, guards: Mapping[Guard, list[str]]) -> Markup:
+def _total(guards: _Guards) -> int:
+    """How many guards the rows stand for: each frame has its own."""
+    return sum(len(frames) for _, frames in guards)
+
+
+def _group(name: str, guards: _Guards) -> Markup:
     """Fold the many guards of one variable."""
-    shown = dict(list(guards.items())[:_ROWS])
-    parts: list[object] = [_table(f"Guards on {name}", {name: shown}, named=False)]
-    if len(guards) > len(shown):
-        parts.append(markup.quiet(f"{len(guards) - len(shown):,} more guards."))
-    return markup.titled(name, count(len(guards), "guard"), *parts)
+    parts: list[object] = [_table(f"Guards on {name}", {name: guards[:_ROWS]}, named=False)]
+    if len(guards) > _ROWS:
+        parts.append(markup.quiet(f"{_total(guards[_ROWS:]):,} more guards."))
+    return markup.titled(name, *parts, words=count(_total(guards), "guard"))
 
 
-def _table(label: str, groups: Mapping[str, Mapping[Guard, list[str]]], *, named: bool) -> Markup:
+def _table(label: str, groups: Mapping[str, _Guards], *, named: bool) -> Markup:
     """Render guards as rows; ``named`` puts each variable's name before its first one."""
     rows = []
     for name, guards in groups.items():
-        for index, (guard, frames) in enumerate(guards.items()):
+        for index, (guard, frames) in enumerate(guards):
             row: list[object] = [
                 prose(sentence(condition(guard))),
                 code(clip(guard.source, 120)),

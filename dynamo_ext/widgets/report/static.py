@@ -1,20 +1,53 @@
-"""A whole report as static html and as text: what stays when no kernel and no script runs."""
+"""A whole report, or a part, as static html and as text: what stays without kernel and script."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Protocol
 
 from dynamo_ext.formatting import count, seconds
 from dynamo_ext.widgets import plain_text
+from dynamo_ext.widgets.blocks import Shown
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import Markup, element
-from dynamo_ext.widgets.html.style import STYLE
-from dynamo_ext.widgets.report import bytecode, code, fallbacks, graphs, guards, summary, timing
+from dynamo_ext.widgets.html.markup import STYLE, Markup, element, quiet
+from dynamo_ext.widgets.report import (
+    breaks,
+    bytecode,
+    code,
+    fallbacks,
+    graphs,
+    guards,
+    summary,
+    timing,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dynamo_ext.records.report import Report
+
+
+class Part(Protocol):
+    """What the module of a part has; its forms are empty where there is nothing to show."""
+
+    TITLE: str
+    NOTHING: str
+
+    def html(self, report: Report, /) -> Markup:
+        """The part in html."""
+
+    def text(self, report: Report, /) -> str:
+        """The same for a terminal."""
+
+
+PARTS: tuple[Part, ...] = (code, graphs, guards, fallbacks, bytecode, timing)
+NAMED: dict[str, Part] = {
+    "graphs": graphs,
+    "guards": guards,
+    "breaks": breaks,
+    "fallbacks": fallbacks,
+}
+"""Parts that can be shown by themselves."""
+
+_FIRST = {code.TITLE, fallbacks.TITLE}
+"""Parts that are open in html and come first in a terminal."""
 
 
 def title(report: Report) -> str:
@@ -22,55 +55,10 @@ def title(report: Report) -> str:
     return " · ".join(filter(None, [report.mode, report.backend, report.title]))
 
 
-class Part(NamedTuple):
-    """A part of a report: its title, its two forms, and what stands beside the title."""
-
-    title: str
-    html: Callable[[Report], Markup]
-    text: Callable[[Report], str]
-    badge: Callable[[Report], str]
-    nothing: str = ""
-
-
-def _guards(report: Report) -> str:
-    failed = sum(each.count for each in report.recompiles)
-    return f"{len(report.guards):,}" + (f", {failed:,} failed" if failed else "")
-
-
-PARTS = (
-    Part(
-        code.TITLE,
-        code.html,
-        code.text,
-        lambda r: count(len(r.breaks), "break") if r.breaks else "",
-        code.NOTHING,
-    ),
-    Part(graphs.TITLE, graphs.html, graphs.text, lambda r: f"{len(r.graphs):,}", graphs.NOTHING),
-    Part(guards.TITLE, guards.html, guards.text, _guards, guards.NOTHING),
-    Part(
-        fallbacks.TITLE,
-        fallbacks.html,
-        fallbacks.text,
-        lambda r: f"{len(r.fallbacks):,}",
-        fallbacks.NOTHING,
-    ),
-    Part(
-        bytecode.TITLE,
-        bytecode.html,
-        bytecode.brief,
-        lambda r: count(len(r.bytecode), "function"),
-        bytecode.NOTHING,
-    ),
-    Part(timing.TITLE, timing.html, timing.text, lambda r: seconds(r.seconds)),
-)
-_FIRST = {code.TITLE, fallbacks.TITLE}
-"""Parts that are open in html and come first in a terminal."""
-
-
 def html(report: Report) -> Markup:
     """Render the report in one element that reads well with its ``<style>`` taken away."""
     folds = [
-        markup.details(element("b", _name(part, report)), body, opened=part.title in _FIRST)
+        markup.titled(_name(part, report), body, opened=part.TITLE in _FIRST)
         for part in PARTS
         if (body := part.html(report))
     ]
@@ -82,12 +70,39 @@ def text(report: Report) -> str:
     """Render the report for a terminal, 96 columns wide; the bytecode itself is left out."""
     sections = [
         f"{plain_text.heading(_name(part, report))}\n{body}"
-        for part in sorted(PARTS, key=lambda part: part.title not in _FIRST)
+        for part in sorted(PARTS, key=lambda part: part.TITLE not in _FIRST)
         if (body := part.text(report))
     ]
     return "\n\n".join([plain_text.heading(title(report)), summary.text(report), *sections])
 
 
+class ReportPart(Shown):
+    """One part of a report by itself; ``name`` is a key of ``NAMED``."""
+
+    def __init__(self, report: Report, name: str) -> None:
+        self.report = report
+        self._part = NAMED[name]
+
+    def html(self) -> Markup:
+        """Render it; a sentence where there is nothing."""
+        body = self._part.html(self.report) or quiet(self._part.NOTHING)
+        lead = element("div", self.report.title, class_="dx-quiet")
+        return element("div", STYLE, lead, body, class_="dx")
+
+    def text(self) -> str:
+        """Render the same for a terminal."""
+        return f"{self.report.title}\n\n{self._part.text(self.report) or self._part.NOTHING}"
+
+
 def _name(part: Part, report: Report) -> str:
-    said = part.badge(report)
-    return f"{part.title} ({said})" if said else part.title
+    """The title of a part with what there is of it."""
+    failed = sum(each.count for each in report.recompiles)
+    said = {
+        code.TITLE: count(len(report.breaks), "break") if report.breaks else "",
+        graphs.TITLE: f"{len(report.graphs):,}",
+        guards.TITLE: f"{len(report.guards):,}" + (f", {failed:,} failed" if failed else ""),
+        fallbacks.TITLE: f"{len(report.fallbacks):,}",
+        bytecode.TITLE: count(len(report.bytecode), "function"),
+        timing.TITLE: seconds(report.seconds),
+    }[part.TITLE]
+    return f"{part.TITLE} ({said})" if said else part.TITLE

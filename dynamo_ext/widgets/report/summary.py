@@ -9,11 +9,11 @@ from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.break_location import where
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.placement import EAGER, Coverage, coverage
-from dynamo_ext.formatting import clip, count, is_command, listing, seconds, sentence
+from dynamo_ext.formatting import clip, count, listing, printable, remedy, seconds, sentence
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import Markup, element, prose
-from dynamo_ext.widgets.report import advice, autotuning
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose, quiet, quiet_words
+from dynamo_ext.widgets.report import autotuning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from dynamo_ext.records.report import Fallback, Report
 
 TITLE = "Summary"
-_MAX_CHARS = 400
+_MAX_STEPS = 5
+_MAX_CHARS, _STEP_CHARS = 400, 300
 # What IPython makes of it, first under the comments that stand for the magic lines.
 _CELL_MAGIC = re.compile(r"\A(?:\s*#.*\n|\s*\n)*get_ipython\(\)\.run_cell_magic\('([\w.]+)'")
 _MAX_NAMES = 3
@@ -70,7 +71,11 @@ def headline(report: Report, found: Sequence[Advice]) -> str:
     """Say what happened, and what to do about it by what ``advise`` found."""
     # The first step names the function, and why.
     plain_words = "" if found and found[0].topic == "uncaptured" else _plain_words(report)
-    parts = [_what_happened(report, plain_words), autotuning.sentence(report), advice.first(found)]
+    parts = [
+        _what_happened(report, plain_words),
+        autotuning.sentence(report),
+        _step(found[0]) if found else "",
+    ]
     return " ".join(part for part in parts if part)
 
 
@@ -86,7 +91,7 @@ def html(report: Report) -> Markup:
     found = advise(report)
     tag = element("strong", word, class_=f"dx-status dx-{grade}")
     lead = element("p", tag, " ", prose(headline(report, found)), class_="dx-headline")
-    return element("div", lead, advice.html(found), table)
+    return element("div", lead, _steps(found), table)
 
 
 def text(report: Report) -> str:
@@ -96,10 +101,51 @@ def text(report: Report) -> str:
     else:
         found = advise(report)
         lead = plain_text.paragraph(f"{status(report)[1]}: {headline(report, found)}")
-        if more := advice.text(found):
-            lead = f"{lead}\n\n{more}"
+        if found:
+            lead = f"{lead}\n\n{_steps_text(found)}"
     names, numbers = zip(*counts(report), strict=True)
     return f"{lead}\n\n{plain_text.table(names, [numbers])}"
+
+
+def parts(found: Sequence[Advice]) -> tuple[str, ...]:
+    """Titles of the parts that the steps point to, in their order, each once."""
+    return tuple(dict.fromkeys(each.part for each in found[:_MAX_STEPS]))
+
+
+def _steps(found: Sequence[Advice]) -> Markup:
+    """The evidence of the first step, which the headline has, and the others."""
+    if not found:
+        return EMPTY
+    made = [element("p", _evidence(found[0]), class_="dx-evidence dx-quiet")]
+    if len(found) > 1:
+        items = [
+            element("li", prose(_step(each)), " ", quiet_words(_evidence(each)))
+            for each in found[1:_MAX_STEPS]
+        ]
+        made += [element("p", "Then:", class_="dx-then"), element("ol", *items, start="2")]
+    if len(found) > _MAX_STEPS:
+        made.append(quiet(f"{len(found) - _MAX_STEPS:,} more."))
+    return markup.join(made)
+
+
+def _steps_text(found: Sequence[Advice]) -> str:
+    lines = [plain_text.paragraph(_evidence(found[0]), "  ", "  ")]
+    lines += [
+        plain_text.paragraph(f"{_step(each)} {_evidence(each)}", "     ", f"  {number}. ")
+        for number, each in enumerate(found[1:_MAX_STEPS], 2)
+    ]
+    return "\n".join(lines)
+
+
+def _step(each: Advice) -> str:
+    step = clip(" ".join(printable(each.step).split()), _STEP_CHARS)
+    problem = sentence(clip(printable(each.problem), _STEP_CHARS))
+    return f"{problem} {remedy(step, 'Install it with: ')}".strip()
+
+
+def _evidence(each: Advice) -> str:
+    lead = f"{each.evidence[0].upper()}{each.evidence[1:]}" if each.evidence else ""
+    return f"{sentence(lead)} See {each.part}.".strip()
 
 
 def _unavailable(report: Report) -> Fallback | None:
@@ -117,29 +163,27 @@ def _gone(report: Report, fallback: Fallback) -> str:
     if fallback.lack and not covered.in_engine:
         lead, message = f"{lead[:-1]}:", fallback.lack
     said = clip(sentence(message), _MAX_CHARS)
-    return " ".join(filter(None, [lead, said, _remedy(fallback)]))
+    step = clip(" ".join(fallback.remedy.split()), _MAX_CHARS)
+    return " ".join(filter(None, [lead, said, remedy(step, "Install it with: ")]))
 
 
-def _is_part(report: Report) -> bool:
-    """Whether some function or part of the cell ran as plain Python, which no graph counts."""
-    return any(f.stage == "capture" and f.scope == "frame" for f in report.fallbacks)
+def _left(report: Report) -> set[str]:
+    """The functions and parts of the cell that ran as plain Python, which no graph counts."""
+    return {f.subject for f in report.fallbacks if f.stage == "capture" and f.scope == "frame"}
 
 
 def _plain_words(report: Report) -> str:
     """Say what ran as plain Python; empty where nothing did."""
-    if not _is_part(report):
-        return ""
-    left = {f.subject for f in report.fallbacks if f.stage == "capture" and f.scope == "frame"}
+    left = _left(report)
     frames = [f for f in report.frames if f.id in left and f.outcome in _PLAIN]
     named = dict.fromkeys(f"`{f.name}`" for f in frames if f.name != "<module>")
-    names = [*named, *(["part of the cell"] if len(named) < len(frames) else [])][:_MAX_NAMES]
-    more = [f"{len(named) - _MAX_NAMES:,} more"] if len(named) > _MAX_NAMES else []
-    return f"; {listing([*names, *more])} ran as plain Python" if names else ""
+    names = [*named, *(["part of the cell"] if len(named) < len(frames) else [])]
+    return f"; {listing(names, _MAX_NAMES)} ran as plain Python" if names else ""
 
 
 def _what_happened(report: Report, plain_words: str) -> str:
     covered, backend = coverage(report), report.backend
-    graphs = count(covered.graphs, "graph")
+    graphs, ops = count(covered.graphs, "graph"), count(covered.total, "operation")
     ended = ""
     if report.interrupted:
         ended = f"Interrupted after {seconds(report.seconds)}; what was recorded is kept. "
@@ -153,18 +197,16 @@ def _what_happened(report: Report, plain_words: str) -> str:
         compiled = count(len(report.graphs), "graph")
         return f"{ended}{compiled} captured, and none was called in this run."
     if backend == EAGER:
-        ops = count(covered.total, "operation")
         runs = "the eager backend runs them as they are"
         return f"{ended}{graphs} of {ops} captured; {runs}{plain_words}."
     if _eager_won(report):
         return f"{ended}{graphs} captured; no backend was faster than eager."
     if not covered.in_engine:
-        ops = count(covered.total, "operation")
         return f"{ended}Nothing ran in {backend}: {graphs} of {ops} ran eagerly."
     left = covered.total - covered.in_engine
     rest = f"; {left:,} ran eagerly" if left else ""
     where = " where it ran" if any(r.prevented for r in report.recompiles) else ""
-    ran = covered_words(covered, "captured" if _is_part(report) else "")
+    ran = covered_words(covered, "captured" if _left(report) else "")
     return f"{ended}{backend} ran {ran} in {graphs}{where}{rest}{plain_words}."
 
 
@@ -207,14 +249,6 @@ def _other_magic(report: Report) -> str:
     return found[1] if found else ""
 
 
-def _remedy(fallback: Fallback) -> str:
-    """Write the remedy as a sentence; a command stays as it is typed."""
-    remedy = clip(" ".join(fallback.remedy.split()), _MAX_CHARS)
-    if is_command(remedy):
-        return f"Install it with: {remedy}"
-    return sentence(remedy)
-
-
 def counts(report: Report) -> Iterator[tuple[str, str]]:
     """The numbers of a run, by name, as they are shown."""
     covered = coverage(report)
@@ -223,7 +257,7 @@ def counts(report: Report) -> Iterator[tuple[str, str]]:
     if report.backend != EAGER and covered.total:
         # Captured operations become others: what an engine is given is ATen's.
         captured = sum(g.operation_count for g in report.graphs if g.calls)
-        part = " captured" if _is_part(report) else ""
+        part = " captured" if _left(report) else ""
         kind = " ATen" if covered.total != captured else part
         yield f"In {clip(report.backend, 20)}", f"{covered.in_engine:,} of {covered.total:,}{kind}"
     yield "Breaks", f"{len(report.breaks):,}"

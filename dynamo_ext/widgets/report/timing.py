@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.analysis.operator_times import operator_times
-from dynamo_ext.analysis.placement import coverage, place_graph
+from dynamo_ext.analysis.placement import coverage, operator_times, place_graph
 from dynamo_ext.formatting import clip, count, function_name, percent, seconds, sentence
 from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.blocks import Block, Quiet, Table
@@ -18,10 +17,15 @@ if TYPE_CHECKING:
     from dynamo_ext.records.report import Report
 
 TITLE = "Timing"
+NOTHING = ""
 _FRAMES = 60
 _BAR = 24
 _REASON = 200
 _OPERATORS = 12
+_ELSEWHERE = (
+    " Python and uncaptured code includes any backward passes: autograd runs them operation by "
+    "operation, outside of the graphs."
+)
 _ONE_BY_ONE = (
     "Each operation was timed in eager by itself, with warm caches, on the inputs of its graph's "
     "first call, and counted for every call: together they may take less than the graph does. "
@@ -50,7 +54,11 @@ def _blocks(report: Report) -> Iterator[Block]:
     if rows := _operators(report):
         yield Table("Time by operator", headers, rows, {1, 2, 3}, title)
         yield Quiet(_ONE_BY_ONE)
-    yield _untimed(report)
+    yield " ".join(
+        sentence(f"The operations of {graph.id} could not be timed: {graph.untimed}")
+        for graph in report.graphs
+        if graph.untimed
+    )
     headers = ["Function", "Outcome", "Compile", "Guards", "Graphs", "Why"]
     title = "Functions Dynamo looked at"
     yield Table("Time by function", headers, _frames(report), {2, 3, 4}, title)
@@ -67,36 +75,21 @@ def captured(report: Report) -> str:
     share = min(taken / rest, 1.0)
     graphs = count(covered.graphs, "graph")
     operations = count(covered.total, "operation")
+    *others, last = (name.lower() for name, _ in _apart(report))
+    what = f"neither {', '.join(others)} nor {last}" if others else f"not {last}"
     return (
         f"{operations} in {graphs}, {covered.in_engine:,} of them in an engine. "
-        f"Graphs took {percent(share)} of the time that was {_rest_is(report)}."
+        f"Graphs took {percent(share)} of the time that was {what}."
         f"{_ELSEWHERE if any(graph.backward_untimed for graph in report.graphs) else ''}"
-    )
-
-
-def _rest_is(report: Report) -> str:
-    first, *others = (name.lower() for name, _ in _apart(report))
-    return (
-        f"neither {', '.join([first, *others[:-1]])} nor {others[-1]}" if others else f"not {first}"
     )
 
 
 def _apart(report: Report) -> list[tuple[str, float]]:
     """The parts that do not run the user's code: compiling, and others if there were any."""
-    others = [
-        ("Timing operations", report.profile_seconds),
-        ("Racing backends", report.race_seconds),
-    ]
-    return [
-        ("Compiling", min(report.compile_seconds, report.seconds)),
-        *(part for part in others if part[1]),
-    ]
-
-
-_ELSEWHERE = (
-    " Python and uncaptured code includes any backward passes: autograd runs them operation by "
-    "operation, outside of the graphs."
-)
+    spent = [("Compiling", min(report.compile_seconds, report.seconds))]
+    spent += [("Timing operations", report.profile_seconds)] if report.profile_seconds else []
+    spent += [("Racing backends", report.race_seconds)] if report.race_seconds else []
+    return spent
 
 
 def _parts(report: Report) -> list[list[str]]:
@@ -145,19 +138,10 @@ def _operators(report: Report) -> list[list[str]]:
     ]
 
 
-def _untimed(report: Report) -> str:
-    """Which graphs' operations could not be timed, and why; empty where all were, or none asked."""
-    return " ".join(
-        sentence(f"The operations of {graph.id} could not be timed: {graph.untimed}")
-        for graph in report.graphs
-        if graph.untimed
-    )
-
-
 def _frames(report: Report) -> list[list[str]]:
     rows = [
         [
-            " ".join([function_name(frame.name), *([f"({frame.id})"] if frame.id else [])]),
+            f"{function_name(frame.name)} ({frame.id})" if frame.id else function_name(frame.name),
             frame.outcome,
             seconds(frame.compile_seconds) if frame.compile_seconds else "",
             f"{frame.guards:,}",

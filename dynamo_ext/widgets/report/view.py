@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.placement import place_graph, sets_mode
+from dynamo_ext.formatting import clip, count
 from dynamo_ext.widgets import live
-from dynamo_ext.widgets.html.markup import element
-from dynamo_ext.widgets.html.style import STYLE
-from dynamo_ext.widgets.report import fallbacks, graphs, guards, panes, static
+from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, matches, select
+from dynamo_ext.widgets.html import markup
+from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element, quiet_words
+from dynamo_ext.widgets.live import control, framed, ipywidgets, row
+from dynamo_ext.widgets.report import bytecode, graphs, static, summary
 
 if TYPE_CHECKING:
+    from ipywidgets import Widget
+
     from dynamo_ext.records.report import Report
+
+TITLES = (summary.TITLE, *(part.TITLE for part in static.PARTS))
+_VIEWS = ("Drawing", "Table", "Source")
+_ZOOMS = (25, 50, 75, 100, 150)  # percent
 
 
 class ReportView(live.View):
@@ -26,52 +37,150 @@ class ReportView(live.View):
     widget
         The ipywidgets container, to be displayed or put into a layout.
     tabs
-        Its tabs, in the order of ``dynamo_ext.widgets.report.panes.TITLES``.
+        Its tabs, in the order of ``TITLES``.
     """
 
     def __init__(self, report: Report) -> None:
-        widgets = live.ipywidgets()
+        widgets = ipywidgets()
         self._report = report
         self._built: set[int] = set()
-        found = {
-            graphs.TITLE: len(report.graphs),
-            guards.TITLE: len(report.guards),
-            fallbacks.TITLE: len(report.fallbacks),
-        }
+        counted = {"Graphs": report.graphs, "Guards": report.guards, "Fallbacks": report.fallbacks}
         # What a front end shows that has the saved state of the view but no kernel.
         waiting = "<p>This part is drawn by the kernel: run the cell again to see it.</p>"
         self.tabs = widgets.Tab(
-            children=[widgets.VBox([widgets.HTML(waiting)]) for _ in panes.TITLES],
+            children=[widgets.VBox([widgets.HTML(waiting)]) for _ in TITLES],
             titles=[
-                f"{name} ({found[name]:,})" if name in found else name for name in panes.TITLES
+                f"{name} ({len(counted[name]):,})" if name in counted else name for name in TITLES
             ],
             selected_index=0,
         )
         lead = element("div", static.title(report), class_="dx-quiet")
-        head = widgets.HTML(STYLE + live.framed(lead))
+        head = widgets.HTML(STYLE + framed(lead))
         self.widget = widgets.VBox([head, self.tabs])
         self.widget.add_class("dx-live")
-        self.tabs.observe(self._select, "selected_index")
-        self._build(0)
+        self.tabs.observe(self._build, "selected_index")
+        self._build()
 
-    def _select(self, change: dict[str, Any]) -> None:
-        if change["new"] is not None:
-            self._build(change["new"])
-
-    def _show(self, title: str) -> None:
-        self.tabs.selected_index = panes.TITLES.index(title)
-
-    def _build(self, index: int) -> None:
-        """Build a pane the first time that its tab is opened."""
+    def _build(self, _change: object = None) -> None:
+        """Build the pane whose tab is opened for the first time."""
         with live.lock:
-            if index in self._built:
+            index = self.tabs.selected_index
+            if index is None or index in self._built:
                 return
             self._built.add(index)
             waiting = self.tabs.children[index].children
-            pane = panes.build(panes.TITLES[index], self._report, self._show)
-            self.tabs.children[index].children = (pane,)
+            self.tabs.children[index].children = (self._pane(TITLES[index]),)
             for widget in waiting:
                 widget.close()
+
+    def _pane(self, title: str) -> Widget:
+        report = self._report
+        if title == summary.TITLE:
+            return self._summary()
+        if title == graphs.TITLE and report.graphs:
+            return GraphPane(report).widget
+        part = next(part for part in static.PARTS if title == part.TITLE)
+        body = bytecode.html(report, None) if title == bytecode.TITLE else part.html(report)
+        return ipywidgets().HTML(framed(body or markup.quiet(part.NOTHING)))
+
+    def _summary(self) -> Widget:
+        """The summary, with a button for each part that its steps point to."""
+        widgets = ipywidgets()
+        body = widgets.HTML(framed(summary.html(self._report)))
+        buttons = []
+        for part in summary.parts(advise(self._report)):
+            words = f"Show the part of the report called {part}"
+            auto = widgets.Layout(width="auto")
+            button = widgets.Button(description=f"Open {part}", tooltip=words, layout=auto)
+            button.on_click(lambda _, part=part: self._open(part))
+            buttons.append(button)
+        return widgets.VBox([body, row(*buttons)]) if buttons else body
+
+    def _open(self, title: str) -> None:
+        self.tabs.selected_index = TITLES.index(title)
+
+
+class GraphPane:
+    """The graphs, one or more, and one of them: drawing, table or source, with a search."""
+
+    def __init__(self, report: Report) -> None:
+        widgets = ipywidgets()
+        self._report = report
+        names = [f"{each.id} · {graphs.describe(report, each)}" for each in report.graphs]
+        self.choice = control(
+            "Dropdown", "Graph", options=[(clip(name, 70), i) for i, name in enumerate(names)]
+        )
+        self.choice.layout = widgets.Layout(width="auto", max_width="560px")
+        self.view = widgets.ToggleButtons(
+            options=_VIEWS,
+            tooltips=["Boxes and edges", "FX table", "Python source of the graph"],
+            style={"button_width": "80px"},
+        )
+        self.find = control(
+            "Text",
+            "Find",
+            "240px",
+            placeholder="operator, name or shape",
+            continuous_update=False,
+        )
+        self.parameters = control("Checkbox", "Show parameters", "150px", indent=False)
+        sizes = [(f"{size} %", size) for size in _ZOOMS]
+        self.zoom = control("Dropdown", "Zoom", "125px", options=sizes, value=100)
+        self.body = widgets.HTML()
+        for each in (self.choice, self.view, self.find, self.parameters, self.zoom):
+            each.observe(self._draw, "value")
+        top = [widgets.HTML(framed(graphs.overview(report)))]
+        if len(report.graphs) > 1:
+            top.append(self.choice)
+        controls = row(self.view, self.find, self.parameters, self.zoom)
+        self.widget = widgets.VBox([*top, controls, self.body])
+        self._draw()
+
+    def _draw(self, _change: object = None) -> None:
+        chosen = self._report.graphs[self.choice.value]
+        self.zoom.disabled = self.view.value != "Drawing"
+        head = graphs.partitions(self._report, chosen)
+        is_source = self.view.value == "Source"
+        body = markup.listing(chosen.source, None, "") if is_source else self._operations()
+        script = graphs.download(self._report, chosen)
+        self.body.value = framed(head, script, body)
+
+    def _operations(self) -> Markup:
+        chosen, find = self._report.graphs[self.choice.value], self.find.value
+        shown = select(chosen, find, parameters=self.parameters.value)
+        hits = {op.name for op in shown if matches(op, find)} if find.strip() else set()
+        said = self._said(len(shown), len(hits))
+        if self.view.value == "Table":
+            return markup.join([said, graphs.operations_table(chosen, shown[:MAX_NODES])])
+        placement = place_graph(self._report, chosen)
+        drawn = draw(chosen, placement, shown, hits)
+        if not drawn:
+            return said
+        label = f"Drawing of graph {chosen.id}, scrolls"
+        sized = element("div", drawn, style=f"--dx-zoom:{self.zoom.value / 100}")
+        canvas = markup.region(sized, label, "dx-canvas")
+        tints = colours(placement.shares)
+        key = [
+            element("span", engine, class_=f"dx-key {tints[engine]}") for engine in placement.shares
+        ]
+        computed = [op for op in shown if op.opcode.startswith("call_") and not sets_mode(op)]
+        engines = {placement.engine_of(op) for op in computed}
+        for found, why in (("", "the record does not tell"), (" + ", "more than one engine")):
+            if any(found in engine if found else not engine for engine in engines):
+                key.append(quiet_words(f"no tint: {why}. "))
+        return markup.join([element("p", markup.join(key), said), canvas])
+
+    def _said(self, shown: int, hits: int) -> Markup:
+        """How much of the graph is shown."""
+        total = len(self._report.graphs[self.choice.value].operations)
+        words: list[str] = []
+        if self.find.value.strip():
+            words.append(f"{count(hits, 'match', 'matches')}, with neighbours")
+        if shown > MAX_NODES:
+            words.append(f"the first {MAX_NODES:,} of {shown:,} nodes: use Find for the others")
+        elif shown < total and not words:
+            words.append(f"{count(total - shown, 'parameter')} folded")
+        return quiet_words("; ".join(words)) if words else EMPTY
 
 
 def report_mimebundle(report: Report) -> dict[str, str]:

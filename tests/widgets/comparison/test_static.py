@@ -293,7 +293,6 @@ def test_ratios_have_three_digits(value, words):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (None, "–"),
         (12, "12 B"),
         (4096, "4.0 KiB"),
         (1.5 * 2**20, "1.5 MiB"),

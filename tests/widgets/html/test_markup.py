@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dynamo_ext.widgets.html.markup import Markup, details, element, join, lines, prose, table
+from dynamo_ext.widgets.html.markup import Markup, details, element, join, prose, table
 
 
 def test_plain_text_is_escaped_and_markup_is_not():
@@ -18,10 +18,6 @@ def test_formatting_markup_gives_text_that_is_escaped_again():
 
 def test_join_escapes_parts_and_separator():
     assert join(["<", Markup("<br>")], " & ") == "&lt; &amp; <br>"
-
-
-def test_lines_keep_their_breaks():
-    assert lines("a\n<b>") == "a<br>&lt;b&gt;"
 
 
 def test_details_says_how_it_starts():

@@ -109,8 +109,8 @@ def test_a_remembered_race_says_from_when():
 
 def test_the_winner_is_where_a_graph_ran():
     found = report(GraphRace("inductor"), EAGER)
-    assert place_graph(found, found.graphs[0]).engine == "inductor"
-    assert place_graph(found, found.graphs[1]).engine == "eager"
+    assert place_graph(found, found.graphs[0]).label == "inductor"
+    assert place_graph(found, found.graphs[1]).label == "eager"
     assert coverage(found).in_engine == 4
 
 

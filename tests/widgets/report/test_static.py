@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.report import static
 
@@ -59,3 +61,17 @@ def test_static_forms_import_neither_torch_nor_ipywidgets():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("name", static.NAMED)
+def test_a_part_by_itself(reports, name, page):
+    part = static.ReportPart(reports["mixed"], name)
+    assert page(part._repr_html_()).text
+    assert repr(part).startswith("cell 4\n\n")
+
+
+@pytest.mark.parametrize("name", static.NAMED)
+def test_an_empty_part_says_so(reports, name, page):
+    part = static.ReportPart(reports["nothing"], name)
+    assert "No " in page(part.html()).text
+    assert "\n\nNo " in part.text()

@@ -9,7 +9,7 @@ import pytest
 from IPython.core import display_functions, getipython
 
 from dynamo_ext.widgets import ReportView, display_report, live, report_mimebundle
-from dynamo_ext.widgets.report import panes
+from dynamo_ext.widgets.report.view import TITLES, GraphPane
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -24,14 +24,16 @@ def pane(view, index):
 
 def test_every_pane_is_built_once_when_its_tab_is_opened(report, page, monkeypatch):
     built = []
-    build = panes.build
-    monkeypatch.setattr(panes, "build", lambda title, *r: built.append(title) or build(title, *r))
+    build = ReportView._pane
+    monkeypatch.setattr(
+        ReportView, "_pane", lambda view, title: built.append(title) or build(view, title)
+    )
     view = ReportView(report)
     assert built == ["Summary"]
-    for index in [*range(len(panes.TITLES)), 2, 0]:
+    for index in [*range(len(TITLES)), 2, 0]:
         view.tabs.selected_index = index
-    assert built == list(panes.TITLES)
-    for index in range(len(panes.TITLES)):
+    assert built == list(TITLES)
+    for index in range(len(TITLES)):
         assert page(pane(view, index)).text
     view.close()
 
@@ -46,7 +48,7 @@ def test_a_step_opens_the_part_that_shows_it(reports):
         "Open Guards",
     ]
     row.children[2].click()
-    assert panes.TITLES[view.tabs.selected_index] == "Guards"
+    assert TITLES[view.tabs.selected_index] == "Guards"
     view.close()
 
 
@@ -80,7 +82,7 @@ def test_empty_panes_say_so(reports):
 
 
 def test_the_graph_pane_follows_its_controls(reports, page):
-    graphs = panes.GraphPane(reports["mixed"])
+    graphs = GraphPane(reports["mixed"])
     assert "Drawing of graph g0: 4 nodes" in graphs.body.value
     assert "1 parameter folded" in graphs.body.value
     assert "--dx-zoom:1.0" in graphs.body.value
@@ -105,7 +107,7 @@ def test_the_graph_pane_follows_its_controls(reports, page):
 
 def test_closing_a_view_closes_all_that_it_made(reports):
     view = ReportView(reports["mixed"])
-    for index in range(len(panes.TITLES)):
+    for index in range(len(TITLES)):
         view.tabs.selected_index = index
     found = list(walk(view.widget))
     view.close()
@@ -189,7 +191,7 @@ def test_one_style_rule_hides_each_form_when_the_other_is_wanted(reports):
 
 def test_a_graph_can_be_taken_away_as_a_script(reports):
     view = ReportView(reports["mixed"])
-    view.tabs.selected_index = panes.TITLES.index("Graphs")
+    view.tabs.selected_index = TITLES.index("Graphs")
     body = pane(view, view.tabs.selected_index)
     assert 'download="g0.py"' in body
     script = base64.b64decode(body.split("base64,")[1].split('"')[0]).decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from dynamo_ext.widgets.compiling import CompilingLine
+from dynamo_ext.widgets.progress import CompilingLine
 
 
 class Line:
