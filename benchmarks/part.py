@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tqdm import tqdm
 
-from benchmarks import machine, one_process
-from benchmarks.bounds import Bounds
+from benchmarks import machine, workers
 from benchmarks.packed_rows import PackedRows, own
 from benchmarks.stored_row import ModelRow
+from benchmarks.workers import Bounds
+from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form, add_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from benchmarks.plot import Plot
 
@@ -104,7 +105,7 @@ class Part(Generic[R]):
             if here and not given.again:
                 continue
             words = ["--model", model, *passed]
-            found = one_process.answer(f"{self.name}.run", words, bounds)
+            found = workers.answer(f"{self.name}.run", words, bounds)
             if isinstance(found, str):
                 row = self.row(model, error=found)
             else:
@@ -151,3 +152,25 @@ def described(rows: Sequence[Stored[Any]]) -> str:
     if len(models) == 1:
         return next(iter(models))
     return "\n\n".join(f"{', '.join(names)}: {said}" for said, names in models.items())
+
+
+def model_parser(
+    about: str, budget: float | None, models: Iterable[str] = MODELS
+) -> argparse.ArgumentParser:
+    """The arguments that every module has that measures one model.
+
+    Parameters
+    ----------
+    about
+        One line for the help.
+    budget
+        Seconds to time for, unless the command line says else; None where nothing is timed so.
+    models
+        What it can measure, by name.
+    """
+    made = argparse.ArgumentParser(description=about)
+    made.add_argument("--model", choices=list(models), required=True)
+    add_arguments(made)
+    if budget is not None:
+        made.add_argument("--budget", type=float, default=budget)
+    return made

@@ -21,8 +21,8 @@ from benchmarks.architectures import forked, table
 from benchmarks.architectures.make import Made, architectures, search
 from benchmarks.architectures.run import Row, measure
 from benchmarks.backends import without
-from benchmarks.bounds import Bounds
 from benchmarks.stored_row import StoredRow
+from benchmarks.workers import Bounds
 
 ENGINES = without("ts", "ofi", "lazy", "onnx2tf")
 """Not torch's own interpreters, nor ``onnx2tf``, which takes long to compile."""

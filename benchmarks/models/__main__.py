@@ -17,10 +17,10 @@ from tqdm import tqdm
 
 from benchmarks import machine, packed_rows
 from benchmarks.backends import BACKENDS
-from benchmarks.bounds import Bounds
-from benchmarks.isolation import rows
 from benchmarks.models.row import Row, row_key
+from benchmarks.models.run import rows
 from benchmarks.models.table import render
+from benchmarks.workers import Bounds
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form, add_arguments
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
-from benchmarks import isolation, machine, packed_rows
-from benchmarks.bounds import Bounds
+from benchmarks import machine, packed_rows, workers
 from benchmarks.models import __main__ as models
 from benchmarks.models.row import Note, Row, row_key
-from benchmarks.models.run import PREFIX, parse
 from benchmarks.models.table import render, share
+from benchmarks.workers import Bounds, Ended
 from benchmarks.zoo.form import TINY
 
 pytest.importorskip("psutil")
@@ -35,46 +32,17 @@ def notes() -> tuple[Note, ...]:
 def test_a_row_comes_back_from_json():
     made = row(notes=notes())
     assert Row.from_dict(json.loads(json.dumps(made.to_dict()))) == made
-    text = f"noise\n{PREFIX}{json.dumps(made.to_dict())}\n@other\n"
-    assert parse(text) == {made.key: made}
-
-
-def test_rows_come_as_they_are_printed(monkeypatch: pytest.MonkeyPatch):
-    made = row("MLP", "ts")
-    code = (
-        f"import time; print({PREFIX + json.dumps(made.to_dict())!r}, flush=True); time.sleep(99)"
-    )
-    start = subprocess.Popen
-    processes = []
-
-    def popen(command, **kwargs):
-        processes.append(start([sys.executable, "-c", code], **kwargs))
-        return processes[-1]
-
-    monkeypatch.setattr(subprocess, "Popen", popen)
-    found = isolation.rows(["MLP", "ViT"], "ts", "float32", form=TINY, bounds=Bounds())
-    assert next(found) == made
-    assert processes[0].poll() is None
-    found.close()
-    assert processes[0].wait(timeout=30) == -9
 
 
 def test_a_crash_costs_one_model(monkeypatch: pytest.MonkeyPatch):
-    started = []
+    def told(module, words, bounds, *, environment):
+        yield "a", row("a", "ts").to_dict()
+        yield "b", Ended("The process was ended by SIGSEGV.")
 
-    def run(left, backend, dtype, *, form, bounds):
-        started.append(list(left))
-        for name in list(left):
-            if name == "b":
-                return "The process was ended by SIGSEGV."
-            yield Row(name, backend, dtype, form.tiny, "right")
-        return ""
-
-    monkeypatch.setattr(isolation, "_run", run)
-    found = list(isolation.rows("abc", "ts", "float32", form=TINY, bounds=Bounds()))
-    assert [(r.model, r.status) for r in found] == [("a", "right"), ("b", "failed"), ("c", "right")]
+    monkeypatch.setattr(workers, "rows", told)
+    found = list(models.rows("ab", "ts", "float32", form=TINY, bounds=Bounds()))
+    assert [(r.model, r.status) for r in found] == [("a", "right"), ("b", "failed")]
     assert "SIGSEGV" in found[1].reason
-    assert started == [["a", "b", "c"], ["c"]]
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
