@@ -70,12 +70,7 @@ class Part(Generic[R]):
         add_arguments(parser)
         if self.budget is not None:
             parser.add_argument("--budget", type=float, default=self.budget, help="seconds to time")
-        parser.add_argument("--timeout", type=float, default=self.timeout, help="seconds a model")
-        parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB a model")
-        parser.add_argument("--again", action="store_true", help="measure anew what is stored")
-        parser.add_argument("--rows", type=Path, help="the file of the rows")
-        parser.add_argument("--write", type=Path, help="the page to write")
-        parser.add_argument("--only-write", action="store_true", help="from what is stored")
+        add_storing(parser, self.timeout)
         return parser
 
     def measure(self, given: argparse.Namespace, more: Sequence[str] = ()) -> int:
@@ -134,6 +129,16 @@ class Part(Generic[R]):
             row = self.row.from_dict(facts)
             found[row.model] = Stored(row, record.get("machine", ""))
         return found
+
+
+def add_storing(parser: argparse.ArgumentParser, seconds: float) -> None:
+    """The arguments of every study that keeps rows: bounds of a process, its file, its page."""
+    parser.add_argument("--timeout", type=float, default=seconds, help="seconds for one row")
+    parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB of a process")
+    parser.add_argument("--again", action="store_true", help="measure anew what is stored")
+    parser.add_argument("--rows", type=Path, help="the file of the rows")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    parser.add_argument("--only-write", action="store_true", help="from what is stored")
 
 
 @dataclass(frozen=True)

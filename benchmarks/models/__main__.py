@@ -20,6 +20,7 @@ from benchmarks.backends import BACKENDS
 from benchmarks.models.row import Row, row_key
 from benchmarks.models.run import rows
 from benchmarks.models.table import render
+from benchmarks.part import add_storing
 from benchmarks.workers import Bounds
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form, add_arguments
@@ -106,15 +107,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--backends", nargs="+", default=list(BACKENDS), metavar="NAME")
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="separated by commas")
     add_arguments(parser)
-    parser.add_argument("--again", action="store_true", help="measure anew what is stored")
     parser.add_argument(
         "--together", action="store_true", help="a backend's models in one process: faster"
     )
-    parser.add_argument("--timeout", type=float, default=Bounds.seconds, help="seconds a model")
-    parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB a process")
-    parser.add_argument("--rows", type=Path, help="the file of the rows")
-    parser.add_argument("--write", type=Path, help="the document to write")
-    parser.add_argument("--only-write", action="store_true", help="measure nothing")
+    add_storing(parser, Bounds.seconds)
     chosen = parser.parse_args(arguments)
     form = Form.of(chosen)
     store = Store(chosen.rows or packed_rows.own("models", form))

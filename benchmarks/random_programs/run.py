@@ -15,15 +15,16 @@ from benchmarks import workers
 from benchmarks.random_programs.check import Row, check, minimised
 from benchmarks.random_programs.generate import program
 from benchmarks.random_programs.program import TORCHS
-from benchmarks.workers import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from benchmarks.workers import Bounds
+
 MINIMISE_SECONDS = 30.0
 
 
-def rows(engine: str, seeds: Sequence[int], seconds: float) -> Iterator[Row]:
+def rows(engine: str, seeds: Sequence[int], bounds: Bounds) -> Iterator[Row]:
     """A row for each seed, as they come; a wrong one comes again once it has been minimised.
 
     Parameters
@@ -32,14 +33,12 @@ def rows(engine: str, seeds: Sequence[int], seconds: float) -> Iterator[Row]:
         A backend's name, or one of torch's own controls.
     seeds
         Of the programs.
-    seconds
-        That one program may take.
+    bounds
+        Of each process; its seconds are those of one program.
     """
     words = ["--engine", engine, "--seeds", *map(str, seeds)]
     alone = {"OMP_NUM_THREADS": "1"}
-    for seed, said in workers.rows(
-        "random_programs.run", words, Bounds(seconds), environment=alone
-    ):
+    for seed, said in workers.rows("random_programs.run", words, bounds, environment=alone):
         if isinstance(said, workers.Ended):
             yield Row(engine, seed, "timeout" if said.late else "crash", reason=said.reason)
         else:

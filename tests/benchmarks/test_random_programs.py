@@ -18,7 +18,7 @@ from benchmarks.random_programs import judge, run, table
 from benchmarks.random_programs.check import Row, check, minimised
 from benchmarks.random_programs.generate import CALLS, program
 from benchmarks.random_programs.program import Program
-from benchmarks.workers import Ended
+from benchmarks.workers import Bounds, Ended
 from dynamo_ext.backends import registry
 
 SHARES = {
@@ -165,7 +165,7 @@ def test_a_process_that_dies_or_hangs_costs_one_row(monkeypatch):
         (2, Ended("It had no result.", late=True)),
     ]
     monkeypatch.setattr(run.workers, "rows", lambda *_, **__: iter(told))
-    found = list(run.rows("e", [0, 1, 2], seconds=0.5))
+    found = list(run.rows("e", [0, 1, 2], Bounds()))
     assert [(row.seed, row.status) for row in found] == [
         (0, "wrong"),
         (0, "wrong"),
