@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import machine, packed_rows, workers
 from benchmarks.models import __main__ as models
-from benchmarks.models.row import Note, Row, row_key
+from benchmarks.models.row import Note, Row
 from benchmarks.models.table import render, share
 from benchmarks.workers import Bounds, Ended
 from benchmarks.zoo.form import TINY
@@ -49,7 +49,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     asked = []
 
     def measured(names, backend, dtype, *, form, bounds):
-        asked.extend(row_key(name, backend, dtype) for name in names)
+        asked.extend((name, backend, dtype) for name in names)
         for name in names:
             if name == "GCN layer" and len(asked) == 2:
                 raise KeyboardInterrupt
@@ -63,9 +63,10 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
         models.main(command)
     assert not document.exists()
     assert models.main(command) == 0
-    keys = [row_key(name, "ts", "float32") for name in ("MLP", "GCN layer")]
+    keys = [(name, "ts", "float32") for name in ("MLP", "GCN layer")]
     assert asked == [keys[0], keys[1], keys[1]]
-    assert set(models.Store(stored).rows) == set(keys)
+    store = packed_rows.PackedRows(stored, models.KEYS)
+    assert [store.key(each) for each in store.all()] == sorted(keys)
     assert "GCN layer" in document.read_text()
     models.main([*command, "--again"])
     assert asked[3:] == keys
@@ -79,16 +80,18 @@ def test_the_page_has_rows_of_other_machines_where_there_are_none_here(tmp_path,
         "abacus-1-cores": ["MLP"],
         "slide-rule-2-cores": ["MLP", "GCN layer"],
     }.items():
-        store = models.Store(tmp_path / folder / "models.jsonl.gz")
+        store = packed_rows.PackedRows(tmp_path / folder / "models.jsonl.gz", models.KEYS)
         for name in names:
-            store.add(replace(row(name, "ts"), machine=f"Measured with: processor {folder}."))
+            made = replace(row(name, "ts"), machine=f"Measured with: processor {folder}.")
+            store.add(made.to_dict())
+        store.save()
     document = tmp_path / "models.md"
     assert models.main(["--only-write", "--write", str(document)]) == 0
     page = document.read_text()
     assert "processor abacus-1-cores. 1 row in float32" in page
     assert "processor slide-rule-2-cores. 1 row in float32" in page
-    store = models.Store(packed_rows.own("models"))
-    assert set(store.rows) == {row_key("MLP", "ts", "float32")}
+    store = packed_rows.PackedRows(packed_rows.own("models"), models.KEYS)
+    assert [each["model"] for each in store.all()] == ["MLP"]
 
 
 def test_a_wrong_result_fails_the_command(tmp_path, monkeypatch):
