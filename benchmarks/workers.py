@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from benchmarks.stored_row import StoredRow
 
@@ -83,9 +83,9 @@ def go_through(
     measure
         Gives an item's rows.
     key
-        What names an item, in JSON.
+        What names an item: a text or a number.
     """
-    done = json.loads(Path(os.environ[_DONE]).read_text()) if _DONE in os.environ else []
+    done = set(json.loads(Path(os.environ[_DONE]).read_text()) if _DONE in os.environ else ())
     for item in items:
         name = key(item)
         if name in done:
@@ -110,7 +110,7 @@ def rows(  # noqa: PLR0913 - what a process is started with, by keyword
     start: float = START_SECONDS,
     done: Iterable[Any] = (),
     environment: Mapping[str, str] | None = None,
-) -> Iterator[tuple[Any, dict[str, Any] | Ended]]:
+) -> Generator[tuple[Any, dict[str, Any] | Ended], None, None]:
     """Each item of ``python -m benchmarks.<module>`` with a row, as they come, or with an end.
 
     Parameters

@@ -220,6 +220,8 @@ def rows(
     bounds
         Of each process.
     """
+    if not models:
+        return
     words = ["--backend", backend, "--dtype", dtype, *form.words, "--models", *models]
     with tempfile.TemporaryDirectory() as folder:
         # Compile seconds are those of a first time.

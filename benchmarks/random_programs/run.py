@@ -36,6 +36,8 @@ def rows(engine: str, seeds: Sequence[int], bounds: Bounds) -> Iterator[Row]:
     bounds
         Of each process; its seconds are those of one program.
     """
+    if not seeds:
+        return
     words = ["--engine", engine, "--seeds", *map(str, seeds)]
     alone = {"OMP_NUM_THREADS": "1"}
     for seed, said in workers.rows("random_programs.run", words, bounds, environment=alone):

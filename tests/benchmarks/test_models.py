@@ -43,6 +43,7 @@ def test_a_crash_costs_one_model(monkeypatch: pytest.MonkeyPatch):
     found = list(models.rows("ab", "ts", "float32", form=TINY, bounds=Bounds()))
     assert [(r.model, r.status) for r in found] == [("a", "right"), ("b", "failed")]
     assert "SIGSEGV" in found[1].reason
+    assert not list(models.rows([], "ts", "float32", form=TINY, bounds=Bounds()))
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):

@@ -153,6 +153,7 @@ def test_rows_of_a_real_process_and_a_page(tmp_path):
     assert command.main(words) == 0
     stored = file.read_bytes()
     assert command.main([*words, "--only-write"]) == 0
+    assert command.main(words) == 0, "nothing is left to run"
     assert "| `ts` | 2 | 2 |" in page.read_text()
     assert file.read_bytes() == stored
 
