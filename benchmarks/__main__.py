@@ -29,8 +29,6 @@ PAGES = {
     "partition": "partition.md",
     "auto": "auto.md",
     "loops": "loops.md",
-    "tvm_tuning": "tvm-tuning.md",
-    "call_cost": "call-cost.md",
     "operators": "operators.md",
     "random_programs": "random-programs.md",
     "architectures": "architectures.md",

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tqdm import tqdm
 
-from benchmarks import machine, one_process
-from benchmarks.bounds import Bounds
+from benchmarks import machine, workers
 from benchmarks.packed_rows import PackedRows, own
 from benchmarks.stored_row import ModelRow
+from benchmarks.workers import Bounds
+from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form, add_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from benchmarks.plot import Plot
 
@@ -69,12 +70,7 @@ class Part(Generic[R]):
         add_arguments(parser)
         if self.budget is not None:
             parser.add_argument("--budget", type=float, default=self.budget, help="seconds to time")
-        parser.add_argument("--timeout", type=float, default=self.timeout, help="seconds a model")
-        parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB a model")
-        parser.add_argument("--again", action="store_true", help="measure anew what is stored")
-        parser.add_argument("--rows", type=Path, help="the file of the rows")
-        parser.add_argument("--write", type=Path, help="the page to write")
-        parser.add_argument("--only-write", action="store_true", help="from what is stored")
+        add_storing(parser, self.timeout)
         return parser
 
     def measure(self, given: argparse.Namespace, more: Sequence[str] = ()) -> int:
@@ -104,7 +100,7 @@ class Part(Generic[R]):
             if here and not given.again:
                 continue
             words = ["--model", model, *passed]
-            found = one_process.answer(f"{self.name}.run", words, bounds)
+            found = workers.answer(f"{self.name}.run", words, bounds)
             if isinstance(found, str):
                 row = self.row(model, error=found)
             else:
@@ -135,6 +131,16 @@ class Part(Generic[R]):
         return found
 
 
+def add_storing(parser: argparse.ArgumentParser, seconds: float) -> None:
+    """The arguments of every study that keeps rows: bounds of a process, its file, its page."""
+    parser.add_argument("--timeout", type=float, default=seconds, help="seconds for one row")
+    parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB of a process")
+    parser.add_argument("--again", action="store_true", help="measure anew what is stored")
+    parser.add_argument("--rows", type=Path, help="the file of the rows")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    parser.add_argument("--only-write", action="store_true", help="from what is stored")
+
+
 @dataclass(frozen=True)
 class Stored(Generic[R]):
     """A row, and in one sentence the machine and the versions that it was measured with."""
@@ -151,3 +157,25 @@ def described(rows: Sequence[Stored[Any]]) -> str:
     if len(models) == 1:
         return next(iter(models))
     return "\n\n".join(f"{', '.join(names)}: {said}" for said, names in models.items())
+
+
+def model_parser(
+    about: str, budget: float | None, models: Iterable[str] = MODELS
+) -> argparse.ArgumentParser:
+    """The arguments that every module has that measures one model.
+
+    Parameters
+    ----------
+    about
+        One line for the help.
+    budget
+        Seconds to time for, unless the command line says else; None where nothing is timed so.
+    models
+        What it can measure, by name.
+    """
+    made = argparse.ArgumentParser(description=about)
+    made.add_argument("--model", choices=list(models), required=True)
+    add_arguments(made)
+    if budget is not None:
+        made.add_argument("--budget", type=float, default=budget)
+    return made

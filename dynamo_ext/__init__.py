@@ -40,11 +40,11 @@ __all__ = [
 __version__ = "0.1.0"
 
 _LAZY = {
-    "Availability": "dynamo_ext.records",
+    "Availability": "dynamo_ext.records.common",
     "Backend": "dynamo_ext.backends.base",
     "ComparisonResult": "dynamo_ext.api.compare",
-    "OptionSpec": "dynamo_ext.records",
-    "Report": "dynamo_ext.records",
+    "OptionSpec": "dynamo_ext.records.common",
+    "Report": "dynamo_ext.records.report",
     "StayEager": "dynamo_ext.backends.base",
     "Support": "dynamo_ext.backends.base",
     "compare": "dynamo_ext.api.compare",

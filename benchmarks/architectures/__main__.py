@@ -11,7 +11,6 @@ import functools
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -21,8 +20,9 @@ from benchmarks.architectures import forked, table
 from benchmarks.architectures.make import Made, architectures, search
 from benchmarks.architectures.run import Row, measure
 from benchmarks.backends import without
-from benchmarks.bounds import Bounds
+from benchmarks.part import add_storing
 from benchmarks.stored_row import StoredRow
+from benchmarks.workers import Bounds
 
 ENGINES = without("ts", "ofi", "lazy", "onnx2tf")
 """Not torch's own interpreters, nor ``onnx2tf``, which takes long to compile."""
@@ -36,12 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--architectures", nargs="+", default=architectures(), metavar="NAME")
     parser.add_argument("--engine", nargs="+", default=list(ENGINES), metavar="NAME")
     parser.add_argument("--list", action="store_true", help="say what can be made, and run nothing")
-    parser.add_argument("--again", action="store_true", help="run what is stored again")
-    parser.add_argument("--timeout", type=float, default=300.0, help="seconds for a model")
-    parser.add_argument("--memory", type=float, default=12.0, help="GiB for a model")
-    parser.add_argument("--rows", type=Path, help="the file of the rows")
-    parser.add_argument("--write", type=Path, help="the page to write")
-    parser.add_argument("--only-write", action="store_true", help="run nothing")
+    add_storing(parser, 300.0)
     given = parser.parse_args(arguments)
     path = given.rows or packed_rows.own("architectures")
     store = packed_rows.PackedRows(path, ("engine", "architecture"))

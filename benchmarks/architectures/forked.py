@@ -17,7 +17,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.bounds import Bounds, ending
+from benchmarks.workers import Bounds, ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,7 +27,7 @@ class Inputs:
     """
 
     def __init__(self, model: Any, names: tuple[str, ...]) -> None:
-        self._configs = list(_configs(model.config))
+        self._configs = list(configurations(model.config))
         self._names = names
 
     def make(self, batch: int, seed: int) -> dict[str, Any]:
@@ -116,11 +116,12 @@ def unknown(model: Any) -> list[str]:
     ]
 
 
-def _configs(config: Any) -> Iterator[Any]:
+def configurations(config: Any) -> Iterator[Any]:
+    """A configuration and those of its parts."""
     yield config
     for value in vars(config).values():
         if hasattr(value, "to_dict"):
-            yield from _configs(value)
+            yield from configurations(value)
 
 
 def _ids(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from benchmarks.architectures.inputs import Inputs, choices, unknown
+from benchmarks.architectures.inputs import Inputs, choices, configurations, unknown
 from benchmarks.architectures.shrink import RECIPES, Recipe, small
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo.model import SEED, tensors
@@ -133,7 +133,7 @@ def build(
     kind = CONFIG_MAPPING[architecture]
     fields = small(whole or kind().to_dict(), recipe)
     config = kind.from_dict(fields)
-    for part in _parts(config):
+    for part in configurations(config):
         if hasattr(part, "use_cache"):
             part.use_cache = False
     model_class = getattr(transformers, name)
@@ -188,13 +188,6 @@ def _classes(architecture: str) -> Iterator[str]:
     for name in [base] if isinstance(base, str) else base:
         if name not in seen:
             yield name
-
-
-def _parts(config: Any) -> Iterator[Any]:
-    yield config
-    for value in vars(config).values():
-        if hasattr(value, "to_dict"):
-            yield from _parts(value)
 
 
 def _said(error: BaseException) -> str:

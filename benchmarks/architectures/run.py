@@ -13,16 +13,16 @@ import dynamo_ext
 from benchmarks.architectures.inputs import Inputs
 from benchmarks.architectures.make import Made, build, results
 from benchmarks.architectures.shrink import Recipe
+from benchmarks.engine_facts import engine_facts
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo.model import SEED, mapped
 from dynamo_ext.numerics import higher_precision, tolerance
+from dynamo_ext.records.report import Report
 
 STEPS = ("first call", "other input", "other batch size", "changed weights")
 
 _SHAKES = 4
 """Times that weights and inputs are changed by a rounding, to see how far results move."""
-
-_FAULTS = ("unavailable", "lower", "verify", "run")
 
 
 @dataclass(frozen=True)
@@ -131,23 +131,11 @@ def _doubled(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.double() if tensor.is_floating_point() else tensor
 
 
-def _facts(report: Any) -> dict[str, Any]:
-    parts = [p for graph in report.graphs for p in graph.partitions if p.engine != "eager"]
+def _facts(report: Report) -> dict[str, Any]:
     refused = {each.operator for each in report.fallbacks if each.stage == "unsupported"}
-    faults = {
-        f"{each.stage}: {each.operator} {each.exception} {_first(each.message)}"
-        for each in report.fallbacks
-        if each.stage in _FAULTS
-    }
     return {
         "graphs": len(report.graphs),
         "breaks": sum(found.count for found in report.breaks),
-        "operations": sum(graph.normalised for graph in report.graphs),
-        "in_engine": sum(part.operations for part in parts),
         "refused": tuple(sorted(refused)),
-        "faults": tuple(sorted(faults)),
+        **engine_facts(report),
     }
-
-
-def _first(message: str) -> str:
-    return (message.strip().splitlines() or [""])[0][:200]

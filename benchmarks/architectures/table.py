@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from benchmarks.markdown import cell, line
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -83,7 +85,7 @@ def page(made: Sequence[Made], rows: Sequence[Row], machine: str, engines: Seque
         if any(cells):
             said = " | ".join(_cell(row) if row else "" for row in cells)
             lines.append(f"| {each.architecture} | {each.model} | {said} |")
-    missing = [f"| {m.architecture} | {_text(m.error)} |" for m in made if m.error]
+    missing = [f"| {m.architecture} | {cell(m.error)} |" for m in made if m.error]
     return _PAGE.format(
         totals="\n".join(_total(name, [r for r in rows if r.engine == name]) for name in engines),
         machine=machine,
@@ -108,7 +110,7 @@ def _total(engine: str, rows: Sequence[Row]) -> str:
         sum(row.operations == row.in_engine > 0 for row in rows),
         sum(bool(row.faults) for row in rows),
     ]
-    return f"| `{engine}` | " + " | ".join(map(str, cells)) + " |"
+    return line([f"`{engine}`", *cells])
 
 
 def _cell(row: Row) -> str:
@@ -121,7 +123,7 @@ def _cell(row: Row) -> str:
 
 def _wrong(rows: Sequence[Row]) -> str:
     lines = [
-        f"| {row.architecture} | `{row.engine}` | {row.status} | {row.step} | {_text(row.reason)} |"
+        f"| {row.architecture} | `{row.engine}` | {row.status} | {row.step} | {cell(row.reason)} |"
         for row in rows
         if row.status != "right"
     ]
@@ -136,7 +138,7 @@ def _faults(rows: Sequence[Row]) -> str:
             plain = re.sub(r"\d+(\.\d+)?(e[-+]?\d+)?", "n", said)
             found.setdefault((row.engine, plain), {})[row.architecture] = None
     lines = [
-        f"| `{engine}` | {_text(said)} | {_named(list(names))} |"
+        f"| `{engine}` | {cell(said)} | {_named(list(names))} |"
         for (engine, said), names in sorted(found.items())
     ]
     head = ["| Engine | What was said | Architectures |", "|---|---|---|"]
@@ -155,8 +157,3 @@ def _refused(rows: Sequence[Row]) -> str:
 def _named(names: Sequence[str]) -> str:
     shown = ", ".join(names[:8])
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
-
-
-def _text(said: str) -> str:
-    """Text that does not end a table's cell, and shows no path of the machine."""
-    return re.sub(r"(/[\w.+-]+){2,}", "…", said).replace("|", "\\|").replace("<", "&lt;")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
-from benchmarks import one_process
+from benchmarks import workers
 from benchmarks.auto.row import Row, Single
+from benchmarks.part import model_parser
 from benchmarks.peers import PEERS, peers
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
@@ -165,7 +166,7 @@ def available() -> list[str]:
 
 def main() -> None:
     """Print the row of one model."""
-    parser = one_process.parser("One model under auto, in this process.", 30.0)
+    parser = model_parser("One model under auto, in this process.", 30.0)
     parser.add_argument("--backends", default="")
     parser.add_argument("--race", type=float, default=5.0)
     parser.add_argument("--no-peers", action="store_true")
@@ -174,15 +175,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         # The user's own races neither help nor are added to.
         BACKEND.store = Store(Path(folder, "races.sqlite"))
-        row = measure(
-            given.model,
-            singles,
-            form=Form.of(given),
-            budget=given.budget,
-            race=given.race,
-            beside=not given.no_peers,
+        facts = {"budget": given.budget, "race": given.race, "beside": not given.no_peers}
+        workers.go_through(
+            [given.model], lambda name: [measure(name, singles, form=Form.of(given), **facts)]
         )
-    one_process.tell(row.to_dict())
 
 
 if __name__ == "__main__":

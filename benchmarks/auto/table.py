@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from benchmarks.auto.row import Row, Single
-from benchmarks.interval import told
+from benchmarks.markdown import line, told
 from benchmarks.plot import Plot, Point
 from benchmarks.zoo import MODELS
 from dynamo_ext.formatting import count, printable
@@ -31,7 +31,7 @@ def document(rows: Sequence[Row], described: str) -> str:
         "|---|--:|--:|---|---|--:|--:|--:|--:|",
     ]
     lines += [_line(row) for row in good]
-    lines += [f"| {row.model} | {row.error} |" for row in rows if row not in good]
+    lines += [line([row.model, row.error]) for row in rows if row not in good]
     steps = [row for row in good if _learns(row)]
     others = [row for row in good if not _learns(row)]
     chosen = Counter(dict.fromkeys(names, 0))
@@ -110,7 +110,7 @@ def _line(row: Row) -> str:
         known or "",
         alone or "",
     ]
-    return f"| {' | '.join(cells)} |"
+    return line(cells)
 
 
 def shown(single: Single | None) -> str:
@@ -140,10 +140,9 @@ def _table(
     names: Sequence[str],
     cell: Callable[[Single | None], str],
 ) -> str:
-    lines = [f"| model | {' | '.join(names)} |", f"|---|{'--:|' * len(names)}"]
+    lines = [line(["model", *names]), f"|---|{'--:|' * len(names)}"]
     for model, singles in rows.items():
-        cells = [cell(_named(singles, name)) for name in names]
-        lines.append(f"| {model} | {' | '.join(cells)} |")
+        lines.append(line([model, *(cell(_named(singles, name)) for name in names)]))
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from benchmarks.capture.row import Row
+from benchmarks.markdown import line
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
 from benchmarks.zoo import MODELS
@@ -35,7 +36,7 @@ def document(rows: Sequence[Row], described: str) -> str:
         ),
         f"|---|{'--:|' * 11}",
         *map(_line, good),
-        *(f"| {row.model} | {row.error} |" for row in rows if row.error),
+        *(line([row.model, row.error]) for row in rows if row.error),
     ]
     reasons = [
         f"- {row.model}: {'; '.join(row.reasons)}" for row in good if row.reasons and row.outside
@@ -64,7 +65,7 @@ def _line(row: Row) -> str:
         f"{row.overhead_seconds * 1e6:.0f}",
         f"{row.first_seconds:.1f}",
     ]
-    return f"| {' | '.join(cells)} |"
+    return line(cells)
 
 
 def _summary(rows: Sequence[Row]) -> list[str]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
-from benchmarks import one_process
+from benchmarks import workers
 from benchmarks.capture.row import Row
+from benchmarks.part import model_parser
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
 
@@ -149,8 +150,10 @@ def _reasons(report: Report) -> tuple[str, ...]:
 
 def main() -> None:
     """Print the row of one model."""
-    given = one_process.parser("One model captured, in this process.", 8.0).parse_args()
-    one_process.tell(measure(given.model, form=Form.of(given), budget=given.budget).to_dict())
+    given = model_parser("One model captured, in this process.", 8.0).parse_args()
+    workers.go_through(
+        [given.model], lambda name: [measure(name, form=Form.of(given), budget=given.budget)]
+    )
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ import statistics
 import sys
 from typing import TYPE_CHECKING
 
-from benchmarks.interval import told
 from benchmarks.loops.cells import CELLS
 from benchmarks.loops.run import Row
+from benchmarks.markdown import line, told
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
 
@@ -35,11 +35,11 @@ def document(rows: Sequence[Row], described: str) -> str:
         cells = [row.model, f"{row.plain_seconds * 1e3:.1f}"]
         cells += [_shown(gains[name]) for name in names]
         cells += [str(last.graphs), str(last.calls), str(last.operations)]
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(line(cells))
     if good:
         means = [_mean(good, name) for name in names]
         lines.append(f"| **geometric mean** | | {' | '.join(means)} | | | |")
-    lines += [f"| {row.model} | {row.error} |" for row in rows if row.error]
+    lines += [line([row.model, row.error]) for row in rows if row.error]
     reasons = [
         f"- {row.model}, {gain.name}: {gain.outcome}: {gain.reason}"
         for row in good

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from benchmarks import one_process
+from benchmarks import workers
 from benchmarks.loops.cells import CELLS
+from benchmarks.part import model_parser
 from benchmarks.stored_row import ModelRow
 from benchmarks.zoo.form import Form
 
@@ -100,14 +101,16 @@ def _run(shell: InteractiveShell, text: str) -> None:
 
 def main() -> None:
     """Print the row of one cell."""
-    parser = one_process.parser("One cell with a loop, in this process.", 15.0, CELLS)
+    parser = model_parser("One cell with a loop, in this process.", 15.0, CELLS)
     parser.add_argument("--backends", default="aot_eager,inductor,onnxrt")
     given = parser.parse_args()
     form = Form.of(given)
     if form.special:
         parser.error("The cells have one size, and run on the CPU.")
     backends = given.backends.split(",")
-    one_process.tell(measure(given.model, backends, form=form, budget=given.budget).to_dict())
+    workers.go_through(
+        [given.model], lambda name: [measure(name, backends, form=form, budget=given.budget)]
+    )
 
 
 if __name__ == "__main__":

@@ -11,16 +11,17 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from tqdm import tqdm
 
 from benchmarks import machine, packed_rows
 from benchmarks.backends import BACKENDS
-from benchmarks.bounds import Bounds
-from benchmarks.isolation import rows
-from benchmarks.models.row import Row, row_key
+from benchmarks.models.row import Row
+from benchmarks.models.run import rows
 from benchmarks.models.table import render
+from benchmarks.packed_rows import PackedRows
+from benchmarks.part import add_storing
+from benchmarks.workers import Bounds
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form, add_arguments
 
@@ -45,54 +46,34 @@ def available(names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     return there, missing
 
 
-class Store:
-    """Rows in a packed file, written after each one.
-
-    Parameters
-    ----------
-    path
-        Of the file; it need not be there yet.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._packed = packed_rows.PackedRows(path, ("model", "backend", "dtype"))
-        self.missing: dict[str, str] = self._packed.head.get("missing", {})
-        self.rows = {row.key: row for row in map(Row.from_dict, self._packed.all())}
-
-    def add(self, row: Row) -> None:
-        """Keep a row, in place of an older one of its kind."""
-        self.rows[row.key] = row
-        self._packed.add(row.to_dict())
-        self.save()
-
-    def save(self) -> None:
-        """Write the file at once as a whole."""
-        self._packed.head["missing"] = self.missing
-        self._packed.save()
+KEYS = ("model", "backend", "dtype")
+"""What tells a row from the others, in this order."""
 
 
-def measure(chosen: argparse.Namespace, store: Store) -> None:
+def measure(chosen: argparse.Namespace, store: PackedRows) -> None:
     """Fill the store with the rows asked for that it does not have."""
     backends, missing = available(chosen.backends)
     form = Form.of(chosen)
     here = machine.sentence(form)
     # What came to be available is missing no more.
-    store.missing = {k: v for k, v in store.missing.items() if k not in backends} | missing
+    known = store.head.get("missing", {})
+    store.head["missing"] = {k: v for k, v in known.items() if k not in backends} | missing
+    store.save()
     bounds = Bounds(chosen.timeout, chosen.memory)
     for dtype in chosen.dtypes.split(","):
         for backend in backends:
             wanted = [
                 model
                 for model in chosen.models
-                if chosen.again or row_key(model, backend, dtype) not in store.rows
+                if chosen.again or (model, backend, dtype) not in store
             ]
             groups = [wanted] if form.tiny or chosen.together else [[m] for m in wanted]
             about = f"{backend}, {dtype}"
             for group in tqdm(groups, desc=about, unit="process", disable=None):
                 for row in rows(group, backend, dtype, form=form, bounds=bounds):
-                    store.add(replace(row, machine=here))
+                    store.add(replace(row, machine=here).to_dict())
+                    store.save()
                     tqdm.write(f"{row.status:7}{row.key}  {row.reason}")
-    store.save()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,27 +87,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--backends", nargs="+", default=list(BACKENDS), metavar="NAME")
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="separated by commas")
     add_arguments(parser)
-    parser.add_argument("--again", action="store_true", help="measure anew what is stored")
     parser.add_argument(
         "--together", action="store_true", help="a backend's models in one process: faster"
     )
-    parser.add_argument("--timeout", type=float, default=Bounds.seconds, help="seconds a model")
-    parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB a process")
-    parser.add_argument("--rows", type=Path, help="the file of the rows")
-    parser.add_argument("--write", type=Path, help="the document to write")
-    parser.add_argument("--only-write", action="store_true", help="measure nothing")
+    add_storing(parser, Bounds.seconds)
     chosen = parser.parse_args(arguments)
     form = Form.of(chosen)
-    store = Store(chosen.rows or packed_rows.own("models", form))
+    store = PackedRows(chosen.rows or packed_rows.own("models", form), KEYS)
     if not chosen.only_write:
         measure(chosen, store)
     if chosen.write:
         # Whether a result is right hardly depends on the machine, so the page has those rows of
         # others that there are none of here, and says so.
-        elsewhere = [] if chosen.rows else map(Store, packed_rows.others("models", form))
-        known = {key: row for each in (*elsewhere, store) for key, row in each.rows.items()}
-        chosen.write.write_text(render([known[key] for key in sorted(known)], store.missing))
-    return int(any(row.status == "wrong" for row in store.rows.values()))
+        elsewhere = [] if chosen.rows else packed_rows.others("models", form)
+        stores = [*(PackedRows(path, KEYS) for path in elsewhere), store]
+        known = {each.key(row): row for each in stores for row in each.all()}
+        found = [Row.from_dict(known[key]) for key in sorted(known)]
+        chosen.write.write_text(render(found, store.head.get("missing", {})))
+    return int(any(row["status"] == "wrong" for row in store.all()))
 
 
 if __name__ == "__main__":

@@ -58,14 +58,9 @@ class Row(StoredRow):
     @property
     def key(self) -> str:
         """What tells this row from the others of a table."""
-        return row_key(self.model, self.backend, self.dtype)
+        return f"{self.model} / {self.backend} / {self.dtype}"
 
     @property
     def engine_failures(self) -> tuple[Note, ...]:
         """Fallbacks other than operators that were refused ahead of lowering."""
         return tuple(note for note in self.notes if note.stage != "unsupported")
-
-
-def row_key(model: str, backend: str, dtype: str) -> str:
-    """The key of a row that may not be there yet."""
-    return f"{model} / {backend} / {dtype}"

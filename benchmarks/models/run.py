@@ -1,20 +1,18 @@
-"""Models under one backend, in this process: ``python -m benchmarks.models.run`` prints JSON lines.
-
-``benchmarks.models`` starts it, so that a crash or a hang of an engine costs one row.
-"""
+"""Models under one backend, in this process, and in others that may crash or hang."""
 
 from __future__ import annotations
 
 import argparse
 import copy
-import json
 import sys
+import tempfile
 import traceback
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 import dynamo_ext
+from benchmarks import workers
 from benchmarks.cuts import Cuts
 from benchmarks.models.row import Note, Row
 from benchmarks.zoo import MODELS
@@ -25,12 +23,10 @@ from dynamo_ext.backends import registry
 from dynamo_ext.numerics import tolerance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from benchmarks.workers import Bounds
     from dynamo_ext.records.report import Report
-
-PREFIX = "@row "
-"""Starts each line of standard output that is a row; engines print things of their own."""
 
 _SHAKES = 8
 """Times that inputs are changed by a rounding, to see how far results move."""
@@ -210,27 +206,48 @@ def _facts(report: Report, switches: int) -> dict[str, Any]:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def rows(
+    models: Sequence[str], backend: str, dtype: str, *, form: Form, bounds: Bounds
+) -> Iterator[Row]:
+    """A row for each model, those of one process together, unless it ends before its time.
+
+    Parameters
+    ----------
+    models
+        Names of the zoo.
+    backend, dtype, form
+        As ``measure`` takes them.
+    bounds
+        Of each process.
+    """
+    if not models:
+        return
+    words = ["--backend", backend, "--dtype", dtype, *form.words, "--models", *models]
+    with tempfile.TemporaryDirectory() as folder:
+        # Compile seconds are those of a first time.
+        caches = {} if form.tiny else {"TORCHINDUCTOR_CACHE_DIR": folder}
+        for model, said in workers.rows("models.run", words, bounds, environment=caches):
+            if isinstance(said, workers.Ended):
+                yield Row(model, backend, dtype, form.tiny, "failed", said.reason)
+            else:
+                yield Row.from_dict(said)
+
+
+def main() -> int:
     """Print a row for each model."""
     parser = argparse.ArgumentParser(description="Models under one backend, in this process.")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--backend", required=True)
-    parser.add_argument("--dtypes", default="float32")
+    parser.add_argument("--dtype", default="float32")
     add_arguments(parser)
-    chosen = parser.parse_args(arguments)
-    for dtype in chosen.dtypes.split(","):
-        for model in chosen.models:
-            torch._dynamo.reset()  # noqa: SLF001 - torch's own way to start afresh
-            row = measure(model, chosen.backend, dtype, form=Form.of(chosen))
-            print(PREFIX + json.dumps(row.to_dict()), flush=True)
+    chosen = parser.parse_args()
 
+    def measured(model: str) -> list[Row]:
+        torch._dynamo.reset()  # noqa: SLF001 - torch's own way to start afresh
+        return [measure(model, chosen.backend, chosen.dtype, form=Form.of(chosen))]
 
-def parse(output: str) -> Mapping[str, Row]:
-    """The rows in what a run printed, by key."""
-    lines = [line for line in output.splitlines() if line.startswith(PREFIX)]
-    rows = (Row.from_dict(json.loads(line.removeprefix(PREFIX))) for line in lines)
-    return {row.key: row for row in rows}
+    return workers.go_through(chosen.models, measured)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from benchmarks.markdown import cell, line
 from benchmarks.models.row import Note, Row
 from benchmarks.zoo import MODELS
 from dynamo_ext.formatting import count
@@ -89,7 +90,7 @@ def _order(row: Row) -> tuple[int, int, int]:
 
 def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     rows = [head, ["---"] * len(head), *lines]
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+    return "".join(f"{line(row)}\n" for row in rows)
 
 
 def share(row: Row) -> str:
@@ -139,7 +140,7 @@ def _details(rows: Sequence[Row]) -> str:
 def _line(row: Row) -> list[str]:
     start = [row.model, f"`{row.backend}`"]
     if row.status == "failed":
-        return [*start, *["–"] * 7, f"**failed**: {_cell(row.reason)}"]
+        return [*start, *["–"] * 7, f"**failed**: {cell(row.reason)}"]
     partitioned = row.normalised
     return [
         *start,
@@ -168,20 +169,15 @@ def _number(value: float) -> str:
     return "0" if value == 0 else f"{value:.1e}"
 
 
-def _cell(text: str) -> str:
-    """Text that does not end a table's cell, and shows no path of the machine."""
-    return re.sub(r"(/[\w.+-]+){2,}", "…", text).replace("|", "\\|").replace("\n", " ")
-
-
 def _failures(rows: Sequence[Row]) -> str:
     """Rows that failed or are wrong, and every fallback of an engine that had accepted its part."""
     lines = []
     for row in sorted(rows, key=_order):
         where = [row.model, f"`{row.backend}`", row.dtype]
         if row.reason:
-            lines.append([*where, row.status, _cell(row.reason)])
+            lines.append([*where, row.status, cell(row.reason)])
         lines += [
-            [*where, f"{note.stage} × {note.count}", _cell(note.message)]
+            [*where, f"{note.stage} × {note.count}", cell(note.message)]
             for note in row.engine_failures
         ]
     if not lines:
@@ -198,7 +194,7 @@ def _refusals(rows: Sequence[Row]) -> str:
                 models = found.setdefault(key, {})
                 models[row.model] = models.get(row.model, 0) + note.count
     lines = [
-        [f"`{backend}`", dtype, f"`{operator}`", _cell(reason), str(sum(models.values())),
+        [f"`{backend}`", dtype, f"`{operator}`", cell(reason), str(sum(models.values())),
          ", ".join(models)]
         for (backend, dtype, operator, reason), models in sorted(found.items())
     ]  # fmt: skip

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from benchmarks.operators import run, table
+from benchmarks import workers
+from benchmarks.operators import table
 from benchmarks.operators.check import CALLS
-from benchmarks.operators.row import Row
+from benchmarks.operators.row import Row, Verdict
 from benchmarks.operators.samples import DTYPES
+from benchmarks.workers import Bounds
 from dynamo_ext.backends import registry
 
 if TYPE_CHECKING:
@@ -69,12 +71,23 @@ def sweep(
 ) -> list[Row]:
     """All rows of one engine; those of an interrupted run are taken over if asked for."""
     file = state / f"{engine}.jsonl"
-    known = _rows_in(file) if resume else []
+    found = _rows_in(file) if resume else []
     file.parent.mkdir(parents=True, exist_ok=True)
-    found = list(known)
     with file.open("w", encoding="utf-8") as out:
-        out.writelines(json.dumps(row.to_dict()) + "\n" for row in known)
-        for row in run.rows(engine, arguments, known=known, timeout=timeout):
+        out.writelines(json.dumps(row.to_dict()) + "\n" for row in found)
+        told = workers.rows(
+            "operators.worker",
+            [f"--engine={engine}", *arguments],
+            Bounds(timeout),
+            done=[row.key for row in found],
+            # One thread each: the tensors are tiny, and engines would fight over the cores.
+            environment={"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"},
+        )
+        for key, said in told:
+            if isinstance(said, workers.Ended):
+                row = _fault(engine, key, said)
+            else:
+                row = Row.from_dict(said)
             out.write(json.dumps(row.to_dict()) + "\n")
             out.flush()
             found.append(row)
@@ -82,6 +95,12 @@ def sweep(
                 where = f"{engine}: {row.operator} {row.dtype} {row.sample}"
                 print(f"{where}: {row.verdict}: {row.reason} {row.blame}", flush=True)
     return found
+
+
+def _fault(engine: str, key: str, end: workers.Ended) -> Row:
+    operator, dtype, sample = key.rsplit(" ", 2)
+    verdict: Verdict = "timeout" if end.late else "crash"
+    return Row(engine, operator, dtype, int(sample), verdict, end.reason)
 
 
 def _rows_in(file: Path) -> list[Row]:
@@ -122,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return sweep(
                 engine, passed, state=given.state, resume=given.resume, timeout=given.timeout
             )
-        except run.EngineFailedError as error:
+        except workers.WorkerError as error:
             print(f"{engine}: {error}", flush=True)
             skipped[engine] = str(error)
             return []

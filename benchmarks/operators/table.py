@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from benchmarks.markdown import cell, line
 from benchmarks.operators.edges import PREFIX
 from benchmarks.operators.known import accepted
 from benchmarks.operators.row import FAULTS, Row, Verdict
+from dynamo_ext.formatting import clip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -121,8 +123,8 @@ def page(  # noqa: PLR0913 - what the page says, by keyword
 def _summary(rows: Iterable[Row], versions: Mapping[str, str]) -> str:
     rows = list(rows)
     lines = [
-        _line(["engine", "version", "counted", "all", *_WORDS.values()]),
-        _line(["---", "---", "---", *["---:"] * (len(_WORDS) + 1)]),
+        line(["engine", "version", "counted", "all", *_WORDS.values()]),
+        line(["---", "---", "---", *["---:"] * (len(_WORDS) + 1)]),
     ]
     for engine, version in versions.items():
         mine = [row for row in rows if row.engine == engine and row.verdict != "unsampled"]
@@ -133,7 +135,7 @@ def _summary(rows: Iterable[Row], versions: Mapping[str, str]) -> str:
         operators = Counter(overall(group) for group in by_operator.values())
         for name, counts in (("samples", samples), ("operators", operators)):
             numbers = [str(counts[verdict]) for verdict in _WORDS]
-            lines.append(_line([f"`{engine}`", version, name, str(counts.total()), *numbers]))
+            lines.append(line([f"`{engine}`", version, name, str(counts.total()), *numbers]))
     return "\n".join(lines) + "\n"
 
 
@@ -170,16 +172,16 @@ def _faults(rows: Iterable[Row]) -> list[str]:
     others = [row for row in wrong if not row.fault]
     lines = ["## Faults\n"]
     if faults:
-        lines.append(_line(["engine", "operator", "dtype", "sample", "fault", "what"]))
-        lines.append(_line(["---"] * 6))
-        lines += [_line([*_where(row), row.verdict, _safe(_what(row))]) for row in faults]
+        lines.append(line(["engine", "operator", "dtype", "sample", "fault", "what"]))
+        lines.append(line(["---"] * 6))
+        lines += [line([*_where(row), row.verdict, _safe(_what(row))]) for row in faults]
     else:
         lines.append("None: no wrong result that is not listed below, no crash, no timeout.")
     if others:
         lines += ["", "## Accepted differences\n", _ACCEPTED]
-        lines.append(_line(["engine", "operator", "dtype", "sample", "what", "why"]))
-        lines.append(_line(["---"] * 6))
-        lines += [_line([*_where(row), _safe(_what(row)), _why(row)]) for row in others]
+        lines.append(line(["engine", "operator", "dtype", "sample", "what", "why"]))
+        lines.append(line(["---"] * 6))
+        lines += [line([*_where(row), _safe(_what(row)), _why(row)]) for row in others]
     return [*lines, ""]
 
 
@@ -206,14 +208,14 @@ def _table(rows: Sequence[Row], engines: Sequence[str]) -> str:
     cells: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         cells.setdefault((row.operator, row.engine, row.dtype), []).append(row)
-    lines = [_line(["operator", *engines]), _line(["---", *[":---:"] * len(engines)])]
+    lines = [line(["operator", *engines]), line(["---", *[":---:"] * len(engines)])]
     for operator in sorted({row.operator for row in rows}):
         shown = operator.removeprefix(PREFIX)
         found = [
             "".join(_mark(cells.get((operator, engine, dtype))) for dtype in _ORDER)
             for engine in engines
         ]
-        lines.append(_line([shown if shown != operator else f"`{operator}`", *found]))
+        lines.append(line([shown if shown != operator else f"`{operator}`", *found]))
     return "\n".join(lines) + "\n"
 
 
@@ -227,7 +229,7 @@ def _mark(rows: Sequence[Row] | None) -> str:
 def _reasons(rows: Iterable[Row], engines: Sequence[str]) -> str:
     """The commonest reasons of each engine, so that the table's ○ can be understood."""
     rows = list(rows)
-    lines = [_line(["engine", "samples", "reason"]), _line(["---", "---:", "---"])]
+    lines = [line(["engine", "samples", "reason"]), line(["---", "---:", "---"])]
     for engine in engines:
         counts = Counter(
             reason
@@ -237,16 +239,11 @@ def _reasons(rows: Iterable[Row], engines: Sequence[str]) -> str:
             if reason
         )
         lines += [
-            _line([f"`{engine}`", str(count), _safe(reason)])
+            line([f"`{engine}`", str(count), _safe(reason)])
             for reason, count in counts.most_common(12)
         ]
     return "\n".join(lines) + "\n"
 
 
 def _safe(text: str) -> str:
-    text = text.replace("|", "\\|").replace("<", "&lt;")
-    return text if len(text) <= 160 else f"{text[:159]}…"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return clip(cell(text), 160)

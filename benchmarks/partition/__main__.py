@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from benchmarks.backends import without
+from benchmarks.markdown import line
 from benchmarks.models.__main__ import available
 from benchmarks.part import Part
 from benchmarks.partition.run import Row
@@ -36,8 +37,8 @@ def document(rows: Sequence[Row], described: str) -> str:
     for row in good:
         by_engine = {taken.engine: _cell(taken) for taken in row.taken}
         cells = [by_engine.get(engine, "") for engine in engines] if row.taken else [_NONE]
-        lines.append(f"| {row.model} | {' | '.join(cells)} |")
-    lines += [f"| {row.model} | {row.error} |" for row in rows if row.error]
+        lines.append(line([row.model, *cells]))
+    lines += [line([row.model, row.error]) for row in rows if row.error]
     return _PAGE.format(
         overall="\n".join(_overall(good, engines)),
         rows="\n".join(lines),

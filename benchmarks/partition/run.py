@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import torch
 
 import dynamo_ext
-from benchmarks import one_process
+from benchmarks import workers
 from benchmarks.cuts import Cuts
+from benchmarks.part import model_parser
 from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
@@ -113,10 +114,12 @@ def _taken(engine: str, report: Report, switches: int) -> Taken:
 
 def main() -> None:
     """Print the row of one model."""
-    parser = one_process.parser("What engines take of one model.", None)
+    parser = model_parser("What engines take of one model.", None)
     parser.add_argument("--backends", nargs="+", required=True)
     given = parser.parse_args()
-    one_process.tell(measure(given.model, given.backends, form=Form.of(given)).to_dict())
+    workers.go_through(
+        [given.model], lambda name: [measure(name, given.backends, form=Form.of(given))]
+    )
 
 
 if __name__ == "__main__":

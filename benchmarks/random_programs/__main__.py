@@ -12,17 +12,18 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from tqdm import tqdm
 
 from benchmarks import machine, packed_rows
 from benchmarks.backends import ENGINES
+from benchmarks.part import add_storing
 from benchmarks.random_programs import table
 from benchmarks.random_programs.check import Row
 from benchmarks.random_programs.generate import CALLS, program
 from benchmarks.random_programs.program import TORCHS
 from benchmarks.random_programs.run import rows
+from benchmarks.workers import Bounds
 
 _SAVE_SECONDS = 30.0
 
@@ -35,11 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--programs", type=int, default=2000, help="for each engine")
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     parser.add_argument("--engine", nargs="+", default=[*TORCHS, *ENGINES], metavar="NAME")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for one program")
-    parser.add_argument("--again", action="store_true", help="run what is stored again")
-    parser.add_argument("--rows", type=Path, help="the file of the rows")
-    parser.add_argument("--write", type=Path, help="the page to write")
-    parser.add_argument("--only-write", action="store_true", help="run nothing")
+    add_storing(parser, 60.0)
     parser.add_argument("--show", type=int, metavar="SEED", help="print a program, and run nothing")
     given = parser.parse_args(arguments)
     if given.show is not None:
@@ -52,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for engine in [] if given.only_write else given.engine:
         seeds = range(given.seed, given.seed + given.programs)
         wanted = [seed for seed in seeds if given.again or (engine, seed) not in store]
-        wrong += _run(engine, wanted, given.seconds, store)
+        wrong += _run(engine, wanted, Bounds(given.timeout, given.memory), store)
     if given.write:
         found = [Row.from_dict(row) for row in store.all()]
         order = [*TORCHS, *ENGINES]
@@ -61,13 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(wrong))
 
 
-def _run(engine: str, seeds: Sequence[int], seconds: float, store: packed_rows.PackedRows) -> int:
+def _run(engine: str, seeds: Sequence[int], bounds: Bounds, store: packed_rows.PackedRows) -> int:
     """Fill the store, and say how many programs are wrong by the engine's own fault."""
     store.head["machine"] = machine.sentence()
     faults = set()
     saved = time.monotonic()
     told = tqdm(total=len(seeds), desc=engine, disable=None)
-    for row in rows(engine, seeds, seconds):
+    for row in rows(engine, seeds, bounds):
         usual = Row("", -1, "").to_dict()
         store.add({k: v for k, v in row.to_dict().items() if v != usual[k]})
         if row.status in ("wrong", "crash", "timeout") and engine not in TORCHS:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
+from benchmarks.engine_facts import engine_facts
 from benchmarks.random_programs import judge
 from benchmarks.random_programs.program import TORCHS, Program
 from benchmarks.stored_row import StoredRow
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from benchmarks.random_programs.judge import Seen
-
-_FAULTS = ("lower", "verify", "run")
-"""Stages of a fallback that an engine is to blame for, which had accepted its part."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,8 @@ def check(program: Program, engine: str) -> Row:
             if kind:
                 row = replace(row, status="wrong", kind=kind, reason=reason, call=number)
                 break
-        row = replace(row, layouts=layouts, **_facts(compiled))
+        facts = engine_facts(compiled.report()) if hasattr(compiled, "report") else {}
+        row = replace(row, layouts=layouts, **facts)
         if row.status == "wrong":
             row = replace(row, status=_whose(program, row, expected, true))
         return row
@@ -148,24 +147,3 @@ def _whose(
             if judge.difference(found, expected[number], true[number])[0] == row.kind:
                 return "torch"
     return "wrong"
-
-
-def _facts(compiled: Any) -> dict[str, Any]:
-    if not hasattr(compiled, "report"):
-        return {}
-    report = compiled.report()
-    parts = [p for graph in report.graphs for p in graph.partitions if p.engine != "eager"]
-    faults = {
-        f"{each.stage}: {each.operator} {each.exception} {_first(each.message)}"
-        for each in report.fallbacks
-        if each.stage in _FAULTS
-    }
-    return {
-        "operations": sum(graph.normalised for graph in report.graphs),
-        "in_engine": sum(part.operations for part in parts),
-        "faults": tuple(sorted(faults)),
-    }
-
-
-def _first(message: str) -> str:
-    return (message.strip().splitlines() or [""])[0][:200]

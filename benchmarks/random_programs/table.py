@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.markdown import cell, line
 from benchmarks.random_programs.known import known
 from benchmarks.random_programs.program import TORCHS
 
@@ -98,7 +99,7 @@ def _total(engine: str, rows: Sequence[Row]) -> str:
         "–" if control else sum(bool(row.faults) for row in rows),
         sum(bool(row.layouts) for row in rows),
     ]
-    return f"| `{engine}` | " + " | ".join(map(str, cells)) + " |"
+    return line([f"`{engine}`", *cells])
 
 
 def _wrong(rows: Sequence[Row]) -> str:
@@ -107,7 +108,7 @@ def _wrong(rows: Sequence[Row]) -> str:
         if row.status not in ("wrong", "crash", "timeout") or row.engine in TORCHS:
             continue
         said = f"{row.kind}, call {row.call}: {row.reason}" if row.kind else row.reason
-        parts.append(f"`{row.engine}`, program {row.seed}, {row.status}. {_cell(said)}\n")
+        parts.append(f"`{row.engine}`, program {row.seed}, {row.status}. {cell(said)}\n")
         if row.minimal:
             parts.append(f"```python\n{row.minimal.strip()}\n```\n")
     return "\n".join(parts) or "Nothing."
@@ -128,7 +129,7 @@ def _torchs(rows: Sequence[Row]) -> str:
         _, counted, _ = groups.setdefault(what, (issue, Counter(), row.seed))
         counted[row.engine] += 1
     lines = [
-        f"| {_cell(what)} | {counted['aot_eager']} | {counted['inductor']} | {seed} | {issue} |"
+        f"| {cell(what)} | {counted['aot_eager']} | {counted['inductor']} | {seed} | {issue} |"
         for what, (issue, counted, seed) in sorted(
             groups.items(), key=lambda each: -each[1][1].total()
         )
@@ -143,7 +144,7 @@ def _faults(rows: Sequence[Row]) -> str:
         for said in row.faults:
             counted[row.engine, _plain(said)] += 1
     lines = [
-        f"| `{engine}` | {number} | {_cell(said)} |"
+        f"| `{engine}` | {number} | {cell(said)} |"
         for (engine, said), number in sorted(
             counted.items(), key=lambda each: (each[0][0], -each[1])
         )
@@ -154,8 +155,3 @@ def _faults(rows: Sequence[Row]) -> str:
 def _plain(said: str) -> str:
     """Without the numbers and names that differ from one program to the next."""
     return re.sub(r"\d+(\.\d+)?(e[-+]?\d+)?", "n", re.sub(r"'[^']*'", "…", said))
-
-
-def _cell(text: str) -> str:
-    """Text that does not end a table's cell, and shows no path of the machine."""
-    return re.sub(r"(/[\w.+-]+){2,}", "…", text).replace("|", "\\|").replace("<", "&lt;")

@@ -29,7 +29,8 @@ def refused(line: str, parser: argparse.ArgumentParser, error: Exception) -> Usa
     said = str(error).rstrip(".")
     if not isinstance(error, UsageError):
         return UsageError(f"{line.strip()} cannot be read: {said}. Close the quotes.")
-    options = parser._option_string_actions  # noqa: SLF001 - argparse offers no public list
+    # argparse offers no public list.
+    options = [name for name in parser._option_string_actions if name.startswith("--")]  # noqa: SLF001
     remedy = _unknown_option(line, options) or _stray_word(line, said)
     return UsageError(f"{said[:1].upper()}{said[1:]}. {remedy}".rstrip())
 
@@ -37,38 +38,35 @@ def refused(line: str, parser: argparse.ArgumentParser, error: Exception) -> Usa
 def explain_several(text: str) -> None:
     """Point from ``-b onnxrt,inductor``, where one backend goes, to ``compare``."""
     names = [name.strip() for name in text.split(",")]
-    listed = [name for name in names if name]
-    if len(names) > 1 and listed and all(name.isidentifier() for name in listed):
+    if len(names) > 1 and any(names) and all(name.isidentifier() for name in filter(None, names)):
         msg = "-b takes one backend here."
-        remedy = f"Several are compared by %%dynamo {COMPARE} -b {','.join(listed)}."
+        remedy = f"Several are compared by %%dynamo {COMPARE} -b {','.join(filter(None, names))}."
         raise OptionError(msg, remedy)
 
 
 def _unknown_option(line: str, options: Collection[str]) -> str:
     names = [word.partition("=")[0] for word in line.split() if word.startswith("--")]
     # argparse takes the beginning of a long option.
-    unknown = (name for name in names if not any(known.startswith(name) for known in options))
-    name = next(unknown, "")
-    near = closest(name, options)
-    shown = ", ".join(known for known in options if known.startswith("--"))
-    meant = f"Did you mean {near}?" if near else f"There are: {shown}."
-    return f"{name} is not an option. {meant}" if name else ""
+    name = next((n for n in names if not any(known.startswith(n) for known in options)), "")
+    return f"{name} is not an option. {_meant(name, options)}" if name else ""
 
 
 def _stray_word(line: str, said: str) -> str:
     found = _STRAY.search(said)
     if found is None:
         return ""
-    word = found["word"]
-    before = line.partition(f" {word}")[0]
-    near = closest(word, (*MODES, COMPARE))
-    remedy = f"Did you mean {near}?" if near else "Leave it out."
+    before = line.partition(f" {found['word']}")[0]
     if "(" in before or "lambda" in before:
-        remedy = 'Quote an expression that has spaces, as in -b "lambda graph, inputs: graph".'
-    elif before.endswith(","):
-        remedy = f"Several backends have no spaces: %%dynamo {COMPARE} -b inductor,onnxrt."
-    elif word in COMMANDS:
-        remedy = f"Write %dynamo {word} on a line of its own."
-    elif near == word:
-        remedy = f"One mode goes on the line, and it comes first: {', '.join((*MODES, COMPARE))}."
-    return remedy
+        return 'Quote an expression that has spaces, as in -b "lambda graph, inputs: graph".'
+    if before.endswith(","):
+        return f"Several backends have no spaces: %%dynamo {COMPARE} -b inductor,onnxrt."
+    if found["word"] in COMMANDS:
+        return f"Write %dynamo {found['word']} on a line of its own."
+    if found["word"] in {*MODES, COMPARE}:
+        return f"One mode goes on the line, and it comes first: {', '.join((*MODES, COMPARE))}."
+    return _meant(found["word"], (*MODES, COMPARE))
+
+
+def _meant(word: str, known: Collection[str]) -> str:
+    near = closest(word, known)
+    return f"Did you mean {near}?" if near else f"There are: {', '.join(known)}."

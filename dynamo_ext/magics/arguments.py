@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import keyword
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,15 @@ COMMANDS = (
     "reset",
     "cache",
 )
+USAGE: dict[str, tuple[int, float, str]] = {
+    "use": (1, 1, "%dynamo use BACKEND"),
+    "backends": (0, 1, "%dynamo backends [NAME]"),
+    "cache": (0, 2, "%dynamo cache [show|clear|export FILE|import FILE]"),
+    "diff": (0, 2, "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"),
+    "explain": (1, math.inf, "%dynamo explain EXPRESSION, as in %dynamo explain model(x)"),
+}
+"""The fewest and the most words that may follow a command, and how it is written."""
+
 FLAGS = (
     "-b", "--backend", "--dynamic", "--static", "--fullgraph", "-o", "--output", "--profile",
     "--quiet", "--strict", "--opt",

@@ -14,14 +14,14 @@ from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.support import support_cache
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.formatting import count
-from dynamo_ext.magics.arguments import unquoted
+from dynamo_ext.magics.arguments import USAGE, unquoted
 from dynamo_ext.records.common import checked, plain
 
 if TYPE_CHECKING:
     from dynamo_ext.auto.cache import Entry, Store
     from dynamo_ext.backends.crash_records import Unfinished
 
-_USAGE = "%dynamo cache [show|clear|export FILE|import FILE]"
+_USAGE = f"Write it as {USAGE['cache'][2]}."
 
 
 def cache_command(action: str, file: str | None) -> None:
@@ -32,11 +32,10 @@ def cache_command(action: str, file: str | None) -> None:
     """
     store = BACKEND.store
     if action not in {"show", "clear", "export", "import"}:
-        msg = f"%dynamo cache {action} is not known. Write it as {_USAGE}."
+        msg = f"%dynamo cache {action} is not known. {_USAGE}"
         raise UsageError(msg)
     if (file is not None) != (action in {"export", "import"}):
-        msg = f"Write it as {_USAGE}."
-        raise UsageError(msg)
+        raise UsageError(_USAGE)
     path = Path(unquoted(file)).expanduser() if file else Path()
     if action == "show":
         answers = len(support_cache.AnswerTable().rows())

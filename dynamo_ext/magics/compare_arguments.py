@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -49,26 +48,6 @@ def _from(least: float, kind: type[float]) -> Callable[[str], float]:
     return number
 
 
-@dataclass(frozen=True)
-class CompareArguments:
-    """A parsed line; ``backends`` are as the user wrote them."""
-
-    backends: tuple[str, ...]
-    rounds: int | None
-    budget: float
-    baseline: str
-    fp64: bool
-    dtype: str
-    train: bool
-    per_graph: bool
-    isolate: bool
-    compile_budget: float
-    executor: str | None
-    output: str | None
-    quiet: bool
-    options: tuple[tuple[str, str], ...]
-
-
 def parser() -> argparse.ArgumentParser:
     """The parser of the line, for its help too."""
     # Its formatter writes another % before the name.
@@ -105,23 +84,24 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def compare_arguments(line: str) -> CompareArguments | None:
+def compare_arguments(line: str) -> argparse.Namespace | None:
     """Read what follows ``compare``; ``None`` where it asks for help.
 
-    Raises ``UsageError`` for what ``argparse`` refuses, ``OptionError`` for no backends.
+    ``backends`` are a list without repeats, ``opt`` a mapping. Raises ``UsageError`` for what
+    ``argparse`` refuses, ``OptionError`` for no backends.
     """
     refuse_removed("%%dynamo compare", line.split())
     made = parser()
     try:
-        parsed = made.parse_argstring(line)  # type: ignore[attr-defined]
+        parsed: argparse.Namespace = made.parse_argstring(line)  # type: ignore[attr-defined]
     except (UsageError, ValueError) as error:
         raise refused(line, made, error) from None
     if parsed.help:
         return None
     names = [part.strip() for text in parsed.backends or () for part in text.split(",")]
-    backends = tuple(dict.fromkeys(name for name in names if name))
-    if not backends:
+    parsed.backends = list(dict.fromkeys(filter(None, names)))
+    if not parsed.backends:
         msg = "%%dynamo compare needs candidates."
         raise OptionError(msg, "Write it as in %%dynamo compare -b inductor,onnxrt.")
-    said = {**vars(parsed), "backends": backends, "options": tuple(parsed.opt or ())}
-    return CompareArguments(**{field.name: said[field.name] for field in fields(CompareArguments)})
+    parsed.opt = dict(parsed.opt or ())
+    return parsed

@@ -18,12 +18,13 @@ from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.widgets.progress import ProgressLine
 
 if TYPE_CHECKING:
+    import argparse
+
     from IPython.core.interactiveshell import InteractiveShell
 
     from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
     from dynamo_ext.capture.cells.program import CellProgram
     from dynamo_ext.magics.cell_source import CellText
-    from dynamo_ext.magics.compare_arguments import CompareArguments
     from dynamo_ext.timing.race import Progress
 
 
@@ -32,7 +33,7 @@ def compare_cell(
     text: CellText,
     program: CellProgram,
     names: HiddenNames,
-    arguments: CompareArguments,
+    arguments: argparse.Namespace,
 ) -> ComparisonResult:
     """Measure a cell; the namespace is as before when this returns.
 
@@ -56,9 +57,13 @@ def compare_cell(
 
             task = CellTask.of(program, shell.user_ns, title, cell)
             return ComparisonResult(compare_apart(task, candidates, settings, executor, show))
-        train, space = arguments.train, shell.user_ns
         workload = CellWorkload(
-            program, space, names, title=title, train=train, silence=capture_output
+            program,
+            shell.user_ns,
+            names,
+            title=title,
+            train=arguments.train,
+            silence=capture_output,
         )
         record = compare_workload(workload, candidates, settings, cell=cell, progress=show)
     return ComparisonResult(record)
@@ -76,7 +81,7 @@ def _words(step: Progress) -> tuple[str, float]:
     return said, min(max(by_time, by_round), 1.0)
 
 
-def _candidates(namespace: dict[str, Any], arguments: CompareArguments) -> list[Candidate]:
+def _candidates(namespace: dict[str, Any], arguments: argparse.Namespace) -> list[Candidate]:
     rows: dict[str, Any] = {}
     for name in arguments.backends:
         rows[name] = name
@@ -86,7 +91,7 @@ def _candidates(namespace: dict[str, Any], arguments: CompareArguments) -> list[
             if not name.isidentifier() or name not in namespace:
                 raise
             rows[name] = namespace[name]
-    found = candidates_of(rows, dict(arguments.options), baseline=arguments.baseline)
+    found = candidates_of(rows, arguments.opt, baseline=arguments.baseline)
     known = {"eager", *(each.name for each in found)}
     if arguments.baseline not in known:
         msg = f"--baseline {arguments.baseline} is not one of the candidates."

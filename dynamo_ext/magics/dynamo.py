@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from dynamo_ext.magics.arguments import (
     COMPARE,
     MODES,
     PARTS,
+    USAGE,
     cell_arguments,
     given,
     key_and_value,
@@ -154,7 +154,7 @@ class DynamoMagics(Magics):
             lack += f" Did you mean {near}?" if near else ""
             msg = f"{lack} There are: {', '.join(COMMANDS)}; and %%dynamo on a cell."
             raise UsageError(msg)
-        fewest, most, usage = _USAGE.get(name, (0, 0, f"%dynamo {name}"))
+        fewest, most, usage = USAGE.get(name, (0, 0, f"%dynamo {name}"))
         if not fewest <= len(rest) <= most:
             msg = f"Write it as {usage}."
             raise UsageError(msg)
@@ -164,16 +164,6 @@ class DynamoMagics(Magics):
             self.workbench.explain_command(line.strip().removeprefix(name).strip())
         else:
             getattr(self.workbench, f"{name}_command")(*rest)
-
-
-_USAGE: dict[str, tuple[int, float, str]] = {
-    "use": (1, 1, "%dynamo use BACKEND"),
-    "backends": (0, 1, "%dynamo backends [NAME]"),
-    "cache": (0, 2, "%dynamo cache [show|clear|export FILE|import FILE]"),
-    "diff": (0, 2, "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"),
-    "explain": (1, math.inf, "%dynamo explain EXPRESSION, as in %dynamo explain model(x)"),
-}
-"""The fewest and the most words that may follow a command, and how it is written."""
 
 
 def _help(magic: object) -> str:

@@ -40,9 +40,7 @@ def choose(
         if not _is_users_expression(text, namespace):
             raise
     value = evaluate(text, namespace)
-    if isinstance(value, str):
-        return registry.compiler(value, options, strict=strict)
-    if is_backend(value):
+    if isinstance(value, str) or is_backend(value):
         return registry.compiler(value, options, strict=strict)
     if not callable(value):
         msg = f"-b {text} is {article(type(value).__name__)}, which cannot be called."

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
+from dynamo_ext.magics.arguments import USAGE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
 
 MOST = 50
 """Records kept: those of large models are a few megabytes each."""
-
-_USAGE = "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class PastRuns:
     def _numbered(self, words: Sequence[str]) -> tuple[Report, Report]:
         bare = [word.removeprefix("In[").removesuffix("]") for word in words]
         if len(bare) != 2 or not all(word.isdecimal() for word in bare):  # noqa: PLR2004
-            msg = f"Write it as {_USAGE}."
+            msg = f"Write it as {USAGE['diff'][2]}."
             raise UsageError(msg)
         found = {past.number: past.report for past in self._runs}
         for word in bare:

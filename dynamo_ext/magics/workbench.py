@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,13 +33,13 @@ from dynamo_ext.widgets.report.summary import refusal
 from dynamo_ext.widgets.report.view import display_report
 
 if TYPE_CHECKING:
+    import argparse
+
     from IPython.core.interactiveshell import InteractiveShell
 
     from dynamo_ext.backends.base import CompilerFn
     from dynamo_ext.capture.cells.program import CellProgram
     from dynamo_ext.capture.tracer import Tracer
-    from dynamo_ext.magics.compare_arguments import CompareArguments
-    from dynamo_ext.records.report import Report
 
 DEFAULT_BACKEND = "inductor"
 
@@ -67,7 +68,7 @@ class Workbench:
             raise CellError(msg, "Put the code to run under the %%dynamo line.")
         try:
             text = read_cell(self._shell, line, body, silent=silent)
-            state = self._find(text)
+            state = self._programs.find(text.key, text.cell_id, lambda: self._build(text))
         except SyntaxError as error:
             self._show_syntax_error(error)
             return
@@ -105,9 +106,6 @@ class Workbench:
             raise result.error
         if result.error is not None and not self._show_error(result.error, state.program.filename):
             raise result.error
-
-    def _find(self, text: CellText) -> CellState:
-        return self._programs.find(text.key, text.cell_id, lambda: self._build(text))
 
     def _build(self, text: CellText) -> CellProgram:
         return build_program(
@@ -147,13 +145,10 @@ class Workbench:
         session.remember_compiler(known[1].compiler)
         return known[1]
 
-    def compare_cell(self, line: str, body: str, arguments: CompareArguments) -> None:
+    def compare_cell(self, line: str, body: str, arguments: argparse.Namespace) -> None:
         """Measure one cell on several backends; raise what the cell itself raises."""
         from dynamo_ext.magics.compare_cell import compare_cell
 
-        if not body.strip():
-            msg = "There is no code in this cell."
-            raise CellError(msg, "Put the code to measure under the %%dynamo compare line.")
         try:
             text = read_cell(self._shell, line, body)
             program = self._build(text)
@@ -161,8 +156,8 @@ class Workbench:
             self._show_syntax_error(error)
             return
         if not program.segments:
-            msg = "There is no code to measure in this cell, only comments."
-            raise CellError(msg, "Put the code under the %%dynamo compare line.")
+            msg = "There is no code in this cell."
+            raise CellError(msg, "Put the code to measure under the %%dynamo compare line.")
         check_output_name(arguments.output, self._shell.user_ns, program.stored_names)
         text.name_for_tracebacks(program.filename)
         try:
@@ -249,13 +244,13 @@ class Workbench:
 
     def report_command(self) -> None:
         """``%dynamo report``."""
-        display_report(self.report())
+        display_report(session.last_report())
 
     def part_command(self, name: str) -> None:
         """``%dynamo graphs|guards|breaks|fallbacks``: one part of the last report."""
         from dynamo_ext.widgets.report.static import ReportPart
 
-        _show(ReportPart(self.report(), name))
+        _show(ReportPart(session.last_report(), name))
 
     def history_command(self) -> None:
         """``%dynamo history``."""
@@ -276,10 +271,6 @@ class Workbench:
         # The report is what was asked for, not the value.
         self.run_cell("explain", expression, arguments, silent=True)
 
-    def report(self) -> Report:
-        """The last report."""
-        return session.last_report()
-
     def reset_command(self) -> None:
         """``%dynamo reset``."""
         self._forget_compiled()
@@ -297,7 +288,8 @@ class Workbench:
         compiler = choose(backend, self._shell.user_ns, {}, strict=False)
         self.default = backend
         said = [f"%%dynamo cells now use {getattr(compiler, 'name', backend)}."]
-        for info in _described(backend):
+        with contextlib.suppress(UnknownBackendError):
+            [info] = registry.describe(backend)
             lack = info.availability
             if not lack.available:
                 said.append(f"It is not available: {lack.reason} {lack.remedy}".rstrip())
@@ -332,10 +324,3 @@ def _shown_as(error: BaseException, said: str) -> None:
     """Have IPython show an error as one line."""
     lines = [f"{type(error).__name__}: {said}"]
     error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
-
-
-def _described(backend: str) -> list[Any]:
-    try:
-        return list(registry.describe(backend))
-    except UnknownBackendError:
-        return []

@@ -11,12 +11,9 @@ from dynamo_ext.records.common import CodeBlock, SourceLine, structured
 
 SCHEMA_VERSION = 2
 
-
 Mode = Literal["optimize", "run", "explain"]
 
-
 FrameOutcome = Literal["compiled", "reused", "eager", "skipped", "failed"]
-
 
 BreakKind = Literal[
     "",
@@ -30,21 +27,16 @@ BreakKind = Literal[
     "skipped",
 ]
 
-
 RecompileKind = Literal[
     "", "hooks", "parameter", "parameter rank", "size", "bound", "relation", "rank", "dtype",
     "device", "grad", "stride", "length", "object", "code", "type", "float", "integer", "value",
 ]  # fmt: skip
 
-
 PartitionRole = Literal["inference", "forward", "backward"]
-
 
 FallbackStage = Literal["capture", "unavailable", "unsupported", "lower", "verify", "run"]
 
-
 FallbackScope = Literal["run", "frame", "graph", "partition"]
-
 
 FallbackCause = Literal["", "recompile_limit", "loop"]
 
@@ -361,17 +353,7 @@ class Report:
         RecordFormatError
             When the record is not a report or has a schema version that is not known.
         """
-        maker = "Report.to_dict()"
-        return structured(
-            cls, upgraded_from_1(record), SCHEMA_VERSION, "a dynamo_ext report", maker
-        )
-
-
-def upgraded_from_1(record: Any) -> Any:
-    """A report of schema 1 as one of schema 2, and any other record as it is.
-
-    Schema 2 has facts that schema 1 had in sentences alone. No sentence is read for them: they
-    are unknown, and their fields have the defaults, which say so.
-    """
-    is_older = isinstance(record, dict) and record.get("schema") == 1
-    return {**record, "schema": 2} if is_older else record
+        if isinstance(record, dict) and record.get("schema") == 1:
+            # It has some facts in sentences alone: their fields get the defaults, for unknown.
+            record = {**record, "schema": SCHEMA_VERSION}
+        return structured(cls, record, SCHEMA_VERSION, "a dynamo_ext report", "Report.to_dict()")

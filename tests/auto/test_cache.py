@@ -219,7 +219,7 @@ def test_several_writers_at_once(store):
 LOOP = """
 import itertools, os, sys, warnings
 from dynamo_ext.auto.cache import Store
-from dynamo_ext.records import GraphRace, GraphCandidateResult
+from dynamo_ext.records.autotune import GraphRace, GraphCandidateResult
 warnings.simplefilter("ignore")
 store, race = Store(), GraphRace("ts", (GraphCandidateResult("ts", "won"),) * 50)
 print("begun", flush=True)

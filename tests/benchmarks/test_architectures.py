@@ -116,7 +116,7 @@ def test_a_wrong_step_is_found(monkeypatch, step):
 FORKED = """
 import os, time
 from benchmarks.architectures.forked import answer
-from benchmarks.bounds import Bounds
+from benchmarks.workers import Bounds
 
 bounds = Bounds(20.0, 64.0)
 print(answer(lambda: {"a": "x" * 100_000}, bounds) == {"a": "x" * 100_000})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import one_process
-from benchmarks.bounds import Bounds
+from benchmarks import workers
 from benchmarks.loops import __main__ as loops
 from benchmarks.loops.cells import CELLS
 from benchmarks.loops.run import Gain, Row
+from benchmarks.workers import Bounds
 
 NAME = "training, the losses in a list"
 
@@ -32,7 +32,7 @@ def test_the_page() -> None:
 @pytest.mark.alone
 def test_a_narrow_one_for_real() -> None:
     words = ["--model", NAME, "--quick", "--budget", "1", "--backends", "aot_eager,ts"]
-    found = one_process.answer("loops.run", words, Bounds(300))
+    found = workers.answer("loops.run", words, Bounds(300))
     assert not isinstance(found, str), found
     row = Row.from_dict(found)
     assert row.plain_seconds > 0

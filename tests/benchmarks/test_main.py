@@ -20,8 +20,8 @@ def given(**facts):
 
 
 def test_a_full_run_writes_the_page():
-    words = bench.command("call_cost", given(), Path("x"))
-    assert words[1:] == ["-m", "benchmarks.call_cost", "--write", "docs/call-cost.md"]
+    words = bench.command("fairness", given(), Path("x"))
+    assert words[1:] == ["-m", "benchmarks.fairness", "--write", "docs/fairness.md"]
 
 
 def test_a_quick_run_writes_nothing_of_ours():
@@ -40,7 +40,7 @@ def test_another_form_has_pages_of_its_own():
 
 def test_what_is_not_of_the_zoo_has_no_other_form(capsys):
     with pytest.raises(SystemExit):
-        bench.main(["call_cost", "--full"])
+        bench.main(["fairness", "--full"])
     assert "only capture, models, partition, auto run on another device" in capsys.readouterr().err
 
 

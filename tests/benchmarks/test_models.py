@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
-from benchmarks import isolation, machine, packed_rows
-from benchmarks.bounds import Bounds
+from benchmarks import machine, packed_rows, workers
 from benchmarks.models import __main__ as models
-from benchmarks.models.row import Note, Row, row_key
-from benchmarks.models.run import PREFIX, parse
+from benchmarks.models.row import Note, Row
 from benchmarks.models.table import render, share
+from benchmarks.workers import Bounds, Ended
 from benchmarks.zoo.form import TINY
 
 pytest.importorskip("psutil")
@@ -35,53 +32,25 @@ def notes() -> tuple[Note, ...]:
 def test_a_row_comes_back_from_json():
     made = row(notes=notes())
     assert Row.from_dict(json.loads(json.dumps(made.to_dict()))) == made
-    text = f"noise\n{PREFIX}{json.dumps(made.to_dict())}\n@other\n"
-    assert parse(text) == {made.key: made}
-
-
-def test_rows_come_as_they_are_printed(monkeypatch: pytest.MonkeyPatch):
-    made = row("MLP", "ts")
-    code = (
-        f"import time; print({PREFIX + json.dumps(made.to_dict())!r}, flush=True); time.sleep(99)"
-    )
-    start = subprocess.Popen
-    processes = []
-
-    def popen(command, **kwargs):
-        processes.append(start([sys.executable, "-c", code], **kwargs))
-        return processes[-1]
-
-    monkeypatch.setattr(subprocess, "Popen", popen)
-    found = isolation.rows(["MLP", "ViT"], "ts", "float32", form=TINY, bounds=Bounds())
-    assert next(found) == made
-    assert processes[0].poll() is None
-    found.close()
-    assert processes[0].wait(timeout=30) == -9
 
 
 def test_a_crash_costs_one_model(monkeypatch: pytest.MonkeyPatch):
-    started = []
+    def told(module, words, bounds, *, environment):
+        yield "a", row("a", "ts").to_dict()
+        yield "b", Ended("The process was ended by SIGSEGV.")
 
-    def run(left, backend, dtype, *, form, bounds):
-        started.append(list(left))
-        for name in list(left):
-            if name == "b":
-                return "The process was ended by SIGSEGV."
-            yield Row(name, backend, dtype, form.tiny, "right")
-        return ""
-
-    monkeypatch.setattr(isolation, "_run", run)
-    found = list(isolation.rows("abc", "ts", "float32", form=TINY, bounds=Bounds()))
-    assert [(r.model, r.status) for r in found] == [("a", "right"), ("b", "failed"), ("c", "right")]
+    monkeypatch.setattr(workers, "rows", told)
+    found = list(models.rows("ab", "ts", "float32", form=TINY, bounds=Bounds()))
+    assert [(r.model, r.status) for r in found] == [("a", "right"), ("b", "failed")]
     assert "SIGSEGV" in found[1].reason
-    assert started == [["a", "b", "c"], ["c"]]
+    assert not list(models.rows([], "ts", "float32", form=TINY, bounds=Bounds()))
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     asked = []
 
     def measured(names, backend, dtype, *, form, bounds):
-        asked.extend(row_key(name, backend, dtype) for name in names)
+        asked.extend((name, backend, dtype) for name in names)
         for name in names:
             if name == "GCN layer" and len(asked) == 2:
                 raise KeyboardInterrupt
@@ -95,9 +64,10 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
         models.main(command)
     assert not document.exists()
     assert models.main(command) == 0
-    keys = [row_key(name, "ts", "float32") for name in ("MLP", "GCN layer")]
+    keys = [(name, "ts", "float32") for name in ("MLP", "GCN layer")]
     assert asked == [keys[0], keys[1], keys[1]]
-    assert set(models.Store(stored).rows) == set(keys)
+    store = packed_rows.PackedRows(stored, models.KEYS)
+    assert [store.key(each) for each in store.all()] == sorted(keys)
     assert "GCN layer" in document.read_text()
     models.main([*command, "--again"])
     assert asked[3:] == keys
@@ -111,16 +81,18 @@ def test_the_page_has_rows_of_other_machines_where_there_are_none_here(tmp_path,
         "abacus-1-cores": ["MLP"],
         "slide-rule-2-cores": ["MLP", "GCN layer"],
     }.items():
-        store = models.Store(tmp_path / folder / "models.jsonl.gz")
+        store = packed_rows.PackedRows(tmp_path / folder / "models.jsonl.gz", models.KEYS)
         for name in names:
-            store.add(replace(row(name, "ts"), machine=f"Measured with: processor {folder}."))
+            made = replace(row(name, "ts"), machine=f"Measured with: processor {folder}.")
+            store.add(made.to_dict())
+        store.save()
     document = tmp_path / "models.md"
     assert models.main(["--only-write", "--write", str(document)]) == 0
     page = document.read_text()
     assert "processor abacus-1-cores. 1 row in float32" in page
     assert "processor slide-rule-2-cores. 1 row in float32" in page
-    store = models.Store(packed_rows.own("models"))
-    assert set(store.rows) == {row_key("MLP", "ts", "float32")}
+    store = packed_rows.PackedRows(packed_rows.own("models"), models.KEYS)
+    assert [each["model"] for each in store.all()] == ["MLP"]
 
 
 def test_a_wrong_result_fails_the_command(tmp_path, monkeypatch):

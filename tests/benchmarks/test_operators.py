@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import workers
 from benchmarks.backends import ENGINES
-from benchmarks.operators import run, table
+from benchmarks.operators import table
 from benchmarks.operators.__main__ import engines, sweep
 from benchmarks.operators.row import Row
 
@@ -55,9 +56,24 @@ def test_interrupted_run_goes_on_with_the_rest(tmp_path: Path) -> None:
     assert [each.key for each in again] == [each.key for each in first]
 
 
-def test_worker_that_cannot_start_is_an_error() -> None:
-    with pytest.raises(run.EngineFailedError, match="no-such"):
-        list(run.rows("no-such", []))
+def test_worker_that_cannot_start_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(workers.WorkerError, match="no-such"):
+        sweep("no-such", [], state=tmp_path, resume=False, timeout=60.0)
+
+
+def test_a_case_that_ends_its_process_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = [
+        ("edge: relu of NaN float32 0", workers.Ended("It hung.", late=True)),
+        ("abs int64 2", workers.Ended("The process was ended by SIGSEGV.")),
+    ]
+    monkeypatch.setattr(workers, "rows", lambda *_, **__: iter(ends))
+    found = sweep("ts", [], state=tmp_path, resume=False, timeout=60.0)
+    assert found == [
+        Row("ts", "edge: relu of NaN", "float32", 0, "timeout", "It hung."),
+        Row("ts", "abs", "int64", 2, "crash", "The process was ended by SIGSEGV."),
+    ]
 
 
 def test_engines_that_take_graphs_whole_are_left_out() -> None:

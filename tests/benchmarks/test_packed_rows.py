@@ -32,12 +32,12 @@ def test_files_of_other_machines_are_of_the_same_part_and_form(monkeypatch, tmp_
     monkeypatch.setattr(packed_rows, "FOLDER", tmp_path)
     monkeypatch.setattr(machine, "name", lambda: "abacus-1-cores")
     for folder in ("abacus-1-cores", "slide-rule-2-cores"):
-        for file in ("tvm-tuning.jsonl.gz", "tvm-tuning-full.jsonl.gz", "auto.jsonl.gz"):
+        for file in ("random-programs.jsonl.gz", "tvm-tuning-full.jsonl.gz", "auto.jsonl.gz"):
             (tmp_path / folder).mkdir(exist_ok=True)
             (tmp_path / folder / file).touch()
     own = tmp_path / "abacus-1-cores"
-    assert packed_rows.own("tvm_tuning") == own / "tvm-tuning.jsonl.gz"
+    assert packed_rows.own("random_programs") == own / "random-programs.jsonl.gz"
     assert packed_rows.own("auto", Form("large", "cuda:0")) == own / "auto-cuda0-full.jsonl.gz"
-    assert packed_rows.others("tvm_tuning") == [
-        tmp_path / "slide-rule-2-cores" / "tvm-tuning.jsonl.gz"
+    assert packed_rows.others("random_programs") == [
+        tmp_path / "slide-rule-2-cores" / "random-programs.jsonl.gz"
     ]

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, replace
 
 import pytest
 
-from benchmarks import machine, one_process, packed_rows
-from benchmarks.bounds import Bounds
+from benchmarks import machine, packed_rows, workers
 from benchmarks.part import Part
 from benchmarks.stored_row import ModelRow
+from benchmarks.workers import Bounds
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def asked(monkeypatch):
             return "The process ended with code -11: "
         return asdict(Row(model, 2.0))
 
-    monkeypatch.setattr(one_process, "answer", answer)
+    monkeypatch.setattr(workers, "answer", answer)
     return calls
 
 
@@ -135,7 +135,7 @@ def test_a_page_of_nothing_is_not_written(tmp_path, asked, capsys):
 def test_a_part_that_times_nothing_has_no_budget(tmp_path, monkeypatch):
     passed = []
     monkeypatch.setattr(
-        one_process, "answer", lambda *call: passed.extend(call[1]) or asdict(Row("one"))
+        workers, "answer", lambda *call: passed.extend(call[1]) or asdict(Row("one"))
     )
     untimed = replace(PART, budget=None)
     given = untimed.parser().parse_args(
@@ -146,7 +146,7 @@ def test_a_part_that_times_nothing_has_no_budget(tmp_path, monkeypatch):
 
 
 def test_a_process_that_says_nothing_is_an_error_with_its_last_word():
-    found = one_process.answer("no_such_part", [], Bounds(60))
+    found = workers.answer("no_such_part", [], Bounds(60))
     assert isinstance(found, str)
     assert "code 1" in found
     assert "no_such_part" in found
@@ -154,6 +154,5 @@ def test_a_process_that_says_nothing_is_an_error_with_its_last_word():
 
 def test_a_process_that_does_not_end_is_stopped():
     assert (
-        one_process.answer("auto.run", ["--model", "MLP"], Bounds(0.2))
-        == "It had no result after 0 s."
+        workers.answer("auto.run", ["--model", "MLP"], Bounds(0.2)) == "It had no result after 0 s."
     )

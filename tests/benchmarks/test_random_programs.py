@@ -18,6 +18,7 @@ from benchmarks.random_programs import judge, run, table
 from benchmarks.random_programs.check import Row, check, minimised
 from benchmarks.random_programs.generate import CALLS, program
 from benchmarks.random_programs.program import Program
+from benchmarks.workers import Bounds, Ended
 from dynamo_ext.backends import registry
 
 SHARES = {
@@ -152,28 +153,28 @@ def test_rows_of_a_real_process_and_a_page(tmp_path):
     assert command.main(words) == 0
     stored = file.read_bytes()
     assert command.main([*words, "--only-write"]) == 0
+    assert command.main(words) == 0, "nothing is left to run"
     assert "| `ts` | 2 | 2 |" in page.read_text()
     assert file.read_bytes() == stored
 
 
-def test_a_process_that_dies_or_hangs_costs_one_row(monkeypatch, tmp_path):
-    script = tmp_path / "worker.py"
-    script.write_text(
-        "import json, os, sys, time\n"
-        "seeds = [int(word) for word in sys.argv[sys.argv.index('--seeds') + 1 :]]\n"
-        "for seed in seeds:\n"
-        "    if seed == 1: os.abort()\n"
-        "    if seed == 3: time.sleep(60)\n"
-        f"    print({run._PREFIX!r} + json.dumps(dict(engine='e', seed=seed, status='right')), flush=True)\n"
-    )
-    started = subprocess.Popen
-    monkeypatch.setattr(run, "START_SECONDS", 3.0)
-    monkeypatch.setattr(
-        run.subprocess, "Popen", lambda words, **how: started([words[0], script, *words[3:]], **how)
-    )
-    found = list(run.rows("e", [0, 1, 2, 3, 4], seconds=0.5))
-    assert [row.status for row in found] == ["right", "crash", "right", "timeout", "right"]
-    assert "SIGABRT" in found[1].reason
+def test_a_process_that_dies_or_hangs_costs_one_row(monkeypatch):
+    told = [
+        (0, Row("e", 0, "wrong").to_dict()),
+        (0, Row("e", 0, "wrong", minimal="def f").to_dict()),
+        (1, Ended("The process was ended by SIGABRT.")),
+        (2, Ended("It had no result.", late=True)),
+    ]
+    monkeypatch.setattr(run.workers, "rows", lambda *_, **__: iter(told))
+    found = list(run.rows("e", [0, 1, 2], Bounds()))
+    assert [(row.seed, row.status) for row in found] == [
+        (0, "wrong"),
+        (0, "wrong"),
+        (1, "crash"),
+        (2, "timeout"),
+    ]
+    assert found[1].minimal == "def f"
+    assert "SIGABRT" in found[2].reason
 
 
 def test_the_page_tells_torchs_faults_from_an_engines():

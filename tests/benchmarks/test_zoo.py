@@ -10,9 +10,9 @@ import torch
 pytest.importorskip("transformers")
 
 from benchmarks.backends import ENGINES
-from benchmarks.bounds import Bounds
-from benchmarks.isolation import rows
 from benchmarks.models.row import Row
+from benchmarks.models.run import rows
+from benchmarks.workers import Bounds
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import LARGER, TINY, Form
 from benchmarks.zoo.model import tensors

@@ -1,1 +1,0 @@
-"""TVM by rule beside TVM tuned."""
