@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests test-sweeps test-quick lab notebooks bench sweep models fairness auto docs screenshots test-gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-quick lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -76,6 +76,9 @@ sweep: $(STAMP) ## torch's own operator samples through every engine; writes doc
 
 models: $(STAMP) ## the model zoo through every CPU engine; writes docs/models.md
 	$(BIN)/python -m benchmarks.models --write docs/models.md
+
+callcost: $(STAMP) ## what one call of a tiny graph costs, by backend; writes docs/call-cost.md
+	$(BIN)/python -m benchmarks.call_cost --write docs/call-cost.md
 
 fairness: $(STAMP) ## how often a comparison finds what is not there, or misses 5 %; writes docs/fairness.md
 	$(BIN)/python -m benchmarks.fairness --write docs/fairness.md
