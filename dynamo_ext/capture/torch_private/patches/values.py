@@ -6,13 +6,13 @@ A cell's names, which are globals, are traced as a function's locals are.
 from __future__ import annotations
 
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import torch._dynamo as dynamo
-from torch._dynamo.exc import raise_observed_exception
+from torch._dynamo.exc import raise_observed_exception, unimplemented
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.source import AttrSource, GlobalSource, LocalSource
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
@@ -68,10 +68,11 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
         bound = VariableTracker.build(self.tx, value.__self__, AttrSource(self.source, "__self__"))
         descriptor = getattr(type(value.__self__), value.__name__)
         return BoundBuiltinMethodVariable(descriptor, bound, source=self.source)
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic) or _is_own_container(value):
         # Where NumPy is not traced, upstream takes an array for a constant, and changes it in place
         # while it traces. It takes a NumPy number for a tensor: results are then arrays where NumPy
-        # gives numbers, and float64 where torch gives float32.
+        # gives numbers, and float64 where torch gives float32. Of classes derived from set, list
+        # and deque it loses changes, or makes them on a copy.
         self.install_guards(GuardBuilder.TYPE_MATCH)
         return UserDefinedObjectVariable(value, source=self.source)
     if value is format:
@@ -85,7 +86,38 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
         # Upstream takes global integers for constants; in a notebook they are the user's variables,
         # and `step = step + 1` would recompile at each run of the cell.
         return self._wrap_lazy_constant(value, self._wrap_symint_for_lazy)
-    return first_given(wrappers, upstream, self, value)
+    found = first_given(wrappers, upstream, self, value)
+    if type(value) in (set, OrderedDict):
+        # Upstream adds what is new, and loses what `-=` removes and where `move_to_end` moves.
+        found.should_reconstruct_all = True
+    return found
+
+
+def _is_own_container(value: object) -> bool:
+    kind = type(value)
+    derived = isinstance(value, set | list | deque) and kind not in _CONTAINERS
+    return derived and kind.__module__.partition(".")[0] != "torch"
+
+
+_OPERATORS = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow")
+_IN_PLACE = {f"__i{name}__" for name in (*_OPERATORS, "lshift", "rshift", "and", "or", "xor")}
+
+
+@patches(UserDefinedObjectVariable, "call_method")
+def call_method(upstream: Callable[..., Any], self: Any, tx: Any, name: str, *given: Any) -> Any:
+    """End the graph at `array += other`, where a type in C changes the value in place.
+
+    Upstream calls itself up to Python's recursion limit, and captures nothing of the frame.
+    """
+    method = self._maybe_get_baseclass_method(name) if name in _IN_PLACE else None
+    if isinstance(method, types.WrapperDescriptorType):
+        unimplemented(
+            gb_type="Change in place by an operator",
+            context=f"{type(self.value).__qualname__}.{name}",
+            explanation="The type changes the value in C code.",
+            hints=[],
+        )
+    return upstream(self, tx, name, *given)
 
 
 @patches(InstructionTranslatorBase, "_format_value")
