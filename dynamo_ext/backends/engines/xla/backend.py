@@ -31,7 +31,7 @@ from dynamo_ext.backends.base import (
     Support,
 )
 from dynamo_ext.backends.engines.xla import session
-from dynamo_ext.backends.engines.xla.ops import indexing, table, views
+from dynamo_ext.backends.engines.xla.ops import indexing, table
 from dynamo_ext.backends.support import ties, trial
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.support_cache import Answers
@@ -128,8 +128,15 @@ class XlaBackend(Backend):
 
 _LIMITS = TensorLimits("XLA", "", DTYPES, "This XLA backend does not take {}.")
 
-_UNTRIED = {*views.OWN, "aten::max_pool2d_with_indices_backward"}
-"""Operators of our own that are taken as they are: torch's kernel trusts the indices it gets."""
+_UNTRIED = (
+    # Right or wrong whatever the data, and a wrong shape is found when the graph is traced. They
+    # are a third of a graph's operations, each with numbers of its own.
+    *("aten::alias", "aten::clone", "aten::expand", "aten::permute", "aten::select.int"),
+    *("aten::slice.Tensor", "aten::squeeze.dims", "aten::unsqueeze", "aten::view"),
+    # Torch's kernel trusts the indices it gets.
+    "aten::max_pool2d_with_indices_backward",
+)
+"""Operators that are taken as they are."""
 
 
 def _unsupported_reason(node: Node) -> str:
