@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.engines.onnx2tf.ops.onnx_node import Call, converts, sizes, wide
@@ -81,11 +83,11 @@ def _depthwise(call: Call, value: Any, kernel: Any, window: _Window) -> Any:
     # Before padding, so that a stretch of channels lies as the kernel's outputs do.
     spread = tf.repeat(value, each, axis=1) if each > 1 else value
     factors = tf.reshape(wide(tf, kernel), [sizes(kernel)[0], math.prod(window.shape)])
-    total = None
-    for number, tap in enumerate(window.taps(tf, wide(tf, spread), 0)):
-        term = tap * tf.reshape(factors[:, number], [1, -1] + [1] * len(window.shape))
-        total = term if total is None else total + term
-    return tf.cast(total, value.dtype)
+    terms = [
+        tap * tf.reshape(factors[:, number], [1, -1] + [1] * len(window.shape))
+        for number, tap in enumerate(window.taps(tf, wide(tf, spread), 0))
+    ]
+    return tf.cast(functools.reduce(operator.add, terms), value.dtype)
 
 
 @converts("Conv")
@@ -123,7 +125,10 @@ def _max_pool(call: Call) -> Any:
     if call.reads(1) or math.prod(window.shape) > _MOST_TAPS:
         call.refuse("its indices, or a large window")
     least = value.dtype.min if value.dtype.is_integer else -math.inf
-    best = None
-    for tap in window.taps(tf, value, least):
-        best = tap if best is None else tf.maximum(best, tap)
-    return best
+    first, *others = window.taps(tf, value, least)
+
+    def larger(one: Any, other: Any) -> Any:
+        # XLA's maximum loses NaN here.
+        return tf.where(tf.logical_or(one >= other, tf.not_equal(one, one)), one, other)
+
+    return functools.reduce(larger, others, first)
