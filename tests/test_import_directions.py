@@ -43,7 +43,14 @@ ROOMS_OF: dict[str, set[str]] = {
     | {"numerics", "torch_private", "backends/pipeline", "backends/engines/callable"},
     "backends/torch_private": {"backends", "torch_private"},
     "backends/passes": {"backends", "backends/torch_private", "torch_private"},
-    "backends/support": {"backends", "interruptions", "numerics", "torch_private"},
+    "backends/support": {
+        "backends",
+        "backends/torch_private",
+        "errors",
+        "interruptions",
+        "numerics",
+        "torch_private",
+    },  # fmt: skip
     "backends/pipeline": GROUND | BACKENDS | {"numerics", "torch_private"},
     "backends/engines": BELOW_ENGINES,
     "capture": GROUND | BACKENDS | {"numerics", "torch_private", "backends/pipeline"},

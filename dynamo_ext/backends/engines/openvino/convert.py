@@ -14,58 +14,17 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.backends.engines.openvino.mends import MENDS
 from dynamo_ext.backends.fx_graph import duplicate, replace
 from dynamo_ext.backends.support.single_op import operator_name, used
-from dynamo_ext.backends.torch_private import decompositions as decompositions_private
 from dynamo_ext.errors import one_line
-from dynamo_ext.torch_private import fx_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import torch
     from torch.fx import GraphModule, Node
 
-_WHOLE = (
-    # OpenVINO has these as one operation, most of them fused into what comes before.
-    "elu.default",
-    "gelu.default",
-    "hardsigmoid.default",
-    "hardswish.default",
-    "leaky_relu.default",
-    "mish.default",
-    "native_group_norm.default",
-    "native_layer_norm.default",
-    "silu.default",
-    "softplus.default",
-    "upsample_bilinear2d.vec",
-    "upsample_nearest2d.vec",
-)
-
-_CUT_UP = (
-    *decompositions_private.BACKWARD,
-    # Operators, most of them of backward graphs, that the frontend does not know.
-    "threshold_backward.default",
-    "nll_loss2d_forward.default",
-    "nll_loss2d_backward.default",
-    "var.correction",
-    "var_mean.correction",
-)
-
-
 _NOISE = re.compile(
     r"^((Exception from|Check '|Converting input model|FrontEnd API failed|-- ).*|Summary:?)$"
 )
-
-
-def decompositions(
-    table: dict[Any, Callable[..., Any]], *, training: bool
-) -> dict[Any, Callable[..., Any]]:
-    """The table without what OpenVINO has as one operation, and with more of what it has not.
-
-    For training all of them are decomposed: the backward graph reads statistics of normalisations.
-    """
-    whole = set() if training else {fx_nodes.overload(name) for name in _WHOLE}
-    kept = {op: cut for op, cut in table.items() if op not in whole}
-    return kept | decompositions_private.decompositions_of(_CUT_UP)
 
 
 @contextlib.contextmanager
