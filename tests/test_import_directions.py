@@ -50,7 +50,7 @@ ROOMS_OF: dict[str, set[str]] = {
         "interruptions",
         "numerics",
         "torch_private",
-    },  # fmt: skip
+    },
     "backends/pipeline": GROUND | BACKENDS | {"numerics", "torch_private"},
     "backends/engines": BELOW_ENGINES,
     "capture": GROUND | BACKENDS | {"numerics", "torch_private", "backends/pipeline"},

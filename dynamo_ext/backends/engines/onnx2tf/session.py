@@ -95,12 +95,6 @@ def tensorflow() -> Any:
     return tf
 
 
-def lend(tensor: torch.Tensor) -> Any:
-    """A TensorFlow tensor on the memory of a row-major tensor without gradient."""
-    export, adopt, _, _ = _dlpack()
-    return adopt(export(tensor))
-
-
 @functools.cache
 def _dlpack() -> tuple[Callable[[Any], Any], ...]:
     from torch.utils.dlpack import from_dlpack, to_dlpack
@@ -247,6 +241,7 @@ def _constants(model: Any) -> tuple[dict[str, Any], list[Any]]:
     import torch
 
     found, held = {}, []
+    export, adopt, _, _ = _dlpack()
     for name, value in model.graph.initializers.items():
         constant = value.const_value
         raw = getattr(constant, "raw", None)
@@ -255,7 +250,7 @@ def _constants(model: Any) -> tuple[dict[str, Any], list[Any]]:
             found[name] = constant.numpy()
         elif isinstance(raw, torch.Tensor):
             held.append(aligned(raw))
-            found[name] = lend(held[-1])
+            found[name] = adopt(export(held[-1]))
         else:
             found[name] = tensorflow().convert_to_tensor(constant.numpy())
     return found, held

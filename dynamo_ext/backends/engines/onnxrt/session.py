@@ -12,6 +12,8 @@ from dynamo_ext.backends.support.lending import plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import torch
+
 _LARGE = 1024
 """Bytes from which a constant is lent to the session instead of copied into the model."""
 
@@ -86,12 +88,11 @@ def _lend(model: Any, settings: Any) -> None:
         constant = value.const_value
         if constant is None or constant.nbytes < _LARGE:
             continue
-        raw = getattr(constant, "raw", None)
-        lent = _ort_value(raw) if hasattr(raw, "data_ptr") else _from_array(constant)
-        if lent is None:
+        tensor = _tensor_of(constant)
+        if tensor is None:
             continue
         names.append(name)
-        values.append(onnxruntime.OrtValue(lent))
+        values.append(onnxruntime.OrtValue(_taker(tensor)(tensor)))
         value.const_value = onnx_ir.ExternalTensor(
             "torch", 0, constant.nbytes, constant.dtype, shape=constant.shape, name=name
         )
@@ -99,14 +100,17 @@ def _lend(model: Any, settings: Any) -> None:
         settings.add_external_initializers(names, values)
 
 
-def _from_array(constant: Any) -> Any:
-    """A constant that folding made, by way of torch where numpy has its dtype."""
+def _tensor_of(constant: Any) -> torch.Tensor | None:
+    """A constant on the host: torch's own, or what folding made where torch has its dtype."""
     import torch
 
+    raw = getattr(constant, "raw", None)
+    if isinstance(raw, torch.Tensor):
+        return raw.cpu()
     array = constant.numpy()
     if array.dtype.kind not in "fiub" or array.dtype.name in ("bfloat16", "uint16", "uint32"):
         return None
-    return _ort_value(torch.from_numpy(array.copy()))
+    return torch.from_numpy(array.copy())
 
 
 def to_ort(tensor: Any, boolean: bool) -> Any:  # noqa: FBT001 - as in ONNX Runtime's own
@@ -124,11 +128,6 @@ def _dlpack() -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
     from torch.utils.dlpack import to_dlpack
 
     return to_dlpack, ort.OrtValue.from_dlpack
-
-
-def _ort_value(tensor: Any) -> Any:
-    host = tensor.cpu()
-    return _taker(host)(host)
 
 
 class Session:
@@ -167,7 +166,7 @@ class Session:
         self._takes = list(map(_taker, examples))
         self._session = load(model, options, cuda=cuda)
         self._plain = self._session._sess  # noqa: SLF001 - the public methods wrap each value
-        self._run = self._run_on_cuda if cuda else self._plain.run_with_ort_values
+        self._run = self._run_bound if cuda else self._plain.run_with_ort_values
         self._receive: Callable[[Any], Any] = from_dlpack
 
     def run(self, *inputs: Any) -> list[Any]:
@@ -197,11 +196,10 @@ class Session:
             results[position] = results[position].bool()
         return results
 
-    def _run_on_cuda(self, feeds: Mapping[str, Any], outputs: Sequence[str], _: None) -> Any:
+    def _run_bound(
+        self, feeds: Mapping[str, Any], outputs: Sequence[str], _: None, device: str = "cuda"
+    ) -> Any:
         """As ``run_with_ort_values``, which would fetch the outputs to the host."""
-        return self._run_bound(feeds, outputs, "cuda")
-
-    def _run_bound(self, feeds: Mapping[str, Any], outputs: Sequence[str], device: str) -> Any:
         from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
         kind = getattr(ort.OrtDevice, device)()

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, OptionSpec
@@ -75,7 +76,7 @@ class XlaBackend(TriedBackend):
 
     def probe(self) -> Availability:
         """Whether a package does not fit, or the versions and the device."""
-        version = session.version()
+        version = f"jax {metadata.version('jax')}, torchax {metadata.version('torchax')}"
         try:
             device = session.client("cpu")
         except Exception as error:  # noqa: BLE001 - JAX raises many kinds, all with their reason

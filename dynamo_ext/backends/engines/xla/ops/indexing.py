@@ -84,10 +84,6 @@ def _gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
 def _scatter(x: Any, dim: int, index: Any, source: Any, *, reduce: str = "set") -> Any:
     import jax.numpy as jnp
 
-    if x.ndim == 0:
-        _in_range(index, 1)
-        message = "scatter on a tensor without dimensions"
-        raise NotImplementedError(message)
     index = _in_range(index, x.shape[dim])
     if hasattr(source, "ndim") and source.ndim:
         source = source[tuple(map(slice, index.shape))]
@@ -131,9 +127,6 @@ def _index_put(
 
 
 def _index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    if x.ndim == 0:
-        message = "index_add on a tensor without dimensions"
-        raise NotImplementedError(message)
     place = (slice(None),) * (dim % x.ndim) + (_in_range(index.reshape(-1), x.shape[dim]),)
     return x.at[place].add((source * alpha).astype(x.dtype))
 
