@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS
 from dynamo_ext.backends.engines.onnx import convert, recurrent, torch_private
-from dynamo_ext.backends.engines.onnxrt import limits, negative_indices, session
+from dynamo_ext.backends.engines.onnxrt import limits, session
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.records.common import Availability
 from dynamo_ext.torch_private import dispatch
@@ -64,7 +64,7 @@ class OnnxRuntimeBackend(TriedBackend):
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Translate, fold, load; see ``session.Session`` for the call."""
-        model = convert.translate(negative_indices.without_sign(graph))
+        model = convert.translate(session.without_negative_indices(graph))
         recurrent.say_what_is_not_finite(model)
         return session.Session(model, example_inputs, options).run
 

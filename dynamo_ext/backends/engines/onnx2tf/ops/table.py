@@ -89,6 +89,8 @@ TABLE.update(
         "Max": lambda call: functools.reduce(call.tf.maximum, _all(call)),
         "Min": lambda call: functools.reduce(call.tf.minimum, _all(call)),
         "Concat": lambda call: call.tf.concat(_all(call), call.get("axis")),
+        "CumSum": lambda call: call.tf.cumsum(call.tensor(0), *call.known(1)),
+        "MatMul": lambda call: call.tf.matmul(call.tensor(0), call.tensor(1)),
         "Softmax": lambda call: call.tf.nn.softmax(call.tensor(0), call.get("axis", -1)),
         "Squeeze": lambda call: call.tf.squeeze(call.tensor(0), call.axes(1)),
         "Transpose": lambda call: call.tf.transpose(call.tensor(0), call.get("perm")),
@@ -121,24 +123,6 @@ def _hard_swish(call: Call) -> Any:
     gate = value * tf.cast(1 / 6, value.dtype) + tf.cast(0.5, value.dtype)
     gate = tf.minimum(tf.maximum(gate, tf.cast(0, value.dtype)), tf.cast(1, value.dtype))
     return value * gate
-
-
-@converts("CumSum")
-def _cumulative(call: Call) -> Any:
-    (axis,) = call.known(1)
-    exclusive, reverse = bool(call.get("exclusive", 0)), bool(call.get("reverse", 0))
-    return call.tf.cumsum(call.tensor(0), axis, exclusive=exclusive, reverse=reverse)
-
-
-@converts("MatMul")
-def _product(call: Call) -> Any:
-    tf, left, right = call.tf, call.tensor(0), call.tensor(1)
-    row, column = left.shape.rank == 1, right.shape.rank == 1
-    left = tf.expand_dims(left, 0) if row else left
-    right = tf.expand_dims(right, 1) if column else right
-    found = tf.matmul(left, right)
-    found = tf.squeeze(found, -1) if column else found
-    return tf.squeeze(found, -1 if column else -2) if row else found
 
 
 @converts("Gemm")
