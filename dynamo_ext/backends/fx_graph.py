@@ -62,7 +62,8 @@ def replace(node: Node, function: Callable[..., Any]) -> None:
     from torch.fx.proxy import GraphAppendingTracer
 
     tracer = GraphAppendingTracer(node.graph)
-    given: Any = map_arg((node.args, node.kwargs), lambda source: Proxy(source, tracer))
+    stand_in: Any = functools.partial(Proxy, tracer=tracer)
+    given: Any = map_arg((node.args, node.kwargs), stand_in)
     with node.graph.inserting_before(node):
         made: Any = function(*given[0], **given[1])
     several = isinstance(node.meta.get("val"), (tuple, list))

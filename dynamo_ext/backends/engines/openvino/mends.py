@@ -30,6 +30,10 @@ def _clamp(aten: Any, x: Any, low: Any = None, high: Any = None) -> Any:
     return aten.neg.default(aten.maximum.default(_number(-high, x), aten.neg.default(least)))
 
 
+def _hardtanh(aten: Any, x: Any, low: float = -1.0, high: float = 1.0) -> Any:
+    return _clamp(aten, x, low, high)
+
+
 def _exp(aten: Any, x: Any) -> Any:
     # Its exponential of NaN is infinite.
     return aten.where.self(aten.ne.Tensor(x, x), x, aten.exp.default(x))
@@ -87,17 +91,14 @@ def _number(number: float, like: Any) -> Any:
     import torch
 
     full = torch.ops.aten.full.default
-    given = ([], float(number)), {"dtype": _dtype(like)}
-    return like.tracer.create_proxy("call_function", full, *given)
+    return like.tracer.create_proxy(
+        "call_function", full, ([], float(number)), {"dtype": _dtype(like)}
+    )
 
 
 def _dtype(value: Any) -> torch.dtype:
     dtype: torch.dtype = value.node.meta["val"].dtype
     return dtype
-
-
-def _hardtanh(aten: Any, x: Any, low: float = -1.0, high: float = 1.0) -> Any:
-    return _clamp(aten, x, low, high)
 
 
 MENDS: dict[str, Callable[..., Any]] = {

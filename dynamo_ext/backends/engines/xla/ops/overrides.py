@@ -60,8 +60,13 @@ _MOST_TAPS = 121
 """Elements of a pooling window up to which it is unrolled."""
 
 
-def _max_pool2d(
-    x: Any, kernel: Sequence[int], stride: Sequence[int] = (), *settings: Any
+def _max_pool2d(  # noqa: PLR0913, PLR0917 - ATen's own signature
+    x: Any,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0, 0),
+    dilation: Sequence[int] = (1, 1),
+    ceil_mode: bool = False,  # noqa: FBT001, FBT002
 ) -> tuple[Any, Any]:
     """Values and flat indices of the largest elements; of NaNs the last one, as torch has it."""
     import jax.numpy as jnp
@@ -72,9 +77,9 @@ def _max_pool2d(
         message = f"A pooling window of {kernel[0]} by {kernel[1]} is too large to unroll"
         raise NotImplementedError(message)
     sizes, stride = x.shape[-2:], stride or kernel
-    padding, dilation, _ = *settings, *((0, 0), (1, 1), False)[len(settings) :]
     pool = torch.ops.aten.max_pool2d_with_indices.default
-    counts = pool(torch.empty(x.shape, device="meta"), kernel, stride, *settings)[0].shape[-2:]
+    like = torch.empty(x.shape, device="meta")
+    counts = pool(like, kernel, stride, padding, dilation, ceil_mode)[0].shape[-2:]
     pads = [
         (p, max((c - 1) * s + (k - 1) * d + 1 - n - p, 0))
         for n, c, k, s, p, d in zip(sizes, counts, kernel, stride, padding, dilation, strict=True)
