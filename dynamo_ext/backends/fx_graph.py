@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.torch_private import fx_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import torch
     from torch.fx import GraphModule, Node
@@ -42,6 +42,28 @@ def own_copy(graph: GraphModule) -> GraphModule:
 def attribute(graph: GraphModule, target: str) -> Any:
     """What a ``get_attr`` node of a graph names by its ``target``."""
     return functools.reduce(getattr, target.split("."), graph)
+
+
+def replace(node: Node, function: Callable[..., Any]) -> None:
+    """Put what a function makes of a call's arguments in its place, or in that of its first result.
+
+    The function gets nodes as ``torch.fx.Proxy``, and what it does with them is written down.
+    """
+    from torch.fx import Proxy, map_arg
+    from torch.fx.proxy import GraphAppendingTracer
+
+    tracer = GraphAppendingTracer(node.graph)
+    stand_in: Any = functools.partial(Proxy, tracer=tracer)
+    given: Any = map_arg((node.args, node.kwargs), stand_in)
+    with node.graph.inserting_before(node):
+        made: Any = function(*given[0], **given[1])
+    several = isinstance(node.meta.get("val"), (tuple, list))
+    for reader in list(node.users) if several else [node]:
+        made.node.meta = dict(reader.meta)
+        reader.replace_all_uses_with(made.node)
+        node.graph.erase_node(reader)
+    if several:
+        node.graph.erase_node(node)
 
 
 def held_tensors(graph: GraphModule) -> list[torch.Tensor]:

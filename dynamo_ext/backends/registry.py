@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.base import Backend
 
 OURS: dict[str, str] = {
-    "eager": "dynamo_ext.backends.engines.eager.backend:BACKEND",
+    "eager": "dynamo_ext.backends.engines.eager.backend:EAGER",
     "inductor": "dynamo_ext.backends.engines.inductor.backend:BACKEND",
     "onnxrt": "dynamo_ext.backends.engines.onnxrt.backend:BACKEND",
     "openvino": "dynamo_ext.backends.engines.openvino.backend:BACKEND",
-    "aot_eager": "dynamo_ext.backends.engines.eager.aot:BACKEND",
-    "ts": "dynamo_ext.backends.engines.torchscript.backend:BACKEND",
-    "ofi": "dynamo_ext.backends.engines.torchscript.ofi:BACKEND",
-    "nnc": "dynamo_ext.backends.engines.torchscript.nnc:BACKEND",
+    "aot_eager": "dynamo_ext.backends.engines.eager.backend:AOT_EAGER",
+    "ts": "dynamo_ext.backends.engines.torchscript.backend:TS",
+    "ofi": "dynamo_ext.backends.engines.torchscript.backend:OFI",
+    "nnc": "dynamo_ext.backends.engines.torchscript.backend:NNC",
     "tvm": "dynamo_ext.backends.engines.tvm.backend:TVM",
     "tvm_meta_schedule": "dynamo_ext.backends.engines.tvm.backend:TVM_META_SCHEDULE",
     "xla": "dynamo_ext.backends.engines.xla.backend:XLA",

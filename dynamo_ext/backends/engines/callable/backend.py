@@ -33,12 +33,10 @@ class CallableBackend(WholeGraphBackend):
         return Availability(available=True, version=version)
 
     def lower(
-        self,
-        graph: GraphModule,
-        example_inputs: Sequence[torch.Tensor],
-        options: Options,  # noqa: ARG002
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Call the function."""
+        del options
         compiled: CompiledFn = self.function(graph, list(example_inputs))
         return compiled
 

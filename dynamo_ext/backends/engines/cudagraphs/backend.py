@@ -5,6 +5,7 @@ Not verified on a GPU yet.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from dynamo_ext.backends.torch_private import aot
 from dynamo_ext.records.common import Availability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import torch
     from torch.fx import GraphModule
@@ -58,50 +59,40 @@ class CudagraphsBackend(WholeGraphBackend):
     ) -> CompiledFn:
         """Hand the graph to torch's backend, and watch its counter of skips."""
         journal = journals.current()
-        with _Skips(journal), warnings.catch_warnings():
+        with _skips_journalled(journal), warnings.catch_warnings():
             # Parts of torch still decorate with what torch itself has deprecated.
             warnings.simplefilter("ignore", DeprecationWarning)
             run = aot.compile_by_aot("cudagraphs", graph, example_inputs)
-        return _Watched(run, journal, clone=bool(options.get("clone_outputs", True)))
+        return _watched(run, journal, clone=bool(options.get("clone_outputs", True)))
 
 
-class _Skips:
-    """Journals each skip that torch counts inside, under the reason that it logs."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._manager = torch_private.cudagraph_reasons()
-
-    def __enter__(self) -> None:
-        self._before = torch_private.cudagraph_skips()
-        self._reasons = self._manager.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self._manager.__exit__(None, None, None)
-        skipped = torch_private.cudagraph_skips() - self._before
-        for position in range(skipped):
-            known = position < len(self._reasons)
-            reason = self._reasons[position] if known else _UNKNOWN
-            self._journal.add_fallback(
-                "unsupported",
-                "graph",
-                message=f"No CUDA graph is made: {reason}",
-                remedy=_REMEDY,
-            )
-
-
-class _Watched:
+def _watched(run: CompiledFn, journal: Journal, *, clone: bool) -> CompiledFn:
     """A compiled graph whose skips at run time are journalled and whose outputs are its own."""
 
-    def __init__(self, run: Callable[..., Any], journal: Journal, *, clone: bool) -> None:
-        self._run = run
-        self._journal = journal
-        self._clone = clone
+    def call(*args: Any) -> Sequence[Any]:
+        with _skips_journalled(journal):
+            outputs = run(*args)
+        return list(_cloned(outputs)) if clone else outputs
 
-    def __call__(self, *args: Any) -> Any:
-        with _Skips(self._journal):
-            outputs = self._run(*args)
-        return list(_cloned(outputs)) if self._clone else outputs
+    return call
+
+
+@contextlib.contextmanager
+def _skips_journalled(journal: Journal) -> Iterator[None]:
+    """Journal each skip that torch counts inside, under the reason that it logs."""
+    before = torch_private.cudagraph_skips()
+    with torch_private.cudagraph_reasons() as reasons:
+        try:
+            yield
+        finally:
+            for position in range(torch_private.cudagraph_skips() - before):
+                reason = reasons[position] if position < len(reasons) else _UNKNOWN
+                journal.add_fallback(
+                    "unsupported",
+                    "graph",
+                    message=f"No CUDA graph is made: {reason}",
+                    remedy=_REMEDY,
+                )
 
 
 def _cloned(outputs: Sequence[Any]) -> Iterator[Any]:

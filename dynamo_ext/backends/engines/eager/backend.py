@@ -1,10 +1,15 @@
-"""``eager``: the captured graph run by torch itself, the reference for all others."""
+"""Graphs run by torch itself: what capture and AOTAutograd cost.
+
+``eager`` runs the captured graph, the reference for all others; ``aot_eager`` what AOTAutograd
+makes of it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from dynamo_ext.backends.base import WholeGraphBackend, in_torch
+from dynamo_ext.backends.torch_private import aot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,13 +33,31 @@ class EagerBackend(WholeGraphBackend):
         return in_torch()
 
     def lower(
-        self,
-        graph: GraphModule,
-        example_inputs: Sequence[torch.Tensor],  # noqa: ARG002
-        options: Options,  # noqa: ARG002
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Return the graph's own ``forward``."""
+        del example_inputs, options
         return graph.forward
 
 
-BACKEND = EagerBackend()
+class AotEagerBackend(WholeGraphBackend):
+    """Takes the captured graph whole, through torch's backend of the same name."""
+
+    name = "aot_eager"
+    summary = "The functional forward and backward graphs, run by PyTorch operation by operation"
+    through_aot = True
+
+    def probe(self) -> Availability:
+        """Every torch has it."""
+        return in_torch()
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Run AOTAutograd and compile nothing."""
+        del options
+        return aot.bare(aot.compile_by_aot("aot_eager", graph, example_inputs))
+
+
+EAGER = EagerBackend()
+AOT_EAGER = AotEagerBackend()

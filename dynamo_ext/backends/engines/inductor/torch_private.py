@@ -21,13 +21,11 @@ def inductor_compile(graph: GraphModule, inputs: Sequence[Any], mode: str) -> Ca
     """
     refuse_wrong_cuts(graph)
     with warnings.catch_warnings():
+        # Parts of torch still decorate with what torch itself has deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
         from torch._inductor import list_mode_options
         from torch._inductor.compile_fx import compile_fx
 
-    patches = list_mode_options(mode) if mode != "default" else None
-    with warnings.catch_warnings():
-        # Parts of torch still decorate with what torch itself has deprecated.
-        warnings.simplefilter("ignore", DeprecationWarning)
+        patches = list_mode_options(mode) if mode != "default" else None
         compiled: Any = compile_fx(graph, inputs, config_patches=patches)
     return bare(compiled)

@@ -8,18 +8,15 @@ ended the process on a random operator, so it is not offered.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, Backend, OptionSpec, Support
+from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, OptionSpec
 from dynamo_ext.backends.engines.lazy import session, torch_private
-from dynamo_ext.backends.support import trial
 from dynamo_ext.backends.support.single_op import operator_name
-from dynamo_ext.backends.support.support_cache import Answers
 from dynamo_ext.backends.support.tensor_limits import TensorLimits
+from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import Availability
-from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,10 +32,11 @@ _NOISE = re.compile(r"^((The following op|Traceback).*|RuntimeError: )")
 _EAGER = "Lazy Tensor Core itself runs it eagerly."
 
 
-class LazyBackend(Backend):
+class LazyBackend(TriedBackend):
     """Partitions on Lazy Tensor Core, one trace for each call."""
 
     name = "lazy"
+    engine = "Lazy Tensor Core"
     summary = "Lazy Tensor Core, traced at each call (experimental)"
     # A trace has the shapes of its call, whatever they are.
     dynamic_shapes = True
@@ -47,11 +45,6 @@ class LazyBackend(Backend):
         VERIFY,
         MIN_PARTITION,
     )
-
-    def __init__(self) -> None:
-        self._answers = Answers(
-            _unsupported_reason, _attempt, partial(one_line, noise=_NOISE), engine="lazy"
-        )
 
     def probe(self) -> Availability:
         """Whether this build of torch has it."""
@@ -63,48 +56,40 @@ class LazyBackend(Backend):
             return Availability(available=False, reason=reason, remedy=remedy)
         return Availability(available=True, version=torch.__version__, device="cpu")
 
-    def supports(self, node: Node) -> Support:
-        """Trace the one operation, compute it, compare it with eager; kept for its likes."""
-        return self._answers(node)
+    def unsupported_reason(self, node: Node) -> str:
+        """Why a node must not even be tried on Lazy Tensor Core."""
+        import torch
 
-    def lower(
+        if unfit := _LIMITS.unsupported_reason(node):
+            return unfit
+        values = [source.meta.get("val") for source in node.all_input_nodes]
+        if any(isinstance(value, torch.Tensor) and not value.dim() for value in values):
+            # A number and such a tensor, subtracted, were seen to change places.
+            return "Lazy Tensor Core mixes up tensors without dimensions and numbers."
+        if any(word in operator_name(node.target) for word in _STRIDED):
+            return "It reads memory as it lies, and a lazy tensor's does not lie anywhere."
+        return ""
+
+    def attempt(self, node: Node) -> str:
+        """Trace the one operation and compute it, if Lazy Tensor Core does so by itself."""
+        torch_private.lazy_start()
+        name = operator_name(node.target)
+        if not torch_private.has_lazy_kernel(name) and name not in session.REWRITTEN:
+            return _EAGER
+        before = torch_private.lazy_eager_calls()
+        wrong = super().attempt(node)
+        return wrong or (_EAGER if torch_private.lazy_eager_calls() != before else "")
+
+    def compiled(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
-        """Move constants to the device; see ``lazy_session.Session`` for the call."""
+        """Move constants to the device; see ``session.Session`` for the call."""
         del example_inputs, options
-        return _lower(graph)
+        return session.Session(graph).run
 
-
-def _lower(graph: GraphModule) -> CompiledFn:
-    return session.Session(graph).run
-
-
-def _unsupported_reason(node: Node) -> str:
-    """Why a node must not even be tried on Lazy Tensor Core."""
-    import torch
-
-    if unfit := _LIMITS.unsupported_reason(node):
-        return unfit
-    values = [source.meta.get("val") for source in node.all_input_nodes]
-    if any(isinstance(value, torch.Tensor) and not value.dim() for value in values):
-        # A number and such a tensor, subtracted, were seen to change places.
-        return "Lazy Tensor Core mixes up tensors without dimensions and numbers."
-    if any(word in operator_name(node.target) for word in _STRIDED):
-        return "It reads memory as it lies, and a lazy tensor's does not lie anywhere."
-    return ""
-
-
-def _attempt(node: Node) -> str:
-    torch_private.lazy_start()
-    name = operator_name(node.target)
-    if not torch_private.has_lazy_kernel(name) and name not in session.REWRITTEN:
-        return _EAGER
-    before = torch_private.lazy_eager_calls()
-    with dispatch.outside_modes():
-        wrong = trial.disagreement(node, _lower, "Lazy Tensor Core")
-    if not wrong and torch_private.lazy_eager_calls() != before:
-        return _EAGER
-    return wrong
+    def error_summary(self, error: BaseException) -> str:
+        """Without the operators that torch lists."""
+        return one_line(error, _NOISE)
 
 
 BACKEND = LazyBackend()

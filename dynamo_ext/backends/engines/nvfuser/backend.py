@@ -57,12 +57,10 @@ class NvFuserBackend(WholeGraphBackend):
         return Availability(available=True, version=version, device="cuda:0")
 
     def lower(
-        self,
-        graph: GraphModule,
-        example_inputs: Sequence[torch.Tensor],
-        options: Options,  # noqa: ARG002
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Compile with thunder; what it hands on to inductor is journalled with its reason."""
+        del options
         compiler = importlib.import_module("thunder.dynamo").ThunderCompiler(
             executors=[_executor()]
         )

@@ -63,51 +63,40 @@ def decompositions(
     if not training:
         kept |= _split_attention()
     cut_up = decompositions_private.decompositions_of(_CUT_UP)
-    own = _matrix_vector() | _root() | _clamping() | ties.decompositions()
-    return kept | cut_up | own
+    return kept | cut_up | ties.decompositions() | _own_decompositions()
 
 
-def _matrix_vector() -> dict[Any, Callable[..., Any]]:
-    """Matrix by vector as matrix by matrix: ONNX Runtime fuses a transposition wrongly there."""
+def _own_decompositions() -> dict[Any, Callable[..., Any]]:
     import torch
+
+    aten = torch.ops.aten
 
     def product(matrix: Any, vector: Any) -> Any:
+        # ONNX Runtime fuses a transposition wrongly into matrix by vector.
         return torch.mm(matrix, vector.unsqueeze(1)).squeeze(1)
 
-    return {torch.ops.aten.mv.default: product}
-
-
-def _root() -> dict[Any, Callable[..., Any]]:
-    """The power of a half as the root, which it is to torch: of -inf it is NaN and not inf."""
-    import torch
-
     def power(x: Any, exponent: Any) -> Any:
+        # The power of a half is the root to torch: of -inf it is NaN and not inf.
         if exponent == 0.5 and x.is_floating_point():  # noqa: PLR2004 - a half
             return torch.sqrt(x)
         return NotImplemented
 
-    return {torch.ops.aten.pow.Tensor_Scalar: power}
-
-
-def _clamping() -> dict[Any, Callable[..., Any]]:
-    """Both bounds said: where one is missing, ONNX Runtime makes infinity the largest number."""
-    import torch
-
-    clamp = torch.ops.aten.clamp.default
-
-    def both(x: Any, least: Any = None, most: Any = None) -> Any:
+    def clamp(x: Any, least: Any = None, most: Any = None) -> Any:
+        # Where one bound is missing, ONNX Runtime makes infinity the largest number.
         bound = most if least is None else least
         one = (least is None) != (most is None)
         if not (one and x.is_floating_point() and isinstance(bound, (int, float))):
             return NotImplemented
         # Both of one type: torch.onnx finds no operator for an integer beside infinity.
-        bound = float(bound)
-        return clamp(x, bound, math.inf) if most is None else clamp(x, -math.inf, bound)
+        ends = (float(bound), math.inf) if most is None else (-math.inf, float(bound))
+        return aten.clamp.default(x, *ends)
 
     return {
-        clamp: both,
-        torch.ops.aten.clamp_min.default: both,
-        torch.ops.aten.clamp_max.default: lambda x, most: both(x, None, most),
+        aten.mv.default: product,
+        aten.pow.Tensor_Scalar: power,
+        aten.clamp.default: clamp,
+        aten.clamp_min.default: clamp,
+        aten.clamp_max.default: lambda x, most: clamp(x, None, most),
     }
 
 

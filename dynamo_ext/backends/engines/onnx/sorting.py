@@ -30,12 +30,9 @@ def functions() -> Mapping[Any, Callable[..., Any]]:
 
 
 def _sort(x: Any, *, stable: Any = None, dim: int = -1, descending: bool = False) -> Any:
-    op = opset()
     del stable
-    if not x.shape:
-        return op.Identity(x), op.Constant(value_int=0)
-    dim %= len(x.shape)
-    return _ordered(x, op.Shape(x, start=dim, end=dim + 1), dim, largest=descending)
+    dim %= max(len(x.shape), 1)
+    return _ordered(x, opset().Shape(x, start=dim, end=dim + 1), dim, largest=descending)
 
 
 def _topk(
@@ -45,16 +42,15 @@ def _topk(
     largest: bool = True,  # noqa: FBT001, FBT002 - ATen's own signature
     sorted: bool = True,  # noqa: A002, FBT001, FBT002, ARG001
 ) -> Any:
-    op = opset()
-    if not x.shape:
-        return op.Identity(x), op.Constant(value_int=0)
-    count = [k] if isinstance(k, int) else op.Reshape(k, [1])
+    count = [k] if isinstance(k, int) else opset().Reshape(k, [1])
     return _ordered(x, count, dim, largest=largest)
 
 
 def _ordered(x: Any, count: Any, dim: int, *, largest: bool) -> Any:
     """The first so many in order along a dimension, and their places."""
     op = opset()
+    if not x.shape:
+        return op.Identity(x), op.Constant(value_int=0)
     keys = _keys(x)
     values, places = op.TopK(keys, count, axis=dim, largest=int(largest), sorted=1)
     return (values if keys is x else op.GatherElements(x, places, axis=dim)), places

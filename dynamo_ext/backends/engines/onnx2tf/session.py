@@ -95,12 +95,6 @@ def tensorflow() -> Any:
     return tf
 
 
-def lend(tensor: torch.Tensor) -> Any:
-    """A TensorFlow tensor on the memory of a row-major tensor without gradient."""
-    export, adopt, _, _ = _dlpack()
-    return adopt(export(tensor))
-
-
 @functools.cache
 def _dlpack() -> tuple[Callable[[Any], Any], ...]:
     from torch.utils.dlpack import from_dlpack, to_dlpack
@@ -175,9 +169,8 @@ class Session:
             self._body, input_signature=signature, jit_compile=True, autograph=False
         )
         with tf.device("/CPU:0"):
-            self._concrete = function.get_concrete_function()
-        self._function = function
-        results = self._concrete.outputs
+            concrete = function.get_concrete_function()
+        results = concrete.outputs
         self._guarded = len(results) > len(expected)
         for got, value in zip(results, expected, strict=False):
             shape = tuple(map(int, value.shape))
@@ -188,7 +181,8 @@ class Session:
                 )
                 raise RuntimeError(message)
         self._copied = _borrowed(model)
-        self._call = self._caller()
+        self._flat = concrete.inference_fn.call_flat
+        self._captured = tuple(concrete.captured_inputs)
         # XLA compiles at a first call, which is not to be the user's.
         with _quiet():
             self._call([tf.zeros(spec.shape, spec.dtype) for spec in signature])
@@ -200,18 +194,10 @@ class Session:
             outputs.append(tf.reduce_any(tf.stack(alarms)))
         return outputs
 
-    def _caller(self) -> Callable[[list[Any]], Sequence[Any]]:
-        """The shortest way to the program: the public one binds names and checks types again."""
-        direct = self._direct()
-        return lambda values: _from_below(direct, values, _NOTED)
-
-    def _direct(self) -> Callable[[list[Any]], Sequence[Any]]:
-        concrete = self._concrete
-        inference: Any = getattr(concrete, "inference_fn", None)
-        if hasattr(inference, "call_flat"):
-            captured = list(concrete.captured_inputs)
-            return lambda values: inference.call_flat(*values, *captured)
-        return lambda values: concrete(*values)
+    def _call(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Past the public way, which binds names and checks types again."""
+        outputs: Sequence[Any] = _from_below(self._flat, (*values, *self._captured), _NOTED)
+        return outputs
 
     def run(self, *inputs: Any) -> list[Any]:
         """Run the program on torch's memory.
@@ -234,9 +220,9 @@ class Session:
         return results
 
 
-def _from_below(call: Callable[[Any], Any], values: Any, frames: int) -> Any:
+def _from_below(call: Callable[..., Any], values: Sequence[Any], frames: int) -> Any:
     """Call from under so many frames of this function's, so that the caller's are not noted."""
-    return _from_below(call, values, frames - 1) if frames else call(values)
+    return _from_below(call, values, frames - 1) if frames else call(*values)
 
 
 def session(model: Any, examples: Sequence[Any], expected: Sequence[Any]) -> Session:
@@ -255,6 +241,7 @@ def _constants(model: Any) -> tuple[dict[str, Any], list[Any]]:
     import torch
 
     found, held = {}, []
+    export, adopt, _, _ = _dlpack()
     for name, value in model.graph.initializers.items():
         constant = value.const_value
         raw = getattr(constant, "raw", None)
@@ -263,7 +250,7 @@ def _constants(model: Any) -> tuple[dict[str, Any], list[Any]]:
             found[name] = constant.numpy()
         elif isinstance(raw, torch.Tensor):
             held.append(aligned(raw))
-            found[name] = lend(held[-1])
+            found[name] = adopt(export(held[-1]))
         else:
             found[name] = tensorflow().convert_to_tensor(constant.numpy())
     return found, held

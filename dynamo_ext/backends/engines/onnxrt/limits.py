@@ -145,7 +145,7 @@ def _integers(node: Node, name: str) -> str:
 
 
 def _layouts(node: Node, name: str) -> str:
-    if name.startswith(_SCATTERS) and _narrow(node):
+    if name.startswith(_SCATTERS) and _dtype(node) in ("float16", "bfloat16", "bool"):
         return "ONNX Runtime has no kernel that scatters and adds up this dtype."
     if name.startswith("aten::scatter") and _scatters_in_part(node):
         return "ONNX Runtime scatters all of a tensor, and torch as much as there are indices."
@@ -203,23 +203,13 @@ def _scatters_in_part(node: Node) -> bool:
     )
 
 
-def _narrow(node: Node) -> bool:
-    import torch
-
-    value = node.meta.get("val")
-    narrow = (torch.float16, torch.bfloat16, torch.bool)
-    return isinstance(value, torch.Tensor) and value.dtype in narrow
+def _dtype(node: Node) -> str:
+    """The dtype of a node's result (``float32``); nothing where it has several."""
+    return str(getattr(node.meta.get("val"), "dtype", "")).removeprefix("torch.")
 
 
 def _integral(node: Node) -> bool:
-    import torch
-
-    value = node.meta.get("val")
-    return (
-        isinstance(value, torch.Tensor)
-        and not value.is_floating_point()
-        and value.dtype is not torch.bool
-    )
+    return _dtype(node).startswith(("int", "uint"))
 
 
 def _never(_: Node, name: str) -> str:

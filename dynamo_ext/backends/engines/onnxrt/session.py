@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import RunEagerlyError
 from dynamo_ext.backends.engines.onnx import recurrent
+from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.support.lending import plain
+from dynamo_ext.backends.support.single_op import operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    import torch
+    from torch.fx import GraphModule
 
 _LARGE = 1024
 """Bytes from which a constant is lent to the session instead of copied into the model."""
@@ -24,6 +29,41 @@ def has_cuda() -> bool:
 
     built = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
     return built and torch.cuda.is_available()
+
+
+_PLACES = {
+    "aten::embedding": 1,
+    "aten::gather": 2,
+    "aten::index_select": 2,
+    "aten::scatter": 2,
+    "aten::scatter_add": 2,
+    "aten::scatter_reduce": 2,
+}
+"""Operators that refuse negative indices, and where these stand; ``index`` takes them."""
+
+
+def without_negative_indices(graph: GraphModule) -> GraphModule:
+    """A copy of a graph in which a negative index is out of range at the other end.
+
+    ONNX Runtime, which would count it from the end, then raises, and eager raises its own error.
+    """
+    import torch
+
+    graph = duplicate(graph)
+    for node in list(graph.graph.nodes):
+        place = _PLACES.get(operator_name(node.target).partition(".")[0])
+        index: Any = None if place is None else node.args[place]
+        if index is None or index.op == "get_attr":
+            continue
+        value = index.meta["val"]
+        with graph.graph.inserting_before(node):
+            masked = graph.graph.call_function(
+                torch.ops.aten.bitwise_and.Scalar, (index, torch.iinfo(value.dtype).max)
+            )
+        masked.meta = {"val": value}
+        node.update_arg(place, masked)
+    graph.recompile()
+    return graph
 
 
 def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: bool = False) -> Any:
@@ -86,12 +126,11 @@ def _lend(model: Any, settings: Any) -> None:
         constant = value.const_value
         if constant is None or constant.nbytes < _LARGE:
             continue
-        raw = getattr(constant, "raw", None)
-        lent = _ort_value(raw) if hasattr(raw, "data_ptr") else _from_array(constant)
-        if lent is None:
+        tensor = _tensor_of(constant)
+        if tensor is None:
             continue
         names.append(name)
-        values.append(onnxruntime.OrtValue(lent))
+        values.append(onnxruntime.OrtValue(_taker(tensor)(tensor)))
         value.const_value = onnx_ir.ExternalTensor(
             "torch", 0, constant.nbytes, constant.dtype, shape=constant.shape, name=name
         )
@@ -99,14 +138,17 @@ def _lend(model: Any, settings: Any) -> None:
         settings.add_external_initializers(names, values)
 
 
-def _from_array(constant: Any) -> Any:
-    """A constant that folding made, by way of torch where numpy has its dtype."""
+def _tensor_of(constant: Any) -> torch.Tensor | None:
+    """A constant on the host: torch's own, or what folding made where torch has its dtype."""
     import torch
 
+    raw = getattr(constant, "raw", None)
+    if isinstance(raw, torch.Tensor):
+        return raw.cpu()
     array = constant.numpy()
     if array.dtype.kind not in "fiub" or array.dtype.name in ("bfloat16", "uint16", "uint32"):
         return None
-    return _ort_value(torch.from_numpy(array.copy()))
+    return torch.from_numpy(array.copy())
 
 
 def to_ort(tensor: Any, boolean: bool) -> Any:  # noqa: FBT001 - as in ONNX Runtime's own
@@ -124,11 +166,6 @@ def _dlpack() -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
     from torch.utils.dlpack import to_dlpack
 
     return to_dlpack, ort.OrtValue.from_dlpack
-
-
-def _ort_value(tensor: Any) -> Any:
-    host = tensor.cpu()
-    return _taker(host)(host)
 
 
 class Session:
@@ -167,7 +204,7 @@ class Session:
         self._takes = list(map(_taker, examples))
         self._session = load(model, options, cuda=cuda)
         self._plain = self._session._sess  # noqa: SLF001 - the public methods wrap each value
-        self._run = self._run_on_cuda if cuda else self._plain.run_with_ort_values
+        self._run = self._run_bound if cuda else self._plain.run_with_ort_values
         self._receive: Callable[[Any], Any] = from_dlpack
 
     def run(self, *inputs: Any) -> list[Any]:
@@ -197,11 +234,10 @@ class Session:
             results[position] = results[position].bool()
         return results
 
-    def _run_on_cuda(self, feeds: Mapping[str, Any], outputs: Sequence[str], _: None) -> Any:
+    def _run_bound(
+        self, feeds: Mapping[str, Any], outputs: Sequence[str], _: None, device: str = "cuda"
+    ) -> Any:
         """As ``run_with_ort_values``, which would fetch the outputs to the host."""
-        return self._run_bound(feeds, outputs, "cuda")
-
-    def _run_bound(self, feeds: Mapping[str, Any], outputs: Sequence[str], device: str) -> Any:
         from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
         kind = getattr(ort.OrtDevice, device)()

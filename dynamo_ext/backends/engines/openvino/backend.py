@@ -6,17 +6,17 @@ so nothing is copied on the way in or out. What the frontend gets wrong is found
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, Backend, LoweringError, Support
+from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS
 from dynamo_ext.backends.engines.openvino import convert, limits, session
-from dynamo_ext.backends.support import trial
-from dynamo_ext.backends.support.support_cache import Answers
+from dynamo_ext.backends.support.tried_backend import TriedBackend
+from dynamo_ext.backends.torch_private import decompositions
 from dynamo_ext.records.common import Availability
-from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     import torch
     from torch.fx import GraphModule, Node
@@ -24,24 +24,41 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.base import CompiledFn, Options, OptionSpec
 
 
-class OpenVinoBackend(Backend):
+class OpenVinoBackend(TriedBackend):
     """Partitions in OpenVINO on the CPU, one engine for each shape."""
 
     name = "openvino"
+    engine = "OpenVINO"
     summary = "OpenVINO on the CPU, through its PyTorch FX frontend"
     extra = "openvino"
     packages = ("openvino",)
     races = True
+    strict = True
     options: Sequence[OptionSpec] = (*PARTITION_OPTIONS, THREADS)
-
-    def __init__(self) -> None:
-        self._answers = Answers(
-            limits.unsupported_reason,
-            _attempt,
-            convert.error_summary,
-            engine=self.name,
-            packages=self.packages,
-        )
+    whole = (
+        # Most of them it fuses into what comes before.
+        "elu.default",
+        "gelu.default",
+        "hardsigmoid.default",
+        "hardswish.default",
+        "leaky_relu.default",
+        "mish.default",
+        "native_group_norm.default",
+        "native_layer_norm.default",
+        "silu.default",
+        "softplus.default",
+        "upsample_bilinear2d.vec",
+        "upsample_nearest2d.vec",
+    )
+    cut_up = (
+        *decompositions.BACKWARD,
+        # Operators, most of them of backward graphs, that the frontend does not know.
+        "threshold_backward.default",
+        "nll_loss2d_forward.default",
+        "nll_loss2d_backward.default",
+        "var.correction",
+        "var_mean.correction",
+    )
 
     def probe(self) -> Availability:
         """Its version and whether it has a CPU plugin."""
@@ -53,35 +70,24 @@ class OpenVinoBackend(Backend):
             )
         return Availability(available=True, version=version, device="cpu")
 
-    def decompositions(
-        self, table: dict[Any, Callable[..., Any]], *, training: bool
-    ) -> dict[Any, Callable[..., Any]]:
-        """Keep whole what OpenVINO fuses; decompose more of what it does not know."""
-        return convert.decompositions(table, training=training)
+    def unsupported_reason(self, node: Node) -> str:
+        """See ``limits``."""
+        return limits.unsupported_reason(node)
 
-    def supports(self, node: Node) -> Support:
-        """Convert the one operation, run it, compare it with eager; kept for its likes."""
-        return self._answers(node)
-
-    def lower(
+    def compiled(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Convert and compile; see ``session.Session`` for the call."""
         del example_inputs
-        try:
-            with convert.quiet():
-                return session.Session(graph, options).run
-        except Exception as error:
-            raise LoweringError(convert.error_summary(error)) from error
+        return session.Session(graph, options).run
 
+    def quiet(self) -> AbstractContextManager[None]:
+        """Its Python side logs and warns."""
+        return convert.quiet()
 
-def _attempt(node: Node) -> str:
-    with dispatch.outside_modes(), convert.quiet():
-        return trial.disagreement(node, _lowered, "OpenVINO", strict=True)
-
-
-def _lowered(graph: GraphModule) -> CompiledFn:
-    return session.Session(graph, {}).run
+    def error_summary(self, error: BaseException) -> str:
+        """Without its file names."""
+        return convert.error_summary(error)
 
 
 BACKEND = OpenVinoBackend()

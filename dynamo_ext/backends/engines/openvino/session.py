@@ -61,16 +61,14 @@ def compiled(model: Any, options: Mapping[str, Any]) -> Any:
 
 def lend(tensor: torch.Tensor) -> Any:
     """An ``openvino.Tensor`` on the memory of a row-major tensor, which it does not keep alive."""
-    return convert.package().Tensor(_borrowed(tensor), shared_memory=True)
-
-
-def lend_bfloat16(tensor: torch.Tensor) -> Any:
-    """As ``lend``: numpy has no bfloat16, so its bits go as another type's."""
     import torch
 
     openvino = convert.package()
-    bits = _borrowed(tensor.view(torch.int16))
-    return openvino.Tensor(bits, openvino.Shape(list(bits.shape)), openvino.Type.bf16)
+    if tensor.dtype is torch.bfloat16:
+        # numpy has no bfloat16, so its bits go as another type's.
+        bits = _borrowed(tensor.view(torch.int16))
+        return openvino.Tensor(bits, openvino.Shape(list(bits.shape)), openvino.Type.bf16)
+    return openvino.Tensor(_borrowed(tensor), shared_memory=True)
 
 
 def _borrowed(tensor: torch.Tensor) -> Any:
@@ -106,14 +104,14 @@ class Session:
                 message = f"A result has shape {shape} where torch has {tuple(value.shape)}"
                 raise RuntimeError(message)
         examples = [n.meta["val"] for n in self._graph.graph.nodes if n.op == "placeholder"]
-        self._takes = [_lender(value) for value in examples]
+        self._takes = [_lender() for _ in examples]
         self._addresses: list[int | None] = [None] * len(examples)
         self._request = compiled_model.create_infer_request()
         self._makes: list[Callable[[], torch.Tensor] | None] = []
         self._written: list[tuple[int, Callable[[torch.Tensor], Any]]] = []
         self._copied: list[tuple[int, torch.Tensor]] = []
         for position, value in enumerate(facts):
-            make, give = _maker(value), _lender(value)
+            make, give = torch_private.maker(tuple(value.shape), value.dtype), _lender()
             if self._bound and 0 < value.numel() * value.element_size() <= SMALL:
                 place = make()
                 self._request.set_output_tensor(position, give(place))
@@ -173,16 +171,9 @@ def _hands_through(compiled_model: Any) -> bool:
     return False
 
 
-def _maker(value: torch.Tensor) -> Callable[[], torch.Tensor]:
-    return torch_private.maker(tuple(value.shape), value.dtype)
-
-
-def _lender(example: torch.Tensor) -> Callable[[torch.Tensor], Any]:
-    """How a tensor of this dtype and shape is lent; what lay at the same address is lent again."""
-    import torch
-
+def _lender() -> Callable[[torch.Tensor], Any]:
+    """How tensors of one dtype and shape are lent; what lay at the same address is lent again."""
     known: dict[int, Any] = {}
-    bits = example.dtype is torch.bfloat16
 
     def give(tensor: torch.Tensor) -> Any:
         address = tensor.data_ptr()
@@ -190,7 +181,7 @@ def _lender(example: torch.Tensor) -> Callable[[torch.Tensor], Any]:
         if found is None:
             if len(known) >= MOST_ADDRESSES:
                 known.clear()
-            found = known[address] = lend_bfloat16(tensor) if bits else lend(tensor)
+            found = known[address] = lend(tensor)
         return found
 
     return give

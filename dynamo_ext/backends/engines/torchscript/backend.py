@@ -1,14 +1,20 @@
-"""``ts``: TorchScript on partitions of the functional ATen graph."""
+"""TorchScript on partitions of the functional ATen graph.
+
+``ts`` as it is, ``ofi`` optimised for inference, ``nnc`` with its tensor-expression compiler. The
+last is not verified on a GPU.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends.base import Backend, Support, in_torch
+from dynamo_ext.backends.base import Backend, StayEager, Support, in_torch
+from dynamo_ext.backends.engines.torchscript import torch_private
 from dynamo_ext.backends.engines.torchscript.writer import Writer, written
 from dynamo_ext.backends.fx_graph import is_view
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
+from dynamo_ext.records.common import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +23,6 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
     from dynamo_ext.backends.base import CompiledFn, Options
-    from dynamo_ext.records.common import Availability
 
 
 class TorchScriptBackend(Backend):
@@ -56,16 +61,81 @@ class TorchScriptBackend(Backend):
         return Support(supported=True)
 
     def lower(
-        self,
-        graph: GraphModule,
-        example_inputs: Sequence[torch.Tensor],  # noqa: ARG002
-        options: Options,  # noqa: ARG002
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Write the graph, fold its constants, hand it to the interpreter."""
-        return own_outputs(graph, written(graph).jit.function())
+        del example_inputs, options
+        return _own_outputs(graph, written(graph).jit.function())
 
 
-def own_outputs(graph: GraphModule, run: CompiledFn) -> CompiledFn:
+class InferenceBackend(TorchScriptBackend):
+    """TorchScript after ``optimize_for_inference``: folded batch norms, oneDNN layouts."""
+
+    name = "ofi"
+    summary = "TorchScript optimised for inference: folded batch norms, oneDNN layouts"
+
+    def decompositions(
+        self, table: dict[Any, Callable[..., Any]], *, training: bool
+    ) -> dict[Any, Callable[..., Any]]:
+        """As ``ts``; a graph that will be differentiated is left to eager."""
+        if training:
+            reason = "optimize_for_inference takes no graph that will be differentiated."
+            remedy = "Call it under torch.no_grad(), or train on the ts backend."
+            raise StayEager(reason, remedy)
+        return super().decompositions(table, training=training)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """As ``ts``, with constants folded, and then the passes for inference."""
+        del example_inputs, options
+        writer = written(graph, fold=True)
+        writer.jit.optimize_for_inference()
+        return _own_outputs(graph, writer.jit.function())
+
+
+WARM_CALLS = 4
+"""Calls in which TorchScript profiles and then compiles; later ones only run."""
+
+
+class NncBackend(TorchScriptBackend):
+    """TorchScript with its tensor-expression fuser (NNC)."""
+
+    name = "nnc"
+    summary = "TorchScript with NNC, its tensor-expression compiler"
+    races = False
+
+    def probe(self) -> Availability:
+        """NNC compiles with LLVM on a CPU and with NVRTC on a GPU; else it only interprets."""
+        import torch
+
+        if torch.cuda.is_available():
+            return Availability(available=True, version=torch.__version__, device="cuda:0")
+        if torch_private.llvm_enabled():
+            return Availability(available=True, version=torch.__version__, device="cpu")
+        reason = f"torch {torch.__version__} is built without LLVM and sees no CUDA device."
+        remedy = "Use a torch built with USE_LLVM, or a machine with an NVIDIA GPU."
+        return Availability(available=False, reason=reason, remedy=remedy)
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """As ``ts``; the fuser is on while TorchScript profiles and compiles, and only then."""
+        run = super().lower(graph, example_inputs, options)
+        left = WARM_CALLS
+
+        def fused(*args: Any) -> Sequence[Any]:
+            nonlocal left
+            if not left:
+                return run(*args)
+            left -= 1
+            with torch_private.nnc_fuser():
+                return run(*args)
+
+        return fused
+
+
+def _own_outputs(graph: GraphModule, run: CompiledFn) -> CompiledFn:
     """Copy outputs that rest on constants alone: folded, each call would return the same tensor."""
     free: set[Any] = set()
     for node in graph.graph.nodes:
@@ -94,4 +164,6 @@ def _root(node: Any) -> Any:
     return node
 
 
-BACKEND = TorchScriptBackend()
+TS = TorchScriptBackend()
+OFI = InferenceBackend()
+NNC = NncBackend()

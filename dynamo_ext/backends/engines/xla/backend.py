@@ -17,33 +17,25 @@ costs, and is there to compare with.
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import warnings
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import fork_safety
-from dynamo_ext.backends.base import (
-    MIN_PARTITION,
-    VERIFY,
-    Backend,
-    LoweringError,
-    OptionSpec,
-    Support,
-)
+from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, OptionSpec
 from dynamo_ext.backends.engines.xla import session
-from dynamo_ext.backends.engines.xla.ops import indexing, table, views
-from dynamo_ext.backends.support import ties, trial
+from dynamo_ext.backends.engines.xla.ops import indexing, table
+from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import operator_name
-from dynamo_ext.backends.support.support_cache import Answers
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, tensors
-from dynamo_ext.backends.torch_private.decompositions import decompositions_of
+from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import Availability
 from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import torch
     from torch.fx import GraphModule, Node
@@ -53,7 +45,7 @@ if TYPE_CHECKING:
 _INSTALL = 'pip install "dynamo-ext[xla]"'
 
 
-class XlaBackend(Backend):
+class XlaBackend(TriedBackend):
     """Partitions in XLA, one engine for each shape.
 
     Parameters
@@ -64,7 +56,9 @@ class XlaBackend(Backend):
         What a partition becomes.
     """
 
+    engine = "XLA"
     extra = "xla"
+    cut_up = table.DECOMPOSED
     packages = ("jax", "jaxlib", "torchax")
     fork_unsafe_runtime = "XLA"
     options: Sequence[OptionSpec] = (
@@ -78,10 +72,11 @@ class XlaBackend(Backend):
         self.summary = summary
         self.races = compiled is session.TracedOnce
         self._compiled = compiled
+        super().__init__()
 
     def probe(self) -> Availability:
         """Whether a package does not fit, or the versions and the device."""
-        version = session.version()
+        version = f"jax {metadata.version('jax')}, torchax {metadata.version('torchax')}"
         try:
             device = session.client("cpu")
         except Exception as error:  # noqa: BLE001 - JAX raises many kinds, all with their reason
@@ -105,46 +100,56 @@ class XlaBackend(Backend):
         Attention stays whole in training: its decomposition gives wrong gradients, and this
         engine has a lowering for both directions.
         """
-        del training
-        fork_safety.begin(self.fork_unsafe_runtime)
-        return core | decompositions_of(table.DECOMPOSED) | ties.decompositions()
+        return super().decompositions(core, training=training) | ties.decompositions()
 
-    def supports(self, node: Node) -> Support:
-        """Lower the one operation, run it, compare it with eager; kept for its likes."""
-        return _answers(node)
+    def unsupported_reason(self, node: Node) -> str:
+        """Why a node cannot be given to XLA, as far as shows without trying; or nothing."""
+        denied = table.denied_reason(node.target)
+        if denied:
+            return denied
+        if indexing.unchecked(operator_name(node.target)):
+            return "XLA would not raise where an index is out of range."
+        devices = {tensor.device.type for tensor in tensors(node)}
+        if unfit := _LIMITS.unsupported_reason(node, devices):
+            return unfit
+        if len(devices) > 1:
+            return "Its tensors lie on several devices."
+        return _device_reason(*devices)
 
-    def lower(
+    def attempt(self, node: Node) -> str:
+        """Lower the one operation, run it, compare it with eager."""
+        name = operator_name(node.target)
+        if table.lowering(node.target) is None:
+            return f"torchax has no lowering for {name}, nor have we."
+        return "" if name in _UNTRIED else super().attempt(node)
+
+    def compiled(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Trace and compile; see ``session`` for the call."""
         del example_inputs, options
-        try:
-            with dispatch.outside_modes():
-                run: CompiledFn = self._compiled(graph).run
-        except Exception as error:
-            raise LoweringError(one_line(error, with_type=True)) from error
+        run: CompiledFn = self._compiled(graph).run
         return run
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """JAX warns; and it is to trace outside of torch's modes."""
+        with dispatch.outside_modes(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
 
 
 _LIMITS = TensorLimits("XLA", "", DTYPES, "This XLA backend does not take {}.")
 
-_UNTRIED = {*views.OWN, "aten::max_pool2d_with_indices_backward"}
-"""Operators of our own that are taken as they are: torch's kernel trusts the indices it gets."""
-
-
-def _unsupported_reason(node: Node) -> str:
-    """Why a node cannot be given to XLA, as far as shows without trying; or nothing."""
-    denied = table.denied_reason(node.target)
-    if denied:
-        return denied
-    if indexing.unchecked(operator_name(node.target)):
-        return "XLA would not raise where an index is out of range."
-    devices = {tensor.device.type for tensor in tensors(node)}
-    if unfit := _LIMITS.unsupported_reason(node, devices):
-        return unfit
-    if len(devices) > 1:
-        return "Its tensors lie on several devices."
-    return _device_reason(*devices)
+_UNTRIED = (
+    # Right or wrong whatever the data, and a wrong shape is found when the graph is traced. They
+    # are a third of a graph's operations, each with numbers of its own.
+    *("aten::alias", "aten::clone", "aten::expand", "aten::permute", "aten::select.int"),
+    *("aten::slice.Tensor", "aten::squeeze.dims", "aten::unsqueeze", "aten::view"),
+    # Torch's kernel trusts the indices it gets.
+    "aten::max_pool2d_with_indices_backward",
+)
+"""Operators that are taken as they are."""
 
 
 def _device_reason(kind: str = "cpu") -> str:
@@ -158,24 +163,6 @@ def _device_reason(kind: str = "cpu") -> str:
     return ""
 
 
-def _attempt(node: Node) -> str:
-    name = operator_name(node.target)
-    if table.lowering(node.target) is None:
-        return f"torchax has no lowering for {name}, nor have we."
-    if name in _UNTRIED:
-        return ""
-    with dispatch.outside_modes(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return trial.disagreement(node, lambda graph: session.TracedOnce(graph).run, "XLA")
-
-
-_answers = Answers(
-    _unsupported_reason,
-    _attempt,
-    functools.partial(one_line, with_type=True),
-    engine="xla",
-    packages=XlaBackend.packages,
-)
 XLA = XlaBackend("xla", "XLA through JAX, traced once", session.TracedOnce)
 XLA_TRIVIAL = XlaBackend(
     "xla_trivial", "XLA through JAX, traced at every call", session.TracedEveryCall

@@ -8,7 +8,6 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import fork_safety
@@ -67,11 +66,6 @@ def _no_word_at_forks() -> Iterator[None]:
         yield
     finally:
         os.register_at_fork = register
-
-
-def version() -> str:
-    """JAX's version and torchax's."""
-    return f"jax {metadata.version('jax')}, torchax {metadata.version('torchax')}"
 
 
 @contextlib.contextmanager

@@ -51,7 +51,7 @@ def test_skips_at_run_time_become_fallbacks_too(harness: Any) -> None:
         cudagraph_utils.log_cudagraph_skip_and_bump_counter("skipping cudagraphs due to the moon")
         return [x]
 
-    watched = cudagraphs._Watched(run, harness.journal, clone=True)
+    watched = cudagraphs._watched(run, harness.journal, clone=True)
     assert watched(torch.ones(1))[0].item() == 1
     watched(torch.ones(1))
     (fallback,) = harness.journal.fallbacks.values()

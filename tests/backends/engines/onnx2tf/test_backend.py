@@ -81,10 +81,6 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda x: F.max_pool2d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=True) + 1,
         (torch.randn(1, 2, 9, 8),),
     ),
-    "average": (
-        lambda x: F.avg_pool2d(x, 3, 2, padding=1, count_include_pad=False) + 1,
-        (torch.randn(1, 2, 8, 8),),
-    ),
     "nan": (
         lambda x: (torch.relu(x), x.clamp(-1, 1), x.log() + 1, x.sign()),
         (torch.tensor([torch.nan, -1.0, 0.0, 1.0, torch.inf]),),
@@ -98,7 +94,7 @@ def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
         gives_what_eager_gives(harness, onnx2tf(verify=False, min_partition=1), ZOO[name])
 
 
-TAKEN = ["float32", "bfloat16", "int64", "signs", "overflow", "bool", "index", "average"]
+TAKEN = ["float32", "bfloat16", "int64", "signs", "overflow", "bool", "index"]
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -220,8 +216,8 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
         torch.ops.aten.topk.default, torch.randn(3, 7), (2,), "is known for ONNX's TopK",
     ),
     "a mode": (
-        torch.ops.aten.avg_pool2d.default, torch.randn(1, 1, 5, 5), ([2, 2], [2, 2], [1, 1], True),
-        "AveragePool with count_include_pad and ceil_mode is not converted to TensorFlow",
+        torch.ops.aten.reflection_pad1d.default, torch.randn(1, 1, 5), ([1, 1],),
+        "Pad with mode reflect is not converted to TensorFlow",
     ),
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.torchscript import torch_private
-from dynamo_ext.backends.engines.torchscript.backend import BACKEND
+from dynamo_ext.backends.engines.torchscript.backend import TS
 
 Harness = Any
 
@@ -216,8 +216,8 @@ def test_what_torchscript_lacks_is_refused() -> None:
     x.meta["val"] = torch.ones(3)
     right = graph.call_function(torch.ops.aten.add.Tensor, (x, 1))
     wrong = graph.call_function(torch.ops.aten.maximum.default, (x, 1))
-    assert BACKEND.supports(right)
-    answer = BACKEND.supports(wrong)
+    assert TS.supports(right)
+    answer = TS.supports(wrong)
     assert not answer
     assert "TorchScript" in answer.reason
 

@@ -9,14 +9,14 @@ import torch
 from torch import nn
 
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.engines.torchscript.nnc import BACKEND
+from dynamo_ext.backends.engines.torchscript.backend import NNC
 from dynamo_ext.errors import BackendUnavailableError
 
 Harness = Any
 
 
 def test_nnc_says_what_it_lacks(harness: Harness) -> None:
-    answer = BACKEND.probe()
+    answer = NNC.probe()
     if answer.available:
         pytest.skip("this torch has NNC")
     assert "LLVM" in answer.reason
@@ -30,7 +30,7 @@ def test_nnc_says_what_it_lacks(harness: Harness) -> None:
 
 def test_nnc_lowers_as_ts_does(harness: Harness) -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4)).eval()
-    compiled = harness.compile(model, BACKEND)
+    compiled = harness.compile(model, NNC)
     with torch.no_grad():
         for _ in range(6):
             x = torch.randn(3, 8)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.engines.torchscript import ofi
+from dynamo_ext.backends.engines.torchscript import backend
 
 Harness = Any
 
@@ -20,7 +20,7 @@ def test_optimizing_for_inference_folds_batch_norm() -> None:
     )
     kept: list[list[str]] = []
     compiler = registry.compiler("ofi")
-    written = ofi.written
+    written = backend.written
 
     def spy(graph: Any, **options: Any) -> Any:
         writer = written(graph, **options)
@@ -28,7 +28,7 @@ def test_optimizing_for_inference_folds_batch_norm() -> None:
         return writer
 
     with pytest.MonkeyPatch.context() as patch, torch.no_grad():
-        patch.setattr(ofi, "written", spy)
+        patch.setattr(backend, "written", spy)
         torch.compile(model.eval(), backend=compiler)(torch.randn(2, 3, 8, 8))
     (kinds,) = kept
     assert "aten::conv2d" in kinds

@@ -28,10 +28,9 @@ def _unsqueeze(call: Call) -> Any:
     value = call.tensor(0)
     axes = call.axes(1) or []
     rank = value.shape.rank + len(axes)
-    shape = sizes(value)
     for axis in sorted(axis % rank for axis in axes):
-        shape.insert(axis, 1)
-    return call.tf.reshape(value, shape)
+        value = call.tf.expand_dims(value, axis)
+    return value
 
 
 @converts("Expand")
@@ -93,16 +92,9 @@ def _gather(call: Call) -> Any:
 def _coordinates(call: Call, indices: Any, axis: int, shape: list[int]) -> Any:
     """For indices along one axis: all the coordinates of each element."""
     tf = call.tf
-    own = sizes(indices)
-    axis %= len(own)
-    grid = []
-    for dim, count in enumerate(own):
-        if dim == axis:
-            grid.append(_places(call, indices, shape[axis]))
-            continue
-        along = [1] * len(own)
-        along[dim] = count
-        grid.append(tf.broadcast_to(tf.reshape(tf.range(count, dtype=indices.dtype), along), own))
+    ranges = [tf.range(count, dtype=indices.dtype) for count in sizes(indices)]
+    grid = tf.meshgrid(*ranges, indexing="ij")
+    grid[axis] = _places(call, indices, shape[axis])
     return tf.stack(grid, axis=-1)
 
 
@@ -126,12 +118,7 @@ def _gather_nd(call: Call) -> Any:
     return call.tf.gather_nd(value, where, batch_dims=call.get("batch_dims", 0))
 
 
-_SCATTERS = {
-    "none": "tensor_scatter_nd_update",
-    "add": "tensor_scatter_nd_add",
-    "max": "tensor_scatter_nd_max",
-    "min": "tensor_scatter_nd_min",
-}
+_SCATTERS = {"none": "tensor_scatter_nd_update", "add": "tensor_scatter_nd_add"}
 
 
 @converts("ScatterElements", "ScatterND")

@@ -47,12 +47,9 @@ class Call:
         found: list[Any] = value.reshape(-1).tolist()
         return found
 
-    def axes(self, position: int, name: str = "axes") -> list[int] | None:
-        """Axes, from an input or from an attribute; ``None`` where neither is given."""
-        if self.has(position):
-            return self.known(position)
-        found = self.attributes.get(name)
-        return None if found is None else list(found)
+    def axes(self, position: int) -> list[int] | None:
+        """An input of axes; ``None`` where it is not given."""
+        return self.known(position) if self.has(position) else None
 
     def get(self, name: str, default: Any = None) -> Any:
         """An attribute."""

@@ -1,7 +1,6 @@
 """An ``onnx_ir`` model, operation by operation, as TensorFlow's.
 
 The table has what the models of the benchmarks need; a part with any other operation is refused.
-What moves elements about is in ``tf_shapes``, convolutions and poolings in ``tf_windows``.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ _BY_ELEMENT = {
     "Sub": "subtract",
     "Where": "where",
 }
-_VARIADIC = {"Max": "maximum", "Min": "minimum"}
 _REDUCTIONS = {
     "ReduceMax": "reduce_max",
     "ReduceMean": "reduce_mean",
@@ -73,10 +71,6 @@ def _by_element(path: str) -> Callable[[Call], Any]:
     return lambda call: operator.attrgetter(path)(call.tf)(*_all(call))
 
 
-def _variadic(name: str) -> Callable[[Call], Any]:
-    return lambda call: functools.reduce(getattr(call.tf, name), _all(call))
-
-
 def _reduction(name: str) -> Callable[[Call], Any]:
     def run(call: Call) -> Any:
         value, axes = call.tensor(0), call.axes(1)
@@ -89,13 +83,14 @@ def _reduction(name: str) -> Callable[[Call], Any]:
 
 
 TABLE.update({kind: _by_element(path) for kind, path in _BY_ELEMENT.items()})
-TABLE.update({kind: _variadic(name) for kind, name in _VARIADIC.items()})
 TABLE.update({kind: _reduction(name) for kind, name in _REDUCTIONS.items()})
 TABLE.update(
     {
-        "CastLike": lambda call: call.tf.cast(call.tensor(0), call.tensor(1).dtype),
+        "Max": lambda call: functools.reduce(call.tf.maximum, _all(call)),
+        "Min": lambda call: functools.reduce(call.tf.minimum, _all(call)),
         "Concat": lambda call: call.tf.concat(_all(call), call.get("axis")),
-        "LogSoftmax": lambda call: call.tf.nn.log_softmax(call.tensor(0), call.get("axis", -1)),
+        "CumSum": lambda call: call.tf.cumsum(call.tensor(0), *call.known(1)),
+        "MatMul": lambda call: call.tf.matmul(call.tensor(0), call.tensor(1)),
         "Softmax": lambda call: call.tf.nn.softmax(call.tensor(0), call.get("axis", -1)),
         "Squeeze": lambda call: call.tf.squeeze(call.tensor(0), call.axes(1)),
         "Transpose": lambda call: call.tf.transpose(call.tensor(0), call.get("perm")),
@@ -103,31 +98,15 @@ TABLE.update(
 )
 
 
-def _integral(value: Any) -> bool:
-    return bool(value.dtype.is_integer)
-
-
-def _watch_divisor(call: Call, divisor: Any) -> None:
-    if _integral(divisor):
-        call.alarms.append(call.tf.reduce_any(call.tf.equal(divisor, 0)))
-
-
-@converts("Div")
+@converts("Div", "Mod")
 def _divide(call: Call) -> Any:
-    left, right = call.tensor(0), call.tensor(1)
-    _watch_divisor(call, right)
-    if _integral(left):
-        return call.tf.truncatediv(left, right)
-    return call.tf.divide(left, right)
-
-
-@converts("Mod")
-def _modulo(call: Call) -> Any:
-    left, right = call.tensor(0), call.tensor(1)
-    _watch_divisor(call, right)
-    if call.get("fmod", 0):
-        return call.tf.truncatemod(left, right)
-    return call.tf.math.floormod(left, right)
+    tf, left, right = call.tf, call.tensor(0), call.tensor(1)
+    whole = left.dtype.is_integer
+    if whole:
+        call.alarms.append(tf.reduce_any(tf.equal(right, 0)))
+    if call.kind == "Mod":
+        return tf.truncatemod(left, right) if call.get("fmod", 0) else tf.math.floormod(left, right)
+    return tf.truncatediv(left, right) if whole else tf.divide(left, right)
 
 
 @converts("Clip")
@@ -144,34 +123,6 @@ def _hard_swish(call: Call) -> Any:
     gate = value * tf.cast(1 / 6, value.dtype) + tf.cast(0.5, value.dtype)
     gate = tf.minimum(tf.maximum(gate, tf.cast(0, value.dtype)), tf.cast(1, value.dtype))
     return value * gate
-
-
-@converts("ArgMax", "ArgMin")
-def _extreme_place(call: Call) -> Any:
-    if call.get("select_last_index", 0):
-        call.refuse("the last index")
-    tf, value, axis = call.tf, call.tensor(0), call.get("axis", 0)
-    find = tf.argmax if call.kind == "ArgMax" else tf.argmin
-    found = find(value, axis=axis, output_type=tf.int64)
-    return tf.expand_dims(found, axis) if call.get("keepdims", 1) else found
-
-
-@converts("CumSum")
-def _cumulative(call: Call) -> Any:
-    (axis,) = call.known(1)
-    exclusive, reverse = bool(call.get("exclusive", 0)), bool(call.get("reverse", 0))
-    return call.tf.cumsum(call.tensor(0), axis, exclusive=exclusive, reverse=reverse)
-
-
-@converts("MatMul")
-def _product(call: Call) -> Any:
-    tf, left, right = call.tf, call.tensor(0), call.tensor(1)
-    row, column = left.shape.rank == 1, right.shape.rank == 1
-    left = tf.expand_dims(left, 0) if row else left
-    right = tf.expand_dims(right, 1) if column else right
-    found = tf.matmul(left, right)
-    found = tf.squeeze(found, -1) if column else found
-    return tf.squeeze(found, -1 if column else -2) if row else found
 
 
 @converts("Gemm")
@@ -208,23 +159,18 @@ def _layer_norm(call: Call) -> Any:
     return tf.cast(found, value.dtype)
 
 
-def _along_channels(call: Call, position: int, value: Any) -> Any:
-    """A vector, one number a channel, so that it broadcasts against a value."""
-    vector = call.tensor(position)
-    vector = call.tf.reshape(vector, [1, -1] + [1] * (value.shape.rank - 2))
-    return call.tf.cast(vector, value.dtype)
-
-
 @converts("BatchNormalization")
 def _batch_norm(call: Call) -> Any:
     if call.get("training_mode", 0):
         call.refuse("training_mode")
     tf, value = call.tf, call.tensor(0)
     full = wide(tf, value)
-    scale, bias, mean, variance = (_along_channels(call, i, full) for i in (1, 2, 3, 4))
+    by_channel = [1, -1] + [1] * (value.shape.rank - 2)
+    scale, bias, mean, variance = (
+        tf.cast(tf.reshape(call.tensor(i), by_channel), full.dtype) for i in (1, 2, 3, 4)
+    )
     epsilon = tf.cast(call.get("epsilon", 1e-5), full.dtype)
-    factor = scale * tf.math.rsqrt(variance + epsilon)
-    return tf.cast((full - mean) * factor + bias, value.dtype)
+    return tf.cast((full - mean) * (scale * tf.math.rsqrt(variance + epsilon)) + bias, value.dtype)
 
 
 def evaluate(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,10 +64,6 @@ def _index_select(x: Any, dim: int, index: Any) -> Any:
     return jnp.take(x, _in_range(index, x.shape[dim]).reshape(-1), axis=dim, mode="clip")
 
 
-def _take(x: Any, index: Any) -> Any:
-    return x.reshape(-1)[_in_range(index, math.prod(x.shape), negative=True)]
-
-
 def _all_but(index: Any, dim: int) -> list[Any]:
     """Coordinates of each element of ``index``, with ``index`` itself along ``dim``."""
     import jax.numpy as jnp
@@ -89,10 +84,6 @@ def _gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
 def _scatter(x: Any, dim: int, index: Any, source: Any, *, reduce: str = "set") -> Any:
     import jax.numpy as jnp
 
-    if x.ndim == 0:
-        _in_range(index, 1)
-        message = "scatter on a tensor without dimensions"
-        raise NotImplementedError(message)
     index = _in_range(index, x.shape[dim])
     if hasattr(source, "ndim") and source.ndim:
         source = source[tuple(map(slice, index.shape))]
@@ -120,7 +111,6 @@ def _index_put(
     indices: Sequence[Any],
     values: Any,
     accumulate: bool = False,  # noqa: FBT001, FBT002 - ATen's own signature
-    unsafe: bool = False,  # noqa: ARG001, FBT001, FBT002
 ) -> Any:
     import jax.numpy as jnp
 
@@ -137,9 +127,6 @@ def _index_put(
 
 
 def _index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    if x.ndim == 0:
-        message = "index_add on a tensor without dimensions"
-        raise NotImplementedError(message)
     place = (slice(None),) * (dim % x.ndim) + (_in_range(index.reshape(-1), x.shape[dim]),)
     return x.at[place].add((source * alpha).astype(x.dtype))
 
@@ -147,27 +134,21 @@ def _index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> 
 OWN: dict[str, Callable[..., Any]] = {
     "aten::embedding": _embedding,
     "aten::index_select": _index_select,
-    "aten::take": _take,
     "aten::gather": _gather,
     "aten::scatter_add": functools.partial(_scatter, reduce="add"),
     "aten::index_add": _index_add,
     **{f"aten::scatter.{name}": _scatter for name in ("src", "value", "reduce", "value_reduce")},
-    **dict.fromkeys(("aten::index.Tensor", "aten::_unsafe_index.Tensor"), _index),
-    **dict.fromkeys(("aten::index_put", "aten::_unsafe_index_put"), _index_put),
+    "aten::index.Tensor": _index,
+    "aten::index_put": _index_put,
 }
 
 _UNCHECKED = (
     "aten::index_copy",
-    "aten::index_fill",
-    "aten::index_reduce",
     "aten::scatter_reduce",
     "aten::embedding",
     "aten::put",
-    "aten::_unsafe_masked_index",
-    "aten::max_unpool",
     "aten::masked_scatter",
     "aten::repeat_interleave",
-    "aten::nll_loss",
 )
 
 

@@ -56,76 +56,49 @@ def _convolution_backward(
     return tuple(g if wanted else None for g, wanted in zip(sums, mask, strict=True))
 
 
-def _pair(value: Any) -> tuple[int, int]:
-    return tuple(value) * (2 if len(value) == 1 else 1)
-
-
 _MOST_TAPS = 121
 """Elements of a pooling window up to which it is unrolled."""
 
 
 def _max_pool2d(  # noqa: PLR0913, PLR0917 - ATen's own signature
     x: Any,
-    kernel_size: Sequence[int],
+    kernel: Sequence[int],
     stride: Sequence[int] = (),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
+    padding: Sequence[int] = (0, 0),
+    dilation: Sequence[int] = (1, 1),
     ceil_mode: bool = False,  # noqa: FBT001, FBT002
 ) -> tuple[Any, Any]:
     """Values and flat indices of the largest elements; of NaNs the last one, as torch has it."""
     import jax.numpy as jnp
     import numpy as np
-    from jax import lax
+    import torch
 
-    kernel, padding, dilation = _pair(kernel_size), _pair(padding), _pair(dilation)
-    stride = _pair(stride) if stride else kernel
     if math.prod(kernel) > _MOST_TAPS:
         message = f"A pooling window of {kernel[0]} by {kernel[1]} is too large to unroll"
         raise NotImplementedError(message)
-    sizes = x.shape[-2:]
-    counts = tuple(
-        _windows(*facts, ceil_mode=ceil_mode)
-        for facts in zip(sizes, kernel, stride, padding, dilation, strict=True)
-    )
-    lowest = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else np.iinfo(x.dtype).min
-    low = jnp.array(lowest, x.dtype)
-    reach = [
-        (c - 1) * s + (k - 1) * d + 1
-        for c, s, k, d in zip(counts, stride, kernel, dilation, strict=True)
+    sizes, stride = x.shape[-2:], stride or kernel
+    pool = torch.ops.aten.max_pool2d_with_indices.default
+    like = torch.empty(x.shape, device="meta")
+    counts = pool(like, kernel, stride, padding, dilation, ceil_mode)[0].shape[-2:]
+    pads = [
+        (p, max((c - 1) * s + (k - 1) * d + 1 - n - p, 0))
+        for n, c, k, s, p, d in zip(sizes, counts, kernel, stride, padding, dilation, strict=True)
     ]
-    pads = [(p, max(r - n - p, 0), 0) for r, n, p in zip(reach, sizes, padding, strict=True)]
-    padded = lax.pad(x, low, [(0, 0, 0)] * (x.ndim - 2) + pads)
-    rows, columns = (
-        np.arange(c)[:, None] * s - p + np.arange(k) * d
-        for c, s, p, k, d in zip(counts, stride, padding, kernel, dilation, strict=True)
-    )
-    best: Any = None
-    place: Any = None
-    for i, j in itertools.product(*map(range, kernel)):
-        start = (i * dilation[0], j * dilation[1])
-        lead = [slice(None)] * (x.ndim - 2)
-        window = [
-            slice(f, f + (c - 1) * s + 1, s) for f, c, s in zip(start, counts, stride, strict=True)
-        ]
-        value = padded[(*lead, *window)]
-        row, column = rows[:, i][:, None], columns[:, j][None]
-        inside = (row >= 0) & (row < sizes[0]) & (column >= 0) & (column < sizes[1])
-        index = np.where(inside, row * sizes[1] + column, -1)
-        if best is None:
-            best, place = jnp.full_like(value, low), jnp.full(value.shape, -1, jnp.int64)
+    lowest = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else np.iinfo(x.dtype).min
+    padded = jnp.pad(x, [(0, 0)] * (x.ndim - 2) + pads, constant_values=lowest)
+    indices = np.pad(np.arange(math.prod(sizes)).reshape(sizes), pads, constant_values=-1)
+    best = jnp.full((*x.shape[:-2], *counts), lowest, x.dtype)
+    place = jnp.full(best.shape, -1, jnp.int64)
+    for tap in itertools.product(*map(range, kernel)):
+        window = tuple(
+            slice(t * d, t * d + (c - 1) * s + 1, s)
+            for t, d, c, s in zip(tap, dilation, counts, stride, strict=True)
+        )
+        value, index = padded[(..., *window)], indices[window]
         # Where nothing is larger than the lowest value, torch names the first element.
-        better = inside & ((value > best) | (value != value) | (place < 0))  # noqa: PLR0124 - NaN
+        better = (index >= 0) & ((value > best) | jnp.isnan(value) | (place < 0))
         best, place = jnp.where(better, value, best), jnp.where(better, index, place)
     return best, place
-
-
-def _windows(  # noqa: PLR0913 - one for each of a dimension's settings
-    size: int, kernel: int, stride: int, padding: int, dilation: int, *, ceil_mode: bool
-) -> int:
-    room = size + 2 * padding - dilation * (kernel - 1) - 1
-    count = (room + (stride - 1 if ceil_mode else 0)) // stride + 1
-    # A window must start inside the input or its left padding.
-    return count - (1 if ceil_mode and (count - 1) * stride >= size + padding else 0)
 
 
 def _max_pool2d_backward(gradient: Any, x: Any, *settings: Any) -> Any:
@@ -138,24 +111,6 @@ def _max_pool2d_backward(gradient: Any, x: Any, *settings: Any) -> Any:
     rows = jnp.arange(planes)[:, None]
     spread = jnp.zeros((planes, size), gradient.dtype)
     return spread.at[rows, indices].add(gradient.reshape(planes, -1)).reshape(x.shape)
-
-
-def _batch_norm(  # noqa: PLR0913, PLR0917 - ATen's own signature
-    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
-) -> tuple[Any, Any, Any]:
-    """Normalised by known statistics; batch statistics are empty, as torch's are."""
-    import jax.numpy as jnp
-
-    del momentum
-    spread = (-1, *(1,) * (x.ndim - 2))
-    wide = jnp.promote_types(x.dtype, jnp.float32)
-    factor = 1 / jnp.sqrt(variance.astype(wide) + eps)
-    if weight is not None:
-        factor = factor * weight.astype(wide)
-    result = (x.astype(wide) - mean.reshape(spread)) * factor.reshape(spread)
-    if bias is not None:
-        result = result + bias.reshape(spread)
-    return result.astype(x.dtype), jnp.zeros((0,), wide), jnp.zeros((0,), wide)
 
 
 def _cast(x: Any, *, dtype: Any = None, **_: Any) -> Any:
@@ -245,13 +200,23 @@ def _divisor_checked(function: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
+def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Half precision computed in float32, as torch does; the result is converted to what it was."""
+
+    def computed(x: Any, *rest: Any) -> Any:
+        import jax.numpy as jnp
+
+        wide = jnp.promote_types(x.dtype, jnp.float32)
+        return function(*(v.astype(wide) if hasattr(v, "astype") else v for v in (x, *rest)))
+
+    return computed
+
+
 OWN: dict[str, Callable[..., Any]] = {
     "aten::convolution": _convolution,
     "aten::convolution_backward": _convolution_backward,
-    "aten::_native_batch_norm_legit_no_training": _batch_norm,
     "aten::_to_copy": _cast,
     "aten::sign": _sign,
-    "aten::sort": _sort,
     "aten::sort.stable": _sort,
     "aten::fmod.Tensor": _divisor_checked(_fmod),
     "aten::fmod.Scalar": _divisor_checked(_fmod),
@@ -260,16 +225,12 @@ OWN: dict[str, Callable[..., Any]] = {
 }
 
 
-GUARDS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = dict.fromkeys(
-    (
-        "aten::floor_divide",
-        "aten::floor_divide.Scalar",
-        "aten::remainder.Tensor",
-        "aten::remainder.Scalar",
-        "aten::remainder.Scalar_Tensor",
-    ),
-    _divisor_checked,
-) | dict.fromkeys(
-    ("aten::div.Tensor_mode", "aten::div.Scalar_mode"),
-    lambda function: _divisor_checked(_truncating(function)),
-)
+GUARDS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "aten::_native_batch_norm_legit_no_training": _in_float32,
+    "aten::remainder.Tensor": _divisor_checked,
+    "aten::remainder.Scalar": _divisor_checked,
+    "aten::remainder.Scalar_Tensor": _divisor_checked,
+    "aten::div.Tensor_mode": lambda function: _divisor_checked(_truncating(function)),
+    "aten::div.Scalar_mode": lambda function: _divisor_checked(_truncating(function)),
+}
+"""What is put around functions of torchax."""

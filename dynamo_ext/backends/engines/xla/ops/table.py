@@ -16,7 +16,7 @@ import threading
 import types
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends.engines.xla.ops import attention, indexing, overrides, views
+from dynamo_ext.backends.engines.xla.ops import attention, indexing, overrides
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.torch_private import decompositions as decompositions_private
 from dynamo_ext.numerics import rng_state
@@ -24,7 +24,7 @@ from dynamo_ext.numerics import rng_state
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_OWN = views.OWN | indexing.OWN | overrides.OWN | attention.OWN
+_OWN = indexing.OWN | overrides.OWN | attention.OWN
 _LOADING = threading.Lock()
 
 DECOMPOSED = (
@@ -44,15 +44,13 @@ DECOMPOSED = (
 
 _DENIED = {
     "aten::as_strided": "It reads memory as it lies, and XLA's lies differently.",
-    "aten::adaptive_max_pool": "torchax's adaptive max-pooling is wrong.",
     "aten::_embedding_bag": "torchax's embedding_bag is wrong.",
-    "aten::fake_quantize": "torchax has no fake quantisation that works.",
     "aten::_assert": "It raises where the data say so, which XLA cannot.",
     "aten::_local_scalar_dense": "It reads a value, which ends a graph.",
 }
 _DENIED_GROUPS = {
     "XLA does not raise where a matrix has no such decomposition.": (
-        "linalg_", "_linalg", "cholesky", "lu_", "triangular_solve", "qr",
+        "linalg_", "_linalg", "cholesky", "lu_", "triangular_solve",
     ),
     "The shape of its result depends on the data.": (
         "unique", "nonzero", "masked_select", "bincount",
@@ -60,7 +58,6 @@ _DENIED_GROUPS = {
     "Its result is uninitialised memory, which no trial can compare.": ("empty", "new_empty"),
     "torchax loops as often as the data say, which on integers may be for ever.": (
         "gcd", "lcm", "special_chebyshev", "special_hermite", "special_laguerre",
-        "special_legendre", "special_shifted",
     ),
     "XLA's digamma and polygamma lose their digits near the poles.": (
         "digamma", "polygamma", "special_zeta",

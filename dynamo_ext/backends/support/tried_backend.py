@@ -1,0 +1,106 @@
+"""What engines have in common that are asked about an operation by giving them that one."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import fork_safety
+from dynamo_ext.backends.base import Backend, LoweringError, Support
+from dynamo_ext.backends.support import trial
+from dynamo_ext.backends.support.support_cache import Answers
+from dynamo_ext.backends.torch_private.decompositions import decompositions_of
+from dynamo_ext.errors import one_line
+from dynamo_ext.torch_private import dispatch, fx_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+
+class TriedBackend(Backend):
+    """Takes partitions; what it takes of them is found by trying, and kept for its likes."""
+
+    engine: str = ""
+    """Its name in sentences."""
+
+    whole: Sequence[str] = ()
+    """Overloads of ATen that are one operation in the engine (``gelu.default``).
+
+    For training they are decomposed: the backward graph reads statistics of normalisations.
+    """
+
+    cut_up: Sequence[str] = ()
+    """Those that are decomposed although core ATen has them whole."""
+
+    strict: bool = False
+    """Whether trials ask also what torch's own kernels answer differently."""
+
+    def __init__(self) -> None:
+        self._answers = Answers(
+            self.unsupported_reason,
+            self.attempt,
+            self.error_summary,
+            # The folder, which has the name of the extra where there is one.
+            engine=self.extra or self.name,
+            packages=self.packages,
+        )
+
+    @abstractmethod
+    def unsupported_reason(self, node: Node) -> str:
+        """Why a node cannot be given to the engine, as far as shows without trying; or nothing."""
+        ...
+
+    @abstractmethod
+    def compiled(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """What a partition becomes; ``options`` are empty in a trial, and examples not given."""
+        ...
+
+    def quiet(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps the engine from printing, logging and warning in a cell."""
+        return contextlib.nullcontext()
+
+    def error_summary(self, error: BaseException) -> str:
+        """An exception of the engine in one line."""
+        return one_line(error, with_type=True)
+
+    def decompositions(
+        self, table: dict[Any, Callable[..., Any]], *, training: bool
+    ) -> dict[Any, Callable[..., Any]]:
+        """Keep whole what the engine has as one operation; decompose more of what it has not."""
+        if self.fork_unsafe_runtime:
+            fork_safety.begin(self.fork_unsafe_runtime)
+        whole = set() if training else {fx_nodes.overload(name) for name in self.whole}
+        kept = {op: cut for op, cut in table.items() if op not in whole}
+        return kept | decompositions_of(self.cut_up)
+
+    def supports(self, node: Node) -> Support:
+        """Give the engine the one operation; the answer is kept for its likes."""
+        return self._answers(node)
+
+    def attempt(self, node: Node) -> str:
+        """Compare the one operation with eager: what was wrong, or nothing. May raise anything."""
+        with dispatch.outside_modes(), self.quiet():
+            return trial.disagreement(
+                node,
+                lambda graph: self.compiled(graph, (), {}),
+                self.engine,
+                strict=self.strict,
+            )
+
+    def lower(
+        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
+    ) -> CompiledFn:
+        """Compile; what the engine raises is a ``LoweringError`` in one line."""
+        try:
+            with self.quiet():
+                return self.compiled(graph, example_inputs, options)
+        except Exception as error:
+            raise LoweringError(self.error_summary(error)) from error
