@@ -64,7 +64,7 @@ _DECOMPOSED = (
 )
 
 _BROKEN_INTERFACE = "0.1.15"
-"""A release that ends the process when it serialises a function; others are found by trying."""
+"""A release that ends the process when it serialises a function, which a search does."""
 
 
 class TvmBackend(Backend):

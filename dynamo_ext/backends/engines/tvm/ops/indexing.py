@@ -34,9 +34,9 @@ def _checked(
     callable
         Makes an index of them one that is non-negative and within range, whatever it was.
     """
-    from tvm import te, tirx
+    from tvm import tirx
 
-    if dtype_of(argument) in ("bool", "uint8") or facts(argument).is_floating_point():
+    if dtype_of(argument) in ("bool", "uint8"):
         refuse("A mask in the place of indices")
     low = -size if negative else 0
 
@@ -58,8 +58,6 @@ def _checked(
         def wrong(index: Sequence[Any]) -> Any:
             return tirx.Or(x(*index) < low, x(*index) >= size)
 
-        if not gone:
-            return te.compute((), lambda: wrong(()), name="range")
         return reduced(x, gone, "any", "bool", wrong, "range")
 
     flag = op.graph.emit(function, [op.graph.reshape(argument, sizes)], "range")
@@ -91,7 +89,7 @@ def _along_dim(op: Operation) -> Any:
     return op.compute(element, op["self"], op["index"])
 
 
-@converts("index.Tensor", "_unsafe_index.Tensor")
+@converts("index.Tensor")
 def _index(op: Operation) -> Any:
     shape = shape_of(op["self"])
     given = {d: index for d, index in enumerate(op["indices"]) if index is not None}

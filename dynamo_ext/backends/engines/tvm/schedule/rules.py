@@ -27,7 +27,8 @@ MIN_PARALLEL = 2**14
 
 def schedule(function: Any) -> Any:
     """A ``Schedule`` of one PrimFunc: the first rule that fits it."""
-    for rule in (_tiled_fused, _tiled, _row_wise, _elementwise):
+    tiled = (_tiled_fused, _tiled) if "product" in names(function) else ()
+    for rule in (*tiled, _row_wise, _elementwise):
         made = fresh(function)
         try:
             if rule(made):
@@ -48,11 +49,6 @@ def fresh(function: Any) -> Any:
     return Schedule(tvm.IRModule({"main": named}))
 
 
-def parameters(function: Any) -> list[tuple[list[int], str]]:
-    """Shape and dtype of each argument of a PrimFunc."""
-    return [([int(size) for size in b.shape], str(b.dtype)) for b in function.params]
-
-
 def names(function: Any) -> list[str]:
     """The names of a PrimFunc's blocks, in order."""
     sch = fresh(function)
@@ -61,13 +57,6 @@ def names(function: Any) -> list[str]:
 
 def _blocks(sch: Any) -> list[Any]:
     return list(sch.get_child_blocks(sch.get_sblock("root")))
-
-
-def _named(sch: Any, name: str) -> Any:
-    for block in _blocks(sch):
-        if str(sch.get(block).name_hint) == name:
-            return block
-    return None
 
 
 def _extent(sch: Any, loop: Any) -> int:
@@ -121,9 +110,7 @@ def _split(sch: Any, loops: Sequence[Any], tiles: Sequence[int]) -> tuple[list[A
 
 def _tiled_fused(sch: Any) -> bool:
     """A tile of results in registers, and on it all that follows."""
-    main = _named(sch, "product")
-    if main is None:
-        return False
+    main = sch.get_sblock("product")
     last = _inline(sch, ("product",))
     if len(_blocks(sch)) != 2:  # noqa: PLR2004 - the product and the result
         return False
@@ -184,9 +171,7 @@ def _registers(sch: Any, main: Any) -> None:
 
 def _tiled(sch: Any) -> bool:
     """A product whose tiles do not divide its result: the tiles first, then what follows."""
-    main = _named(sch, "product")
-    if main is None:
-        return False
+    main = sch.get_sblock("product")
     last = _inline(sch, ("product",))
     copied = sch.cache_write(main, 0, "local")
     loops = sch.get_loops(copied)
@@ -234,23 +219,8 @@ def _row_wise(sch: Any) -> bool:
     if rows * _extent(sch, loops[-1]) >= MIN_PARALLEL:
         sch.parallel(place)
     for block in [*others, last]:
-        _inner(sch, block)
+        _plain(sch, block, in_row=True)
     return True
-
-
-def _inner(sch: Any, block: Any) -> None:
-    """Vectors within a row."""
-    spatial, sums = _divided(sch, block, sch.get_loops(block)[1:])
-    lanes = 1
-    if spatial and _extent(sch, spatial[-1]) >= MIN_LANES:
-        lanes = lanes_of(_extent(sch, spatial[-1]))
-    if lanes > 1:
-        outer, inner = sch.split(spatial[-1], [None, lanes])
-        if sums:
-            sch.reorder(outer, *sums, inner)
-        sch.vectorize(inner)
-    if sums:
-        sch.decompose_reduction(block, sums[0])
 
 
 # All else.
@@ -264,10 +234,9 @@ def _elementwise(sch: Any) -> bool:
     return True
 
 
-def _plain(sch: Any, block: Any) -> None:
-    loops = sch.get_loops(block)
-    if not loops:
-        return
+def _plain(sch: Any, block: Any, *, in_row: bool = False) -> None:
+    """A block in vectors, and spread over threads unless its rows, the first loop, are already."""
+    loops = sch.get_loops(block)[1 if in_row else 0 :]
     spatial, sums = _divided(sch, block, loops)
     work = math.prod(_extent(sch, loop) for loop in loops)
     moving = [loop for loop in spatial if _extent(sch, loop) > 1]
@@ -284,7 +253,7 @@ def _plain(sch: Any, block: Any) -> None:
             outer, inner = [*spatial[:place], *spatial[place + 1 :]], [last]
     if inner or (outer and sums):
         sch.reorder(*outer, *sums, *inner)
-    if outer and work >= MIN_PARALLEL:
+    if outer and work >= MIN_PARALLEL and not in_row:
         sch.parallel(sch.fuse(*outer))
     if lanes > 1:
         sch.vectorize(*inner)
