@@ -25,17 +25,8 @@ _LOCK = threading.RLock()
 class Program:
     """A partition as a fused module: it can be built again and again, scheduled in other ways.
 
-    Parameters
-    ----------
-    graph
-        A partition of fixed shapes; constants are ``get_attr`` nodes.
-
-    Attributes
-    ----------
-    functions
-        All PrimFuncs that want a schedule, by their names.
-    check_messages
-        The message of each flag that follows the results.
+    ``functions`` are all PrimFuncs that want a schedule, by their names; ``check_messages`` belong
+    to the flags that follow the results.
     """
 
     def __init__(self, graph: GraphModule) -> None:
@@ -102,13 +93,7 @@ class Session:
 
     Inputs are lent by DLPack: nothing is copied, unless an input is not row-major or does not
     start at a multiple of 64 bytes. Outputs are TVM's memory, which torch owns from then on.
-
-    Parameters
-    ----------
-    graph
-        A partition of fixed shapes; constants are ``get_attr`` nodes.
-    build
-        Gives a ``Program``'s virtual machine; by default schedules are made by rule.
+    ``build`` gives a ``Program``'s virtual machine, whose schedules are made by rule by default.
     """
 
     def __init__(self, graph: GraphModule, build: Callable[[Program], Any] = _by_rule) -> None:

@@ -37,14 +37,12 @@ class _Window(NamedTuple):
 
     @classmethod
     def of(cls, op: Operation, kernel: Sequence[int], spatial: int = 2) -> _Window:
-        def plane(value: Any, default: int) -> Sequence[int]:
-            given = [value] if isinstance(value, int) else list(value)
-            numbers = given * (spatial // len(given))
-            return [default] * (2 - spatial) + [int(number) for number in numbers]
+        def plane(given: Sequence[int], default: int) -> Sequence[int]:
+            return [default] * (2 - spatial) + [*given] * (spatial // len(given))
 
         kernel = plane(kernel, 1)
         stride = plane(op["stride"], 1) if op["stride"] else kernel
-        return cls(kernel, stride, plane(op["padding"], 0), plane(op.get("dilation", 1), 1))
+        return cls(kernel, stride, plane(op["padding"], 0), plane(op.get("dilation", [1]), 1))
 
     def under(self, place: Sequence[Any], taps: Sequence[Any]) -> list[Any]:
         """The row and column of the input that an element of the kernel lies on."""
@@ -205,21 +203,17 @@ def _pooled(
     from tvm import te
 
     shape, result = shape_of(op["self"]), op.shape[-2:]
-    lead, sizes = math.prod(shape[:-2]), shape[-2:]
+    sizes, before = [math.prod(shape[:-2]), *shape[-2:]], [0, *window.padding]
     # A last window may reach beyond the far margin.
     last = window.under([size - 1 for size in result], [size - 1 for size in window.kernel])
-    before = [0, *window.padding]
-    full = [
-        lead,
-        *[max(s + p, end + 1) for s, p, end in zip(sizes, window.padding, last, strict=True)],
-    ]
+    full = [max(s + p, end + 1) for s, p, end in zip(sizes, before, [0, *last], strict=True)]
     filler = scalar_math.const(-math.inf if kind == "max" else 0, op.dtype)
 
     def function(x: Any) -> Any:
         wide = x
-        if full != [lead, *sizes]:
+        if full != sizes:
             wide = te.compute(
-                tuple(full), lambda *i: padded(x, i, before, [lead, *sizes], filler), name="margins"
+                tuple(full), lambda *i: padded(x, i, before, sizes, filler), name="margins"
             )
         axes = _axes(window.kernel)
 
@@ -227,12 +221,12 @@ def _pooled(
             own = wide(n, *window.under(place, [axis.var for axis in axes]))
             return reducer(kind)(scalar_math.cast(own, op.dtype), axis=axes)
 
-        pooled = te.compute((lead, *result), element, name="window")
+        pooled = te.compute((sizes[0], *result), element, name="window")
         if finish is None:
             return pooled
         return te.compute(pooled.shape, lambda *i: finish(pooled(*i), i[1:]), name="average")
 
-    source = op.graph.reshape(op["self"], [lead, *sizes])
+    source = op.graph.reshape(op["self"], sizes)
     return op.reshaped(op.graph.emit(function, [source], op.name))
 
 

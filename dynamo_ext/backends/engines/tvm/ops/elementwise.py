@@ -28,7 +28,7 @@ _OPERANDS = ("condition", "self", "other", "exponent", "min", "min_val", "max", 
 
 
 def elementwise(
-    op: Operation, formula: Formula, operands: Sequence[Any] | None = None, *, inside: str = ""
+    formula: Formula, op: Operation, operands: Sequence[Any] | None = None, *, inside: str = ""
 ) -> Any:
     """An operator whose result, by element, is ``formula`` of its broadcast operands.
 
@@ -61,8 +61,9 @@ def _at_base(op: Operation, values: list[Any]) -> tuple[list[Any], tuple[int, ..
     for value in values:
         base = shape_of(op.graph.base(value))
         if shape_of(value) == op.shape and base not in (op.shape, ()):
-            shapes = [_within(shape_of(other), op.shape, base) for other in values]
-            if None not in shapes:
+            within = (_within(shape_of(other), op.shape, base) for other in values)
+            shapes = [shape for shape in within if shape is not None]
+            if len(shapes) == len(values):
                 return list(map(op.graph.reshape, values, shapes)), base
     return values, op.shape
 
@@ -90,15 +91,11 @@ def named(name: str) -> Formula:
     return formula
 
 
-def _row(formula: Formula, op: Operation) -> Any:
-    return elementwise(op, formula)
-
-
 def _formula(*names: str) -> Callable[[Formula], Formula]:
     """Register a function of an operation and its operands as the formula of some operators."""
 
     def register(function: Formula) -> Formula:
-        converts(*names)(lambda op: elementwise(op, functools.partial(function, op)))
+        converts(*names)(lambda op: elementwise(functools.partial(function, op), op))
         return function
 
     return register
@@ -148,10 +145,10 @@ _FUNCTIONS: dict[str, Formula] = {
 _SAME_NAME = ("sqrt", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
               "sinh", "cosh", "atan2")  # fmt: skip
 for _name, _function in (_FUNCTIONS | {name: named(name) for name in _SAME_NAME}).items():
-    converts(f"{_name}.default")(functools.partial(_row, _function))
+    converts(f"{_name}.default")(functools.partial(elementwise, _function))
 
 
-converts("where.self")(functools.partial(_row, _where))
+converts("where.self")(functools.partial(elementwise, _where))
 
 
 @converts("isnan.default", "isinf.default")
@@ -159,12 +156,7 @@ def _not_finite(op: Operation) -> Any:
     kind = dtype_of(op["self"])
     if not kind.startswith("float"):
         refuse("Whole numbers")
-
-    def is_infinite(x: Any) -> Any:
-        return named("EQ")(named("abs")(x), scalar_math.const(math.inf, kind))
-
-    formula = scalar_math.is_nan if op.name == "isnan" else is_infinite
-    return elementwise(op, formula, inside=kind)
+    return elementwise(named(op.name), op, inside=kind)
 
 
 @_formula("gelu.default")
@@ -289,7 +281,7 @@ def _comparison(formula: Formula, op: Operation) -> Any:
         return named("And")(found, named("Not")(is_nan))
 
     # Booleans compare as small numbers.
-    return elementwise(op, compare, inside="int8" if inside == "bool" else inside)
+    return elementwise(compare, op, inside="int8" if inside == "bool" else inside)
 
 
 for _name in ("EQ", "NE", "LT", "LE", "GT", "GE"):
@@ -298,16 +290,14 @@ for _name in ("EQ", "NE", "LT", "LE", "GT", "GE"):
     )
 
 
-def _logic(formula: Formula, op: Operation) -> Any:
-    return elementwise(op, formula, inside="bool")
-
-
 def _bits(formula: Formula, op: Operation) -> Any:
-    return elementwise(op, formula if op.dtype == "bool" else named(op.name))
+    return elementwise(formula if op.dtype == "bool" else named(op.name), op)
 
 
 for _name, _logical in {"and": "And", "or": "Or", "xor": "NE", "not": "Not"}.items():
-    converts(f"logical_{_name}.default")(functools.partial(_logic, named(_logical)))
+    converts(f"logical_{_name}.default")(
+        functools.partial(elementwise, named(_logical), inside="bool")
+    )
     converts(*(f"bitwise_{_name}.{overload}" for overload in ("Tensor", "Scalar", "default")))(
         functools.partial(_bits, named(_logical))
     )
@@ -324,7 +314,7 @@ def _copy(op: Operation) -> Any:
     if source.dtype == result.dtype and source.shape == result.shape:
         # Nothing changes its input in a functional graph, so that a copy need not be one.
         return op.graph.value(given)
-    return elementwise(op, lambda x: x, [given])
+    return elementwise(lambda x: x, op, [given])
 
 
 @converts("full_like.default")

@@ -29,10 +29,7 @@ def _checked(
 ) -> Callable[[Any], Any]:
     """Check that all indices of a tensor lie within ``size``, counted from either end or not.
 
-    Returns
-    -------
-    callable
-        Makes an index of them one that is non-negative and within range, whatever it was.
+    The function that is returned makes each of them non-negative and within range in any case.
     """
     from tvm import tirx
 
@@ -42,13 +39,12 @@ def _checked(
 
     def within(index: Any) -> Any:
         wide = index.astype("int64")
-        end, zero = tirx.const(size, "int64"), tirx.const(0, "int64")
-        wrapped = tirx.Select(wide < zero, wide + end, wide)
-        return tirx.Max(tirx.Min(wrapped, end - tirx.const(1, "int64")), zero)
+        wrapped = tirx.Select(wide < 0, wide + size, wide)
+        return tirx.Max(tirx.Min(wrapped, tirx.const(size - 1, "int64")), tirx.const(0, "int64"))
 
     constant = op.graph.constant(argument)
     if constant is not None:
-        if constant.numel() and (constant.min() < low or constant.max() >= size):
+        if constant.min() < low or constant.max() >= size:
             refuse("A constant index out of range")
         return within
     shape = shape_of(argument)

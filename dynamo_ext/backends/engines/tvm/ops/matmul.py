@@ -148,7 +148,6 @@ def _attention(op: Operation) -> Any:
 
     scores = _product(graph, query, turned)
     scores = graph.compute((flat, rows, keys), dtype, element, [scores, *masks], "scores")
-
     # A row of which everything is masked has no weight at all, as in torch.
     shares = graph.emit(lambda x: softmax_of(x, 2, dtype, masked=True), [scores], "softmax")
     made = _product(graph, shares, graph.reshape(op["value"], (flat, keys, width)))

@@ -269,7 +269,8 @@ def _layer_norm(op: Operation) -> Any:
     width = math.prod(op["normalized_shape"])
     rows = math.prod(op.shape) // width
     value = op.graph.reshape(op["input"], (rows, width))
-    scales = [op.graph.reshape(scale, (width,)) for scale in op.given("weight", "bias")]
+    names = [name for name in ("weight", "bias") if op[name] is not None]
+    scales = [op.graph.reshape(op[name], (width,)) for name in names]
 
     def statistics(x: Any) -> tuple[Any, Any]:
         mean = mean_of(x, [1], op.dtype)
@@ -283,17 +284,16 @@ def _layer_norm(op: Operation) -> Any:
         mean, root = statistics(x)
 
         def element(r: Any, i: Any) -> Any:
-            scale = list(given)
             result = (x(r, i) - mean(r)) * root(r)
-            if op["weight"] is not None:
-                result = result * scale.pop(0)(i)
-            return result + scale.pop(0)(i) if scale else result
+            for name, scale in zip(names, given, strict=True):
+                result = result * scale(i) if name == "weight" else result + scale(i)
+            return result
 
         return te.compute((rows, width), element, name="layer_norm")
 
     results = [op.reshaped(op.graph.emit(function, [value, *scales], "layer_norm"))]
     if op.results_read() - {0}:
-        mean = op.graph.emit(lambda x: mean_of(x, [1], op.dtype), [value], "mean")
+        mean = op.graph.emit(lambda x: statistics(x)[0], [value], "mean")
         root = op.graph.emit(lambda x: statistics(x)[1], [value], "root")
         small = [int(size) for size in op.node.meta["val"][1].shape]
         results += [op.graph.reshape(mean, small), op.graph.reshape(root, small)]

@@ -35,7 +35,6 @@ def schedule(function: Any) -> Any:
                 return made
         except Exception as error:  # noqa: BLE001 - TVM refuses what would be another function
             pass_on(error)
-            continue
     return fresh(function)
 
 
@@ -86,15 +85,11 @@ def lanes_of(extent: int) -> int:
     return max(fitting, default=1)
 
 
-def _inline(sch: Any, keep: Sequence[str]) -> Any:
+def _inline(sch: Any) -> Any:
     """Compute intermediate elements where they are used; the block that is the result."""
-    blocks = _blocks(sch)
-    *others, last = blocks
+    *others, last = _blocks(sch)
     for block in others:
-        if str(sch.get(block).name_hint) in keep or any(_is_sum(sch, block)):
-            continue
-        consumers = sch.get_consumers(block)
-        if len(consumers) == 1:
+        if not any(_is_sum(sch, block)) and len(sch.get_consumers(block)) == 1:
             sch.compute_inline(block)
     return last
 
@@ -111,7 +106,7 @@ def _split(sch: Any, loops: Sequence[Any], tiles: Sequence[int]) -> tuple[list[A
 def _tiled_fused(sch: Any) -> bool:
     """A tile of results in registers, and on it all that follows."""
     main = sch.get_sblock("product")
-    last = _inline(sch, ("product",))
+    last = _inline(sch)
     if len(_blocks(sch)) != 2:  # noqa: PLR2004 - the product and the result
         return False
     tile = _matrix_tile(sch, main, last) or _plane_tile(sch, main, last)
@@ -172,7 +167,7 @@ def _registers(sch: Any, main: Any) -> None:
 def _tiled(sch: Any) -> bool:
     """A product whose tiles do not divide its result: the tiles first, then what follows."""
     main = sch.get_sblock("product")
-    last = _inline(sch, ("product",))
+    last = _inline(sch)
     copied = sch.cache_write(main, 0, "local")
     loops = sch.get_loops(copied)
     if len(loops) == 5:  # noqa: PLR2004 - images
@@ -198,7 +193,7 @@ def _tiled(sch: Any) -> bool:
 
 def _row_wise(sch: Any) -> bool:
     """Several reductions and their result row by row, each row in one thread's cache."""
-    last = _inline(sch, ())
+    last = _inline(sch)
     others = _blocks(sch)[:-1]
     if not others or any(_is_sum(sch, last)):
         return False
@@ -228,7 +223,7 @@ def _row_wise(sch: Any) -> bool:
 
 def _elementwise(sch: Any) -> bool:
     """Each block by itself."""
-    _inline(sch, ())
+    _inline(sch)
     for block in _blocks(sch):
         _plain(sch, block)
     return True

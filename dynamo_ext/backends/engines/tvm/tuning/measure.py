@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import subprocess
 import sys
-from typing import Any, Self
+from typing import Any
 
 import cloudpickle
 
@@ -25,7 +26,7 @@ class MeasureError(RuntimeError):
     """A schedule could not be built or run; the message is TVM's."""
 
 
-class Worker:
+class Worker(contextlib.AbstractContextManager["Worker"]):
     """A child process that builds and times schedules, one at a time.
 
     A context manager: the process ends with it. It has this process's thread count.
@@ -37,9 +38,6 @@ class Worker:
         # The child need not find this package.
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
         self._process = PopenWorker(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
@@ -55,7 +53,7 @@ class Worker:
         try:
             request = schedule.mod, target.target()
             self._process.send(_timed, request, timeout=CALL_SECONDS)
-            return statistics.median(self._process.recv())
+            return float(statistics.median(self._process.recv()))
         except TimeoutError as error:
             message = f"It took more than {CALL_SECONDS:.0f} seconds."
             raise MeasureError(message) from error
