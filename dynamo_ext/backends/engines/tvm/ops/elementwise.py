@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Formula = Callable[..., Any]
 
-_OPERANDS = ("condition", "self", "other", "exponent", "min", "min_val", "max", "max_val")
+_OPERANDS = ("self", "other", "exponent", "min", "min_val", "max", "max_val")
 """Names of the arguments that formulas get, in the order of all operators' schemas."""
 
 
@@ -113,10 +113,6 @@ def _absolute(x: Any) -> Any:
     return named("abs")(x) if scalar_math.is_float(x) else scalar_math.maximum(x, -x)
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
-    return scalar_math.select(scalar_math.cast(condition, "bool"), x, y)
-
-
 def _rounded(name: str) -> Formula:
     # Whole numbers are whole already.
     return lambda x: named(name)(x) if scalar_math.is_float(x) else x
@@ -146,9 +142,6 @@ _SAME_NAME = ("sqrt", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asi
               "sinh", "cosh", "atan2")  # fmt: skip
 for _name, _function in (_FUNCTIONS | {name: named(name) for name in _SAME_NAME}).items():
     converts(f"{_name}.default")(functools.partial(elementwise, _function))
-
-
-converts("where.self")(functools.partial(elementwise, _where))
 
 
 @converts("isnan.default", "isinf.default")
@@ -227,6 +220,16 @@ def _truncated(op: Operation, x: Any, y: Any) -> Any:
         # next whole number before it is cut off has a floor that is one too high.
         refuse("A quotient rounded down, or of whole numbers")
     return named("trunc")(x / y)
+
+
+@converts("where.self")
+def _where(op: Operation) -> Any:
+    def element(condition: Any, *rest: Any) -> Any:
+        *values, index = rest
+        x, y = (scalar_math.cast(load(value, index), op.dtype) for value in values)
+        return scalar_math.select(scalar_math.cast(load(condition, index), "bool"), x, y)
+
+    return op.compute(element, op["condition"], op["self"], op["other"])
 
 
 @_formula("clamp.default", "clamp.Tensor", "hardtanh.default")

@@ -243,7 +243,7 @@ def _plain(sch: Any, block: Any, *, in_row: bool = False) -> None:
         if lanes > 1:
             over, vector = sch.split(last, [None, lanes])
             outer, inner = [*spatial[:place], over, *spatial[place + 1 :]], [vector]
-        elif len(spatial) > 1:
+        elif len(spatial) > 1 and not in_row:
             # The compiler makes vectors of the last loop itself, and minds its end.
             outer, inner = [*spatial[:place], *spatial[place + 1 :]], [last]
     if inner or (outer and sums):

@@ -16,7 +16,7 @@ from dynamo_ext.interruptions import pass_on
 CALL_SECONDS = 20.0
 """How long the child may take over one schedule before it is ended and started again."""
 
-SECONDS = 0.02
+MILLISECONDS = 20
 """How long a repetition runs at least; shorter functions run several times in it."""
 
 REPETITIONS = 3
@@ -54,15 +54,13 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             request = schedule.mod, target.target()
             self._process.send(_timed, request, timeout=CALL_SECONDS)
             return float(statistics.median(self._process.recv()))
-        except TimeoutError as error:
-            message = f"It took more than {CALL_SECONDS:.0f} seconds."
-            raise MeasureError(message) from error
-        except ChildProcessError as error:
-            message = "The measuring process ended."
-            raise MeasureError(message) from error
         except Exception as error:
             pass_on(error)
-            raise MeasureError(str(error)[-500:]) from error
+            known: dict[type[Exception], str] = {
+                TimeoutError: f"It took more than {CALL_SECONDS:.0f} seconds.",
+                ChildProcessError: "The measuring process ended.",
+            }
+            raise MeasureError(known.get(type(error), str(error)[-500:])) from error
 
 
 def _timed(module: Any, target: Any) -> list[float]:
@@ -78,11 +76,8 @@ def _timed(module: Any, target: Any) -> list[float]:
         floating = dtype.startswith("float")
         array = generator.standard_normal(shape) if floating else np.zeros(shape)
         arguments.append(tvm.runtime.tensor(array.astype(dtype)))
-    timer = (
-        tvm.compile(module, target=target)
-        .jit()
-        .time_evaluator(
-            "main", tvm.cpu(), number=1, repeat=REPETITIONS, min_repeat_ms=int(SECONDS * 1000)
-        )
+    run = tvm.compile(module, target=target).jit()
+    timer = run.time_evaluator(
+        "main", tvm.cpu(), number=1, repeat=REPETITIONS, min_repeat_ms=MILLISECONDS
     )
     return list(timer(*arguments).results)
