@@ -23,7 +23,7 @@ NAME = "dynamo_ext"
 
 GROUND = {"errors", "interruptions", "records", "formatting"}
 BELOW_ENGINES = {
-    "errors", "interruptions", "records", "numerics", "torch_private", "backends",
+    "errors", "interruptions", "records", "numerics", "timing", "torch_private", "backends",
     "backends/torch_private", "backends/support",
 }  # fmt: skip
 BACKENDS = {"backends", "backends/torch_private", "backends/support", "backends/passes"}

@@ -64,7 +64,7 @@ _DECOMPOSED = (
 )
 
 _BROKEN_INTERFACE = "0.1.15"
-"""A release that ends the process when it serialises a function; others are found by trying."""
+"""A release that ends the process when it serialises a function, which a search does."""
 
 
 class TvmBackend(Backend):
@@ -119,18 +119,8 @@ class TvmBackend(Backend):
 class TvmMetaScheduleBackend(TvmBackend):
     """As ``tvm``, with schedules searched for and kept on disk.
 
-    Notes
-    -----
-    Options, beside those of ``tvm``:
-
-    ``tune``
-        Whether to search at all; without it only records of earlier searches are used.
-    ``trials``
-        Schedules that are built and measured for each function that has no record yet.
-    ``budget``
-        Seconds of searching for one graph; what is found until then is kept and used.
-    ``database``
-        Folder of the records; by default ``dynamo_ext/tvm/database`` in the user's cache.
+    Without ``tune`` it only uses records of earlier searches; what a search has found when its
+    ``budget`` ends is kept and used.
     """
 
     name = "tvm_meta_schedule"
@@ -147,15 +137,11 @@ class TvmMetaScheduleBackend(TvmBackend):
     def probe(self) -> Availability:
         """As for ``tvm``, and whether this installation can search."""
         found = super().probe()
-        if found.available and target.interface_version().startswith(_BROKEN_INTERFACE):
-            reason = f"apache-tvm-ffi {target.interface_version()} ends a process that tunes."
-            return Availability(
-                available=False,
-                version=found.version,
-                reason=reason,
-                remedy='pip install "apache-tvm-ffi<0.1.15"',
-            )
-        return found
+        if not found.available or not target.interface_version().startswith(_BROKEN_INTERFACE):
+            return found
+        reason = f"apache-tvm-ffi {target.interface_version()} ends a process that tunes."
+        remedy = 'pip install "apache-tvm-ffi<0.1.15"'
+        return Availability(available=False, version=found.version, reason=reason, remedy=remedy)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options

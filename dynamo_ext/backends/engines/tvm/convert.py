@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CONVERTERS: dict[str, Converter] = {}
 """Operators (``aten.add.Tensor``) to what converts them."""
 
-_OUT_ELEMENTWISE_FUSABLE = 4
+OUT_ELEMENTWISE_FUSABLE = 4
 """Relax's pattern kind of an operator whose result elementwise operators may follow in place."""
 
 _OPAQUE = 8
@@ -93,7 +93,7 @@ class GraphConverter:
     ----------
     module
         The ``tvm.IRModule``; its ``main`` takes the placeholders and gives a tuple: the graph's
-        outputs, then the range checks.
+        outputs, which may share memory, then the range checks.
     check_messages
         Messages, one for each zero-dimensional boolean among the last outputs. Where one is true,
         an index was out of range, and the results mean nothing.
@@ -124,22 +124,20 @@ class GraphConverter:
             self._values[node] = self._relax.Var(node.name, kind)
         for node in graph.graph.find_nodes(op="get_attr"):
             self._constants[node] = getattr(graph, str(node.target))
+        results: list[Any] = []
         with self.builder.function("main", [self._values[node] for node in inputs]):
-            with self.builder.dataflow():
-                failure: Exception | None = None
-                results: list[Any] = []
-                try:
-                    for node in graph.graph.nodes:
-                        if node.op == "call_function":
-                            self._call(node)
-                    results = [*self._unaliased_outputs(outputs), *self._range_checks]
-                except Exception as error:  # noqa: BLE001 - raised once the builder is at rest
-                    failure = error
-                made = self.builder.emit_output(self._relax.Tuple(results))
-            self.builder.emit_func_output(made)
-        if failure is not None:
             # A builder that is left in the middle of a function says so on the screen.
-            raise failure
+            try:
+                with self.builder.dataflow():
+                    try:
+                        for node in graph.graph.nodes:
+                            if node.op == "call_function":
+                                self._call(node)
+                        results = [*map(self.value, outputs), *self._range_checks]
+                    finally:
+                        made = self.builder.emit_output(self._relax.Tuple(results))
+            finally:
+                self.builder.emit_func_output(made)
 
     def _call(self, node: Node) -> None:
         if node.target is operator.getitem:
@@ -159,26 +157,9 @@ class GraphConverter:
         from torch.fx import map_arg
 
         target: Any = node.target
+        args, kwargs = map_arg((node.args, node.kwargs), self._constants.__getitem__)
         with torch.no_grad():
-            args = map_arg(node.args, self._constants.__getitem__)
-            kwargs = map_arg(node.kwargs, self._constants.__getitem__)
             return target(*args, **kwargs)
-
-    def _unaliased_outputs(self, nodes: Sequence[Node]) -> list[Any]:
-        """The results: copies where two would share memory, or one that of an input."""
-        taken = {hash(value) for node, value in self._values.items() if node.op == "placeholder"}
-        taken |= {hash(made) for _, made in self._emitted.values()}
-        outputs = []
-        for node in nodes:
-            value = self.value(node)
-            base = hash(self.base(value))
-            if base in taken or node in self._constants:
-                value = self.compute(
-                    shape_of(value), dtype_of(node), lambda x, i: x(*i), [value], "copy"
-                )
-            taken.add(base)
-            outputs.append(value)
-        return outputs
 
     # What converters use.
 
@@ -188,16 +169,13 @@ class GraphConverter:
 
     def tensor(self, constant: torch.Tensor) -> Any:
         """A torch tensor as a Relax constant."""
-        known = self._emitted.get(id(constant))
-        if known is not None:
-            return known[1]
-        import tvm
+        if id(constant) not in self._emitted:
+            import tvm
 
-        # TVM's own memory: what a user does to theirs does not show in an engine.
-        array = tvm.runtime.tensor(constant.detach().cpu().contiguous().numpy())
-        made = self._relax.const(array)
-        self._emitted[id(constant)] = (constant, made)
-        return made
+            # TVM's own memory: what a user does to theirs does not show in an engine.
+            array = tvm.runtime.tensor(constant.detach().cpu().contiguous().numpy())
+            self._emitted[id(constant)] = constant, self._relax.const(array)
+        return self._emitted[id(constant)][1]
 
     def value(self, argument: Any) -> Any:
         """A node's tensor in Relax; what is in Relax already is itself."""
@@ -237,16 +215,12 @@ class GraphConverter:
         function: Callable[..., Any],
         sources: Sequence[Any],
         name: str,
-        *,
-        anchor: bool = False,
-        alone: bool = False,
+        pattern: int | None = None,
     ) -> Any:
         """A tensor expression of some nodes or Relax values as a function of its own.
 
-        ``anchor`` says that it is a product, with which later elementwise ones may be fused, and
-        ``alone`` that it is fused with nothing.
+        Relax finds its pattern kind out by itself unless it is given.
         """
-        pattern = _OUT_ELEMENTWISE_FUSABLE if anchor else _OPAQUE if alone else None
         attributes = None if pattern is None else {"op_pattern": pattern}
         return self.builder.emit_te(
             function, *map(self.value, sources), primfunc_name_hint=name, primfunc_attrs=attributes
@@ -260,18 +234,9 @@ class GraphConverter:
         sources: Sequence[Any],
         name: str,
     ) -> Any:
-        """A tensor of which each element is ``formula(*tensors, index)``.
+        """A tensor of which each element is ``formula(*tensors, index)``, a TIR expression.
 
-        Parameters
-        ----------
-        shape, dtype
-            The tensor's.
-        formula
-            Gives a TIR expression from tensors of ``te`` and a tuple of index expressions.
-        sources
-            Nodes or Relax values: the tensors.
-        name
-            The function's, for those who read the module.
+        ``sources``, nodes or Relax values, are its tensors; the index is a tuple of expressions.
         """
         from tvm import te
 
@@ -284,7 +249,8 @@ class GraphConverter:
 
         # Whole numbers wrap around in torch, and never do in TVM's algebra: it would know that
         # ``x > x - 1`` of what it is shown together.
-        return self.emit(function, sources, name, alone=dtype.startswith(("int", "uint")))
+        pattern = _OPAQUE if dtype.startswith(("int", "uint")) else None
+        return self.emit(function, sources, name, pattern)
 
     def add_range_check(self, fault: Any, message: str) -> None:
         """Note a zero-dimensional boolean that is true where the results mean nothing."""
@@ -295,16 +261,8 @@ class GraphConverter:
 class Operation:
     """A node that is being converted; ``operation["dim"]`` is its argument of that name.
 
-    Attributes
-    ----------
-    graph
-        The graph it belongs to.
-    node
-        Itself.
-    name
-        Of its operator, without the overload.
-    shape, dtype
-        Of its (first) result.
+    Its ``name`` is the operator's without the overload; ``shape`` and ``dtype`` are those of its
+    (first) result.
     """
 
     def __init__(self, graph: GraphConverter, node: Node) -> None:

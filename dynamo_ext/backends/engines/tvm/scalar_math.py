@@ -51,7 +51,7 @@ def cast(value: Any, dtype: str) -> Any:
     if kind(value) == dtype:
         return value
     if dtype == "bool":
-        return _tir().NE(value, const(0, kind(value)))
+        return _tir().NE(value, zero(value))
     return value.astype(dtype)
 
 
@@ -67,16 +67,16 @@ def select(condition: Any, yes: Any, no: Any) -> Any:
 
 def maximum(left: Any, right: Any) -> Any:
     """The greater of two, and NaN where either is."""
-    if not kind(left).startswith("float"):
-        return select(left > right, left, right)
-    return select(_tir().Or(left > right, is_nan(left)), left, right)
+    return _chosen(left > right, left, right)
 
 
 def minimum(left: Any, right: Any) -> Any:
     """The lesser of two, and NaN where either is."""
-    if not kind(left).startswith("float"):
-        return select(left < right, left, right)
-    return select(_tir().Or(left < right, is_nan(left)), left, right)
+    return _chosen(left < right, left, right)
+
+
+def _chosen(condition: Any, left: Any, right: Any) -> Any:
+    return select(_tir().Or(condition, is_nan(left)) if is_float(left) else condition, left, right)
 
 
 def exp(x: Any) -> Any:
@@ -88,38 +88,29 @@ def exp(x: Any) -> Any:
     tirx = _tir()
     if kind(x) != "float32":
         return tirx.exp(x)
-    limited = tirx.Min(tirx.Max(x, const(-104.0, "float32")), const(89.0, "float32"))
-    whole = tirx.floor(limited * const(1 / math.log(2), "float32") + const(0.5, "float32"))
+    limited = tirx.Min(tirx.Max(x, -104.0), 89.0)
+    whole = tirx.floor(limited * (1 / math.log(2)) + 0.5)
     # ln 2 in two parts, of which the first has few bits, so that the product is exact.
-    rest = limited - whole * const(0.693359375, "float32")
-    rest = rest - whole * const(math.log(2) - 0.693359375, "float32")
-    series = const(1 / math.factorial(7), "float32")
-    for power in range(6, -1, -1):
-        series = series * rest + const(1 / math.factorial(power), "float32")
+    rest = limited - whole * 0.693359375 - whole * (math.log(2) - 0.693359375)
+    series = _polynomial(rest, [1 / math.factorial(power) for power in range(8)])
     steps = whole.astype("int32")
-    half = tirx.shift_right(steps, tirx.const(1, "int32"))
-    result = series * _two_to(half) * _two_to(steps - half)
-    return select(is_nan(x), x, result)
+    half = steps >> 1
+    return select(is_nan(x), x, series * _two_to(half) * _two_to(steps - half))
 
 
 def expm1(x: Any) -> Any:
     """``exp(x) - 1``, by its series where that would cancel."""
-    tirx = _tir()
-    factors = [1 / math.factorial(power) for power in range(1, 16)]
-    small = x * _polynomial(x, factors)
-    return select(tirx.abs(x) < const(0.5, kind(x)), small, exp(x) - const(1, kind(x)))
+    small = x * _polynomial(x, [1 / math.factorial(power) for power in range(1, 16)])
+    return select(_tir().abs(x) < const(0.5, kind(x)), small, exp(x) - one(x))
 
 
 def _two_to(power: Any) -> Any:
-    tirx = _tir()
-    bits = tirx.shift_left(power + tirx.const(127, "int32"), tirx.const(23, "int32"))
-    return tirx.reinterpret("float32", bits)
+    return _tir().reinterpret("float32", (power + 127) << 23)
 
 
 def sigmoid(x: Any) -> Any:
     """``1 / (1 + exp(-x))``."""
-    one = const(1, kind(x))
-    return one / (one + exp(const(0, kind(x)) - x))
+    return one(x) / (one(x) + exp(zero(x) - x))
 
 
 def erf(x: Any) -> Any:
@@ -131,8 +122,7 @@ def erf(x: Any) -> Any:
     tirx = _tir()
     if kind(x) != "float32":
         return tirx.erf(x)
-    limit = const(_ERF_LIMIT, "float32")
-    limited = tirx.Min(tirx.Max(x, const(0, "float32") - limit), limit)
+    limited = tirx.Min(tirx.Max(x, -_ERF_LIMIT), _ERF_LIMIT)
     square = limited * limited
     result = limited * _polynomial(square, _ERF_ABOVE) / _polynomial(square, _ERF_BELOW)
     return select(is_nan(x), x, result)
@@ -151,11 +141,10 @@ def tanh(x: Any) -> Any:
     if kind(x) != "float32":
         return tirx.tanh(x)
     size = tirx.abs(x)
-    one, two = const(1, "float32"), const(2, "float32")
-    far = one - two / (exp(two * size) + one)
-    far = select(x < const(0, "float32"), const(0, "float32") - far, far)
-    series = _polynomial(x * x, _TANH)
-    return select(size < const(0.4, "float32"), x * series, select(is_nan(x), x, far))
+    far = 1.0 - 2.0 / (exp(2.0 * size) + 1.0)
+    far = select(x < 0.0, 0.0 - far, far)
+    near = x * _polynomial(x * x, _TANH)
+    return select(size < const(0.4, "float32"), near, select(is_nan(x), x, far))
 
 
 _TANH = (1.0, -1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925, 21844 / 6081075)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +25,8 @@ _LOCK = threading.RLock()
 class Program:
     """A partition as a fused module: it can be built again and again, scheduled in other ways.
 
-    Parameters
-    ----------
-    graph
-        A partition of fixed shapes; constants are ``get_attr`` nodes.
-
-    Attributes
-    ----------
-    functions
-        All PrimFuncs that want a schedule, by their names.
-    check_messages
-        The message of each flag that follows the results.
+    ``functions`` are all PrimFuncs that want a schedule, by their names; ``check_messages`` belong
+    to the flags that follow the results.
     """
 
     def __init__(self, graph: GraphModule) -> None:
@@ -103,23 +93,18 @@ class Session:
 
     Inputs are lent by DLPack: nothing is copied, unless an input is not row-major or does not
     start at a multiple of 64 bytes. Outputs are TVM's memory, which torch owns from then on.
-
-    Parameters
-    ----------
-    graph
-        A partition of fixed shapes; constants are ``get_attr`` nodes.
-    build
-        Gives a ``Program``'s virtual machine; by default schedules are made by rule.
+    ``build`` gives a ``Program``'s virtual machine, whose schedules are made by rule by default.
     """
 
     def __init__(self, graph: GraphModule, build: Callable[[Program], Any] = _by_rule) -> None:
+        import torch
+
         with _LOCK:
             program = Program(graph)
             self._vm = build(program)
         self._call = self._vm["main"]
         self._check_messages = program.check_messages
-        nodes: Any = graph.graph.output_node().args[0]
-        self._expected = [(convert.shape_of(node), convert.facts(node).dtype) for node in nodes]
+        self._from_dlpack = torch.from_dlpack
         self._shared: list[int] | None = None
 
     def run(self, *inputs: Any) -> list[Any]:
@@ -132,14 +117,9 @@ class Session:
         """
         held = [aligned(value) for value in inputs]
         results = self._results(held)
-        if self._check_messages:
-            count = len(self._expected)
-            for flag, message in zip(results[count:], self._check_messages, strict=True):
-                if flag.item():
-                    raise RunEagerlyError(message)
-            results = results[:count]
         if self._shared is None:
-            self._shared = self._examined(results, held)
+            # A constant's memory is in a second call's results, too.
+            self._shared = _shared_positions(results, [*held, *self._results(held)])
         for position in self._shared:
             results[position] = results[position].clone()
         return results
@@ -147,33 +127,20 @@ class Session:
     def _results(self, held: list[torch.Tensor]) -> list[torch.Tensor]:
         with _LOCK:
             returned = self._call(*held)
-        take = _from_dlpack()
-        return [take(each) for each in returned]
-
-    def _examined(self, results: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[int]:
-        """Positions of results whose memory is an input's, another result's or a constant's.
-
-        A constant's is in a second call's results, too, while the first result is held.
-        """
-        for result, (shape, dtype) in zip(results, self._expected, strict=True):
-            if (tuple(result.shape), result.dtype) != (shape, dtype):
-                message = (
-                    f"A result is {result.dtype} {tuple(result.shape)} where torch has "
-                    f"{dtype} {shape}"
-                )
-                raise RuntimeError(message)
-        again = self._results(inputs)
-        seen = {value.data_ptr() for value in [*inputs, *again]}
-        shared = []
-        for position, result in enumerate(results):
-            if result.numel() and result.data_ptr() in seen:
-                shared.append(position)
-            seen.add(result.data_ptr())
-        return shared
+        results = [self._from_dlpack(each) for each in returned]
+        count = len(results) - len(self._check_messages)
+        for flag, message in zip(results[count:], self._check_messages, strict=True):
+            if flag.item():
+                raise RunEagerlyError(message)
+        return results[:count]
 
 
-@functools.cache
-def _from_dlpack() -> Callable[[Any], torch.Tensor]:
-    import torch
-
-    return torch.from_dlpack
+def _shared_positions(results: list[torch.Tensor], others: list[torch.Tensor]) -> list[int]:
+    """Positions of results whose memory is another tensor's, or an earlier result's."""
+    seen = {value.data_ptr() for value in others}
+    shared = []
+    for position, result in enumerate(results):
+        if result.data_ptr() in seen:
+            shared.append(position)
+        seen.add(result.data_ptr())
+    return shared

@@ -80,6 +80,10 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (torch.tensor([-110.0, -90.0, -0.3, 0.0, 1e-6, 0.41, 3.0, 88.5, 100.0, torch.nan]),),
     ),
     "wide rows": (lambda x: (x.softmax(-1), F.layer_norm(x, (67,))), (torch.randn(5, 67),)),
+    "columns": (
+        lambda x, w, y: (x @ w).view(2, 3, 1) + y,
+        (torch.randn(6, 4), torch.randn(4, 1), torch.randn(3, 1)),
+    ),
     "odd product": (lambda x, y: torch.relu(x @ y), (torch.randn(17, 9), torch.randn(9, 35))),
     "grouped": (
         lambda x, w: torch.relu(F.conv2d(x, w, stride=2, padding=1, groups=2)),
@@ -310,8 +314,7 @@ def test_a_target_that_fails_elsewhere_is_not_used_here(
     monkeypatch.setattr(tvm_target, "_PROOF", "import os, sys; os.kill(os.getpid(), 11)")
     proof, target = tvm_target.proof.__wrapped__, tvm_target.target.__wrapped__
     found = proof()
-    assert "exit status -11" in found["compile"]
-    assert found["serialise"]
+    assert "exit status -11" in found
     monkeypatch.setattr(tvm_target, "proof", lambda: found)
     with pytest.raises(tvm_target.TargetError, match="exit status -11"):
         target()

@@ -6,7 +6,13 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dynamo_ext.backends.engines.tvm import scalar_math
-from dynamo_ext.backends.engines.tvm.convert import Operation, converts, refuse, shape_of
+from dynamo_ext.backends.engines.tvm.convert import (
+    OUT_ELEMENTWISE_FUSABLE,
+    Operation,
+    converts,
+    refuse,
+    shape_of,
+)
 from dynamo_ext.backends.engines.tvm.ops.data_movement import padded
 from dynamo_ext.backends.engines.tvm.ops.reductions import reducer
 from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
@@ -30,15 +36,13 @@ class _Window(NamedTuple):
     dilation: Sequence[int]
 
     @classmethod
-    def of(cls, op: Operation, kernel: Sequence[int], spatial: int) -> _Window:
-        def plane(value: Any, default: int) -> Sequence[int]:
-            given = [value] if isinstance(value, int) else list(value)
-            numbers = given * (spatial // len(given))
-            return [default] * (2 - spatial) + [int(number) for number in numbers]
+    def of(cls, op: Operation, kernel: Sequence[int], spatial: int = 2) -> _Window:
+        def plane(given: Sequence[int], default: int) -> Sequence[int]:
+            return [default] * (2 - spatial) + [*given] * (spatial // len(given))
 
         kernel = plane(kernel, 1)
         stride = plane(op["stride"], 1) if op["stride"] else kernel
-        return cls(kernel, stride, plane(op["padding"], 0), plane(op.get("dilation", 1), 1))
+        return cls(kernel, stride, plane(op["padding"], 0), plane(op.get("dilation", [1]), 1))
 
     def under(self, place: Sequence[Any], taps: Sequence[Any]) -> list[Any]:
         """The row and column of the input that an element of the kernel lies on."""
@@ -132,7 +136,7 @@ def _dense(
         )
     else:
         packed = _packed(op, filters, within, lanes)
-    return op.graph.emit(function, [source, packed], "convolution", anchor=True)
+    return op.graph.emit(function, [source, packed], "convolution", OUT_ELEMENTWISE_FUSABLE)
 
 
 def _packed_constant(filters: torch.Tensor, groups: int, width: int) -> torch.Tensor:
@@ -186,37 +190,30 @@ def _depthwise(
         return te.compute(tuple(result), element, name="depthwise")
 
     weight = op.graph.reshape(op["weight"], filters)
-    return op.graph.emit(function, [source, weight], "depthwise", anchor=True)
+    return op.graph.emit(function, [source, weight], "depthwise", OUT_ELEMENTWISE_FUSABLE)
 
 
 def _pooled(
     op: Operation,
     window: _Window,
-    spatial: int,
     kind: str,
-    finish: Callable[[Any, Sequence[Any]], Any] = lambda value, _: value,
+    finish: Callable[[Any, Sequence[Any]], Any] | None = None,
 ) -> Any:
     """The largest, or the sum, of each window, and what ``finish`` makes of it at its place."""
     from tvm import te
 
-    shape = shape_of(op["self"])
-    lead = math.prod(shape[:-spatial])
-    one = [1] * (2 - spatial)
-    sizes, result = [*one, *shape[-spatial:]], [*one, *op.shape[-spatial:]]
+    shape, result = shape_of(op["self"]), op.shape[-2:]
+    sizes, before = [math.prod(shape[:-2]), *shape[-2:]], [0, *window.padding]
     # A last window may reach beyond the far margin.
     last = window.under([size - 1 for size in result], [size - 1 for size in window.kernel])
-    before = [0, *window.padding]
-    full = [
-        lead,
-        *[max(s + p, end + 1) for s, p, end in zip(sizes, window.padding, last, strict=True)],
-    ]
+    full = [max(s + p, end + 1) for s, p, end in zip(sizes, before, [0, *last], strict=True)]
     filler = scalar_math.const(-math.inf if kind == "max" else 0, op.dtype)
 
     def function(x: Any) -> Any:
         wide = x
-        if full != [lead, *sizes]:
+        if full != sizes:
             wide = te.compute(
-                tuple(full), lambda *i: padded(x, i, before, [lead, *sizes], filler), name="margins"
+                tuple(full), lambda *i: padded(x, i, before, sizes, filler), name="margins"
             )
         axes = _axes(window.kernel)
 
@@ -224,12 +221,12 @@ def _pooled(
             own = wide(n, *window.under(place, [axis.var for axis in axes]))
             return reducer(kind)(scalar_math.cast(own, op.dtype), axis=axes)
 
-        pooled = te.compute((lead, *result), element, name="window")
-        if kind == "max":
+        pooled = te.compute((sizes[0], *result), element, name="window")
+        if finish is None:
             return pooled
         return te.compute(pooled.shape, lambda *i: finish(pooled(*i), i[1:]), name="average")
 
-    source = op.graph.reshape(op["self"], [lead, *sizes])
+    source = op.graph.reshape(op["self"], sizes)
     return op.reshaped(op.graph.emit(function, [source], op.name))
 
 
@@ -239,18 +236,17 @@ def _max_pool(op: Operation) -> Any:
         refuse("The places of the largest")
     if not op.dtype.startswith("float"):
         refuse("The largest of whole numbers")
-    return [_pooled(op, _Window.of(op, op["kernel_size"], 2), 2, "max")]
+    return [_pooled(op, _Window.of(op, op["kernel_size"]), "max")]
 
 
-@converts("avg_pool2d.default", "avg_pool1d.default")
+@converts("avg_pool2d.default")
 def _avg_pool(op: Operation) -> Any:
     if op["ceil_mode"]:
         refuse("An average over windows that reach beyond the margin")
-    spatial = 1 if "1d" in op.name else 2
-    window = _Window.of(op, op["kernel_size"], spatial)
+    window = _Window.of(op, op["kernel_size"])
     whole = op["count_include_pad"] or not any(window.padding)
-    divisor = op.get("divisor_override") or (math.prod(window.kernel) if whole else 0)
-    sizes = [1, 1, *shape_of(op["self"])[-spatial:]][-2:]
+    divisor = op["divisor_override"] or (math.prod(window.kernel) if whole else 0)
+    sizes = shape_of(op["self"])[-2:]
 
     def covered(place: Any, d: int) -> Any:
         from tvm import tirx
@@ -265,7 +261,7 @@ def _avg_pool(op: Operation) -> Any:
             return total / scalar_math.const(divisor, op.dtype)
         return total / (covered(place[0], 0) * covered(place[1], 1)).astype(op.dtype)
 
-    return _pooled(op, window, spatial, "sum", mean)
+    return _pooled(op, window, "sum", mean)
 
 
 @converts("_adaptive_avg_pool2d.default")
@@ -276,4 +272,4 @@ def _adaptive(op: Operation) -> Any:
     kernel = [size // out for size, out in zip(sizes, result, strict=True)]
     count = scalar_math.const(math.prod(kernel), op.dtype)
     window = _Window(kernel, kernel, [0, 0], [1, 1])
-    return _pooled(op, window, 2, "sum", lambda total, _: total / count)
+    return _pooled(op, window, "sum", lambda total, _: total / count)

@@ -8,9 +8,7 @@ from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
     Operation,
     converts,
-    facts,
     positive,
-    refuse,
     shape_of,
 )
 
@@ -23,21 +21,15 @@ def _moved(op: Operation, where: Callable[[list[Any]], list[Any]]) -> Any:
     return op.compute(lambda x, index: x(*where(list(index))), op["self"])
 
 
-@converts("view.default", "reshape.default", "_unsafe_view.default", "unsqueeze.default",
-          "squeeze.default", "squeeze.dim", "squeeze.dims")  # fmt: skip
+@converts("view.default", "unsqueeze.default", "squeeze.dims")
 def _view(op: Operation) -> Any:
     return op.reshaped(op["self"])
 
 
-@converts("permute.default", "transpose.int", "t.default")
+@converts("permute.default")
 def _permute(op: Operation) -> Any:
     rank = len(op.shape)
-    order = list(range(rank))
-    if op.name == "permute":
-        order = [positive(d, rank) for d in op["dims"]]
-    elif rank:
-        first, second = positive(op.get("dim0", 0), rank), positive(op.get("dim1", -1), rank)
-        order[first], order[second] = order[second], order[first]
+    order = [positive(d, rank) for d in op["dims"]]
     sizes = shape_of(op["self"])
     moving = [d for d in order if sizes[d] != 1]
     if moving == sorted(moving):
@@ -53,16 +45,17 @@ def _select(op: Operation) -> Any:
     return _moved(op, lambda i: [*i[:dim], place, *i[dim:]])
 
 
-def _start(op: Operation, size: int) -> int:
-    return min(max(positive(int(op["start"] or 0), size), 0), size)
+def _bounds(op: Operation, size: int) -> tuple[int, int, int]:
+    """Where a slice of a dimension starts and stops, and its step."""
+    return slice(op["start"], op["end"], op["step"]).indices(size)
 
 
 @converts("slice.Tensor")
 def _slice(op: Operation) -> Any:
-    dim, shape, step = op.dim(), shape_of(op["self"]), int(op["step"])
-    if step == 1 and op.shape == shape:
+    dim, shape = op.dim(), shape_of(op["self"])
+    if op.shape == shape:
         return op.graph.value(op["self"])
-    start = _start(op, shape[dim])
+    start, _, step = _bounds(op, shape[dim])
     return _moved(op, lambda i: [*i[:dim], i[dim] * step + start, *i[dim + 1 :]])
 
 
@@ -85,47 +78,27 @@ def _repeat(op: Operation) -> Any:
     return _moved(op, where)
 
 
-@converts("pixel_shuffle.default")
-def _pixel_shuffle(op: Operation) -> Any:
-    factor = int(op["upscale_factor"])
-
-    def where(index: list[Any]) -> list[Any]:
-        *lead, channel, y, x = index
-        inner = (y % factor) * factor + x % factor
-        return [*lead, channel * (factor * factor) + inner, y // factor, x // factor]
-
-    return _moved(op, where)
-
-
-@converts("split.Tensor", "split_with_sizes.default", "split_with_sizes_copy.default",
-          "unbind.int")  # fmt: skip
+@converts("split_with_sizes.default")
 def _split(op: Operation) -> Any:
-    dim = op.dim(facts(op["self"]).dim())
+    dim = op.dim()
     parts: list[Any] = []
     start = 0
     for part in op.node.meta["val"]:
 
         def take(x: Any, index: Any, begin: int = start) -> Any:
-            if op.name == "unbind":
-                return x(*index[:dim], begin, *index[dim:])
             return x(*index[:dim], index[dim] + begin, *index[dim + 1 :])
 
         shape = tuple(map(int, part.shape))
         parts.append(op.graph.compute(shape, op.dtype, take, [op["self"]], op.name))
-        start += 1 if op.name == "unbind" else shape[dim]
+        start += shape[dim]
     return parts
 
 
-@converts("cat.default", "stack.default")
+@converts("cat.default")
 def _cat(op: Operation) -> Any:
     from tvm import tirx
 
     dim = op.dim()
-    sources = [op.graph.value(source) for source in op["tensors"]]
-    if op.name == "stack":
-        one = (*op.shape[:dim], 1, *op.shape[dim + 1 :])
-        sources = [op.graph.reshape(source, one) for source in sources]
-    sources = [source for source in sources if len(shape_of(source)) == len(op.shape)]
 
     def element(*given: Any) -> Any:
         *tensors, index = given
@@ -140,7 +113,7 @@ def _cat(op: Operation) -> Any:
             end = begin
         return chosen
 
-    return op.compute(element, *sources)
+    return op.compute(element, *op["tensors"])
 
 
 @converts("constant_pad_nd.default")
@@ -165,39 +138,17 @@ def padded(
     return tirx.if_then_else(tirx.all(*inside), x(*own), filler)
 
 
-@converts("tril.default", "triu.default")
-def _triangle(op: Operation) -> Any:
-    diagonal = int(op["diagonal"])
-
-    def element(x: Any, index: Any) -> Any:
-        row, column = index[-2:]
-        kept = column <= row + diagonal if op.name == "tril" else column >= row + diagonal
-        return scalar_math.select(kept, x(*index), scalar_math.const(0, op.dtype))
-
-    return op.compute(element, op["self"])
-
-
-@converts("slice_scatter.default", "select_scatter.default")
-def _put(op: Operation) -> Any:
+@converts("slice_scatter.default")
+def _slice_scatter(op: Operation) -> Any:
     from tvm import tirx
 
     dim = op.dim()
-    size = op.shape[dim]
-    one = op.name == "select_scatter"
-    if one:
-        start, step = positive(int(op["index"]), size), 1
-        stop = start + 1
-    else:
-        start, step = _start(op, size), int(op["step"])
-        stop = size if op["end"] is None else min(max(positive(int(op["end"]), size), 0), size)
-    if stop <= start:
-        refuse("An empty slice")
+    start, stop, step = _bounds(op, op.shape[dim])
 
     def element(x: Any, source: Any, index: Any) -> Any:
         at = index[dim]
         inside = tirx.all(at >= start, at < stop, tirx.EQ((at - start) % step, 0))
-        middle = [] if one else [(at - start) // step]
-        own = source(*index[:dim], *middle, *index[dim + 1 :])
+        own = source(*index[:dim], (at - start) // step, *index[dim + 1 :])
         return tirx.if_then_else(inside, scalar_math.cast(own, op.dtype), x(*index))
 
     return op.compute(element, op["self"], op["src"])

@@ -29,26 +29,22 @@ def _checked(
 ) -> Callable[[Any], Any]:
     """Check that all indices of a tensor lie within ``size``, counted from either end or not.
 
-    Returns
-    -------
-    callable
-        Makes an index of them one that is non-negative and within range, whatever it was.
+    The function that is returned makes each of them non-negative and within range in any case.
     """
-    from tvm import te, tirx
+    from tvm import tirx
 
-    if dtype_of(argument) in ("bool", "uint8") or facts(argument).is_floating_point():
+    if dtype_of(argument) in ("bool", "uint8"):
         refuse("A mask in the place of indices")
     low = -size if negative else 0
 
     def within(index: Any) -> Any:
         wide = index.astype("int64")
-        end, zero = tirx.const(size, "int64"), tirx.const(0, "int64")
-        wrapped = tirx.Select(wide < zero, wide + end, wide)
-        return tirx.Max(tirx.Min(wrapped, end - tirx.const(1, "int64")), zero)
+        wrapped = tirx.Select(wide < 0, wide + size, wide)
+        return tirx.Max(tirx.Min(wrapped, tirx.const(size - 1, "int64")), tirx.const(0, "int64"))
 
     constant = op.graph.constant(argument)
     if constant is not None:
-        if constant.numel() and (constant.min() < low or constant.max() >= size):
+        if constant.min() < low or constant.max() >= size:
             refuse("A constant index out of range")
         return within
     shape = shape_of(argument)
@@ -58,8 +54,6 @@ def _checked(
         def wrong(index: Sequence[Any]) -> Any:
             return tirx.Or(x(*index) < low, x(*index) >= size)
 
-        if not gone:
-            return te.compute((), lambda: wrong(()), name="range")
         return reduced(x, gone, "any", "bool", wrong, "range")
 
     flag = op.graph.emit(function, [op.graph.reshape(argument, sizes)], "range")
@@ -91,7 +85,7 @@ def _along_dim(op: Operation) -> Any:
     return op.compute(element, op["self"], op["index"])
 
 
-@converts("index.Tensor", "_unsafe_index.Tensor")
+@converts("index.Tensor")
 def _index(op: Operation) -> Any:
     shape = shape_of(op["self"])
     given = {d: index for d, index in enumerate(op["indices"]) if index is not None}

@@ -13,15 +13,15 @@ from typing import Any
 
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
+    OUT_ELEMENTWISE_FUSABLE,
     GraphConverter,
     Operation,
     converts,
-    facts,
     load,
     refuse,
     shape_of,
 )
-from dynamo_ext.backends.engines.tvm.ops.reductions import reduced
+from dynamo_ext.backends.engines.tvm.ops.reductions import softmax_of
 from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
     panel_width,
     tile_rows,
@@ -89,12 +89,11 @@ def _product(graph: GraphConverter, left: Any, right: Any) -> Any:
             name="unpack",
         )
 
-    return graph.emit(function, [left, panels], "matmul", anchor=True)
+    return graph.emit(function, [left, panels], "matmul", OUT_ELEMENTWISE_FUSABLE)
 
 
 def _multiply(op: Operation, left: str, right: str) -> Any:
-    kinds = facts(op[left]).dtype, facts(op[right]).dtype
-    if kinds[0] != kinds[1] or not kinds[0].is_floating_point:
+    if not op.dtype.startswith("float"):
         refuse("A product of whole numbers")
     return _product(op.graph, op[left], op[right])
 
@@ -104,11 +103,11 @@ def _mm(op: Operation) -> Any:
     return _multiply(op, "self", "mat2")
 
 
-@converts("addmm.default", "baddbmm.default")
+@converts("addmm.default")
 def _addmm(op: Operation) -> Any:
     if op["beta"] == 0:
         refuse("A summand that does not count")
-    made = _multiply(op, *(("mat1", "mat2") if op.name == "addmm" else ("batch1", "batch2")))
+    made = _multiply(op, "mat1", "mat2")
 
     def scaled(name: str, value: Any) -> Any:
         return value if op[name] == 1 else value * scalar_math.const(op[name], op.dtype)
@@ -118,19 +117,8 @@ def _addmm(op: Operation) -> Any:
     )
 
 
-@converts("dot.default", "mv.default")
-def _vector(op: Operation) -> Any:
-    def function(x: Any, y: Any) -> Any:
-        last = len(x.shape) - 1
-        return reduced(x, [last], "sum", op.dtype, lambda i: x(*i) * y(i[last]), "dot")
-
-    return op.graph.emit(function, op.given("self", "tensor", "vec"), "dot")
-
-
 @converts("_scaled_dot_product_flash_attention_for_cpu.default")
 def _attention(op: Operation) -> Any:
-    from tvm import te, tirx
-
     if op.results_read() - {0} or op["dropout_p"]:
         refuse("More than attention's result")
     batch, heads, rows, depth = shape_of(op["query"])
@@ -145,7 +133,7 @@ def _attention(op: Operation) -> Any:
         (flat, depth, keys), dtype, lambda x, i: x(i[0], i[2], i[1]), [key], "turned"
     )
     masks = op.given("attn_mask")
-    lowest, nothing = scalar_math.const(-math.inf, dtype), scalar_math.const(0, dtype)
+    lowest = scalar_math.const(-math.inf, dtype)
 
     def element(x: Any, *rest: Any) -> Any:
         *mask, index = rest
@@ -160,25 +148,7 @@ def _attention(op: Operation) -> Any:
 
     scores = _product(graph, query, turned)
     scores = graph.compute((flat, rows, keys), dtype, element, [scores, *masks], "scores")
-
-    def weights(x: Any) -> Any:
-        largest = reduced(x, [2], "max", dtype, name="largest")
-
-        def power(b: Any, r: Any, i: Any) -> Any:
-            # A row of which everything is masked has no weight at all, as in torch.
-            masked = tirx.EQ(largest(b, r), lowest)
-            return scalar_math.select(masked, nothing, scalar_math.exp(x(b, r, i) - largest(b, r)))
-
-        powers = te.compute((flat, rows, keys), power, name="powers")
-        total = reduced(powers, [2], "sum", dtype, name="total")
-
-        def share(b: Any, r: Any, i: Any) -> Any:
-            empty = tirx.EQ(total(b, r), nothing)
-            one = scalar_math.const(1, dtype)
-            return powers(b, r, i) / scalar_math.select(empty, one, total(b, r))
-
-        return te.compute((flat, rows, keys), share, name="softmax")
-
-    shares = graph.emit(weights, [scores], "softmax")
+    # A row of which everything is masked has no weight at all, as in torch.
+    shares = graph.emit(lambda x: softmax_of(x, 2, dtype, masked=True), [scores], "softmax")
     made = _product(graph, shares, graph.reshape(op["value"], (flat, keys, width)))
     return [op.reshaped(made)]

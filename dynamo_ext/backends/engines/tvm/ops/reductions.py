@@ -6,6 +6,7 @@ sixteen lanes fill a vector, and the compiler may not reorder additions by itsel
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ LANES = 16
 
 
 def _combined(kind: str) -> Callable[[Any, Any], Any]:
-    """Two elements as one, by ``sum``, ``max``, ``min``, ``any`` or ``all``."""
+    """Two elements as one, by ``sum``, ``max``, ``min`` or ``any``."""
     from tvm import tirx
 
     # Functions of Python's own: TVM reads the names of their arguments.
@@ -35,20 +36,19 @@ def _combined(kind: str) -> Callable[[Any, Any], Any]:
         "max": scalar_math.maximum,
         "min": scalar_math.minimum,
         "any": lambda x, y: tirx.Or(x, y),  # noqa: PLW0108
-        "all": lambda x, y: tirx.And(x, y),  # noqa: PLW0108
     }[kind]
 
 
 def reducer(kind: str) -> Callable[..., Any]:
-    """One of ``sum``, ``max``, ``min``, ``any``, ``all`` as a commutative reducer."""
+    """One of ``sum``, ``max``, ``min``, ``any`` as a commutative reducer."""
     from tvm import te, tirx
 
     if kind == "sum":
         return te.sum  # type: ignore[no-any-return]
 
     def identity(dtype: str) -> Any:
-        if kind in ("any", "all"):
-            return tirx.const(kind == "all", "bool")
+        if kind == "any":
+            return tirx.const(False, "bool")  # noqa: FBT003
         if dtype.startswith("float"):
             return tirx.const(-math.inf if kind == "max" else math.inf, dtype)
         return (tirx.min_value if kind == "max" else tirx.max_value)(dtype)
@@ -64,22 +64,10 @@ def reduced(  # noqa: PLR0913, PLR0917 - each says what the reduction is
     formula: Callable[..., Any] | None = None,
     name: str = "",
 ) -> Any:
-    """A tensor expression reduced over some dimensions, which go.
+    """A tensor of ``te`` reduced over some dimensions, which go, by a ``reducer``.
 
-    Parameters
-    ----------
-    tensor
-        A tensor of ``te``, whose shape counts.
-    dims
-        Dimensions, from the front.
-    kind
-        ``sum``, ``max``, ``min``, ``any`` or ``all``.
-    dtype
-        What elements are converted to beforehand.
-    formula
-        Gives the element to reduce for a full index; by default the tensor's own.
-    name
-        Stem of the stages' names.
+    ``formula`` gives the element to reduce for a full index, by default the tensor's own; it is
+    converted to ``dtype`` beforehand. The names of the stages begin with ``name``.
     """
     from tvm import te
 
@@ -98,11 +86,11 @@ def reduced(  # noqa: PLR0913, PLR0917 - each says what the reduction is
         return scalar_math.cast(read(index), dtype)
 
     def stage(
-        suffix: str, stem: str, last: int, place: Callable[..., Any], lanes: tuple[int, ...] = ()
+        suffix: str, last: int, place: Callable[..., Any], lanes: tuple[int, ...] = ()
     ) -> Any:
         """Over all that goes, of the last dimension as many as ``last``, at ``place``."""
-        axes = [te.reduce_axis((0, shape[d]), name=f"{stem}{d}") for d in gone[:-1]]
-        axes.append(te.reduce_axis((0, last), name=suffix or f"{stem}{gone[-1]}"))
+        extents = [*[shape[d] for d in gone[:-1]], last]
+        axes = [te.reduce_axis((0, extent), name="r") for extent in extents]
         *others, final = [axis.var for axis in axes]
         return te.compute(
             (*result, *lanes),
@@ -112,18 +100,20 @@ def reduced(  # noqa: PLR0913, PLR0917 - each says what the reduction is
             name=f"{name}_{suffix}" if suffix else name,
         )
 
+    if not gone:
+        return te.compute(result, lambda *own: element(own, ()), name=name)
     length = shape[gone[-1]]
     if gone[-1] != len(shape) - 1 or length < 2 * LANES:
-        return stage("", "r", length, lambda i, _: i)
+        return stage("", length, lambda i, _: i)
     blocks, rest = divmod(length, LANES)
-    lanes = stage("lanes", "r", blocks, lambda i, own: i * LANES + own[-1], (LANES,))
+    lanes = stage("lanes", blocks, lambda i, own: i * LANES + own[-1], (LANES,))
     lane = te.reduce_axis((0, LANES), name="lane")
     total = te.compute(
         result, lambda *own: reduce(lanes(*own, lane.var), axis=[lane]), name=f"{name}_total"
     )
     if not rest:
         return total
-    tail = stage("tail", "t", rest, lambda i, _: i + blocks * LANES)
+    tail = stage("tail", rest, lambda i, _: i + blocks * LANES)
     return te.compute(
         result, lambda *own: _combined(kind)(total(*own), tail(*own)), name=f"{name}_all"
     )
@@ -131,19 +121,9 @@ def reduced(  # noqa: PLR0913, PLR0917 - each says what the reduction is
 
 def merged(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
     """Neighbouring dimensions that are all kept, or all reduced, as one."""
-    sizes: list[int] = []
-    gone: list[int] = []
-    before: bool | None = None
-    for d, size in enumerate(shape):
-        now = d in dims
-        if now == before:
-            sizes[-1] *= size
-        else:
-            sizes.append(size)
-            if now:
-                gone.append(len(sizes) - 1)
-        before = now
-    return sizes, gone
+    runs = itertools.groupby(enumerate(shape), key=lambda dim: dim[0] in dims)
+    parts = [(goes, math.prod(size for _, size in run)) for goes, run in runs]
+    return [size for _, size in parts], [d for d, (goes, _) in enumerate(parts) if goes]
 
 
 def _over(op: Operation, dims: Any) -> tuple[Any, list[int]]:
@@ -155,50 +135,26 @@ def _over(op: Operation, dims: Any) -> tuple[Any, list[int]]:
     return op.graph.reshape(source, sizes), gone
 
 
-def _reduction(
-    op: Operation, kind: str, dims: Any, finish: Callable[[Any], Any] | None = None
-) -> Any:
-    """A reduction of ``self`` (the first input) with the node's shape and dtype."""
-    value, gone = _over(op, dims)
-    if not gone:
-        return op.graph.compute((), op.dtype, lambda x, _: x(), [value], kind)
-
-    def function(x: Any) -> Any:
-        from tvm import te
-
-        total = reduced(x, gone, kind, op.dtype)
-        if finish is None:
-            return total
-        return te.compute(total.shape, lambda *i: finish(total(*i)), name="finish")
-
-    return op.reshaped(op.graph.emit(function, [value], kind))
+@converts("sum.dim_IntList", "amax.default", "amin.default", "max.default", "min.default")
+def _reduction(op: Operation) -> Any:
+    kind = op.name[-3:]
+    value, gone = _over(op, op.get("dim"))
+    return op.reshaped(op.graph.emit(lambda x: reduced(x, gone, kind, op.dtype), [value], kind))
 
 
-@converts("sum.dim_IntList", "sum.default")
-def _sum(op: Operation) -> Any:
-    return _reduction(op, "sum", op.get("dim"))
-
-
-@converts("mean.dim", "mean.default")
-def _mean(op: Operation) -> Any:
-    count = math.prod(shape_of(op["self"])) // math.prod(op.shape)
-    return _reduction(
-        op, "sum", op.get("dim"), lambda total: total / scalar_math.const(count, op.dtype)
-    )
-
-
-@converts("amax.default", "amin.default", "max.default", "min.default")
-def _extreme(op: Operation) -> Any:
-    return _reduction(op, op.name[-3:], op.get("dim"))
-
-
-@converts("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
+@converts("any.default", "any.dim", "any.dims")
 def _any(op: Operation) -> Any:
     if op.dtype != "bool":
         refuse("Not a boolean")
     if facts(op["self"]).is_floating_point():
         refuse("TVM takes NaN for false")
-    return _reduction(op, op.name, op.get("dim"))
+    return _reduction(op)
+
+
+@converts("mean.dim", "mean.default")
+def _mean(op: Operation) -> Any:
+    value, gone = _over(op, op.get("dim"))
+    return op.reshaped(op.graph.emit(lambda x: mean_of(x, gone, op.dtype), [value], "mean"))
 
 
 @converts("var.correction", "var_mean.correction")
@@ -245,34 +201,58 @@ def variance_of(x: Any, mean: Any, gone: Sequence[int], dtype: str, divisor: flo
 # Softmax and normalisations.
 
 
-@converts("_softmax.default", "_log_softmax.default")
-def _softmax(op: Operation) -> Any:
+def softmax_of(x: Any, dim: int, dtype: str, *, masked: bool = False) -> Any:
+    """The shares of a dimension's exponentials in their sum, as a tensor expression.
+
+    Minus infinity alone gives NaN, or, if ``masked``, shares of nought.
+    """
     from tvm import te, tirx
 
+    largest = reduced(x, [dim], "max", dtype, name="largest")
+    lowest, nothing, whole = (scalar_math.const(n, dtype) for n in (-math.inf, 0, 1))
+
+    def power(*index: Any) -> Any:
+        most = largest(*_without(index, dim))
+        value = scalar_math.exp(x(*index) - most)
+        return scalar_math.select(tirx.EQ(most, lowest), nothing, value) if masked else value
+
+    powers = te.compute(x.shape, power, name="powers")
+    total = reduced(powers, [dim], "sum", dtype, name="total")
+
+    def share(*index: Any) -> Any:
+        all_of_it = total(*_without(index, dim))
+        if masked:
+            all_of_it = scalar_math.select(tirx.EQ(all_of_it, nothing), whole, all_of_it)
+        return powers(*index) / all_of_it
+
+    return te.compute(x.shape, share, name="softmax")
+
+
+def _log_softmax_of(x: Any, dim: int, dtype: str) -> Any:
+    from tvm import te, tirx
+
+    largest = reduced(x, [dim], "max", dtype, name="largest")
+
+    def power(index: Sequence[Any]) -> Any:
+        return scalar_math.exp(x(*index) - largest(*_without(index, dim)))
+
+    total = reduced(x, [dim], "sum", dtype, power, "total")
+    shift = te.compute(total.shape, lambda *i: largest(*i) + tirx.log(total(*i)), name="shift")
+    return te.compute(x.shape, lambda *i: x(*i) - shift(*_without(i, dim)), name="log_softmax")
+
+
+def _without(index: Sequence[Any], dim: int) -> list[Any]:
+    return [i for d, i in enumerate(index) if d != dim]
+
+
+@converts("_softmax.default", "_log_softmax.default")
+def _softmax(op: Operation) -> Any:
     if not op.shape:
         refuse("One number")
     value, (dim,) = _over(op, op["dim"])
-
-    def without(index: Sequence[Any]) -> list[Any]:
-        return [i for d, i in enumerate(index) if d != dim]
-
-    def function(x: Any) -> Any:
-        largest = reduced(x, [dim], "max", op.dtype, name="largest")
-
-        def power(*index: Any) -> Any:
-            return scalar_math.exp(x(*index) - largest(*without(index)))
-
-        if op.name == "log_softmax":
-            total = reduced(x, [dim], "sum", op.dtype, lambda i: power(*i), "total")
-            shift = te.compute(
-                total.shape, lambda *i: largest(*i) + tirx.log(total(*i)), name="shift"
-            )
-            return te.compute(x.shape, lambda *i: x(*i) - shift(*without(i)), name="log_softmax")
-        powers = te.compute(x.shape, power, name="powers")
-        total = reduced(powers, [dim], "sum", op.dtype, name="total")
-        return te.compute(x.shape, lambda *i: powers(*i) / total(*without(i)), name="softmax")
-
-    return op.reshaped(op.graph.emit(function, [value], "softmax"))
+    function = _log_softmax_of if op.name == "log_softmax" else softmax_of
+    made = op.graph.emit(lambda x: function(x, dim, op.dtype), [value], "softmax")
+    return op.reshaped(made)
 
 
 def _inverse_root(variance: Any, epsilon: float, dtype: str) -> Any:
@@ -289,7 +269,8 @@ def _layer_norm(op: Operation) -> Any:
     width = math.prod(op["normalized_shape"])
     rows = math.prod(op.shape) // width
     value = op.graph.reshape(op["input"], (rows, width))
-    scales = [op.graph.reshape(scale, (width,)) for scale in op.given("weight", "bias")]
+    names = [name for name in ("weight", "bias") if op[name] is not None]
+    scales = [op.graph.reshape(op[name], (width,)) for name in names]
 
     def statistics(x: Any) -> tuple[Any, Any]:
         mean = mean_of(x, [1], op.dtype)
@@ -303,17 +284,16 @@ def _layer_norm(op: Operation) -> Any:
         mean, root = statistics(x)
 
         def element(r: Any, i: Any) -> Any:
-            scale = list(given)
             result = (x(r, i) - mean(r)) * root(r)
-            if op["weight"] is not None:
-                result = result * scale.pop(0)(i)
-            return result + scale.pop(0)(i) if scale else result
+            for name, scale in zip(names, given, strict=True):
+                result = result * scale(i) if name == "weight" else result + scale(i)
+            return result
 
         return te.compute((rows, width), element, name="layer_norm")
 
     results = [op.reshaped(op.graph.emit(function, [value, *scales], "layer_norm"))]
     if op.results_read() - {0}:
-        mean = op.graph.emit(lambda x: mean_of(x, [1], op.dtype), [value], "mean")
+        mean = op.graph.emit(lambda x: statistics(x)[0], [value], "mean")
         root = op.graph.emit(lambda x: statistics(x)[1], [value], "root")
         small = [int(size) for size in op.node.meta["val"][1].shape]
         results += [op.graph.reshape(mean, small), op.graph.reshape(root, small)]
@@ -325,9 +305,20 @@ def _batch_norm(op: Operation) -> Any:
     import torch
 
     names = ("weight", "bias", "running_mean", "running_var")
-    known = {name: op.graph.constant(op[name]) for name in names if op[name] is not None}
+    given = {name: op[name] for name in names if op[name] is not None}
+    known = {name: op.graph.constant(tensor) for name, tensor in given.items()}
+
+    def element(x: Any, *rest: Any) -> Any:
+        *tensors, index = rest
+        own = {name: tensor(index[1]) for name, tensor in zip(given, tensors, strict=True)}
+        factor = _inverse_root(own["running_var"], op["eps"], op.dtype)
+        if "weight" in own:
+            factor = factor * own["weight"]
+        result = (x(*index) - own["running_mean"]) * factor
+        return result + own["bias"] if "bias" in own else result
+
     if any(constant is None for constant in known.values()):
-        made = op.compute(_normalised(op), op["input"], *op.given(*names))
+        made = op.compute(element, op["input"], *given.values())
     else:
         # One factor and one summand for each channel, in double precision until the end.
         wide = {name: constant.double() for name, constant in known.items() if constant is not None}
@@ -336,16 +327,3 @@ def _batch_norm(op: Operation) -> Any:
         pair = [op.graph.tensor(each.to(facts(op.node).dtype)) for each in (factor, offset)]
         made = op.compute(lambda x, f, o, i: x(*i) * f(i[1]) + o(i[1]), op["input"], *pair)
     return [made, *[op.graph.tensor(torch.empty(0))] * 2]
-
-
-def _normalised(op: Operation) -> Callable[..., Any]:
-    def element(x: Any, *rest: Any) -> Any:
-        *tensors, index = rest
-        values = [tensor(index[1]) for tensor in tensors]
-        spread, mean = values.pop(), values.pop()
-        bias = values.pop() if op["bias"] is not None else None
-        factor = _inverse_root(spread, op["eps"], op.dtype)
-        result = (x(*index) - mean) * (factor * values[0] if values else factor)
-        return result if bias is None else result + bias
-
-    return element

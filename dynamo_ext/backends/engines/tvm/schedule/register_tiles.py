@@ -12,6 +12,8 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_ext.backends.engines.tvm import target as tvm_target
+
 
 @dataclass(frozen=True)
 class Registers:
@@ -51,8 +53,6 @@ cycles, and two begin in each."""
 @functools.cache
 def registers() -> Registers:
     """Those of the CPU that this process compiles for."""
-    from dynamo_ext.backends.engines.tvm import target as tvm_target
-
     return of(tvm_target.target())
 
 

@@ -27,14 +27,14 @@ MIN_PARALLEL = 2**14
 
 def schedule(function: Any) -> Any:
     """A ``Schedule`` of one PrimFunc: the first rule that fits it."""
-    for rule in (_tiled_fused, _tiled, _row_wise, _elementwise):
+    tiled = (_tiled_fused, _tiled) if "product" in names(function) else ()
+    for rule in (*tiled, _row_wise, _elementwise):
         made = fresh(function)
         try:
             if rule(made):
                 return made
         except Exception as error:  # noqa: BLE001 - TVM refuses what would be another function
             pass_on(error)
-            continue
     return fresh(function)
 
 
@@ -48,11 +48,6 @@ def fresh(function: Any) -> Any:
     return Schedule(tvm.IRModule({"main": named}))
 
 
-def parameters(function: Any) -> list[tuple[list[int], str]]:
-    """Shape and dtype of each argument of a PrimFunc."""
-    return [([int(size) for size in b.shape], str(b.dtype)) for b in function.params]
-
-
 def names(function: Any) -> list[str]:
     """The names of a PrimFunc's blocks, in order."""
     sch = fresh(function)
@@ -61,13 +56,6 @@ def names(function: Any) -> list[str]:
 
 def _blocks(sch: Any) -> list[Any]:
     return list(sch.get_child_blocks(sch.get_sblock("root")))
-
-
-def _named(sch: Any, name: str) -> Any:
-    for block in _blocks(sch):
-        if str(sch.get(block).name_hint) == name:
-            return block
-    return None
 
 
 def _extent(sch: Any, loop: Any) -> int:
@@ -97,15 +85,11 @@ def lanes_of(extent: int) -> int:
     return max(fitting, default=1)
 
 
-def _inline(sch: Any, keep: Sequence[str]) -> Any:
+def _inline(sch: Any) -> Any:
     """Compute intermediate elements where they are used; the block that is the result."""
-    blocks = _blocks(sch)
-    *others, last = blocks
+    *others, last = _blocks(sch)
     for block in others:
-        if str(sch.get(block).name_hint) in keep or any(_is_sum(sch, block)):
-            continue
-        consumers = sch.get_consumers(block)
-        if len(consumers) == 1:
+        if not any(_is_sum(sch, block)) and len(sch.get_consumers(block)) == 1:
             sch.compute_inline(block)
     return last
 
@@ -121,10 +105,8 @@ def _split(sch: Any, loops: Sequence[Any], tiles: Sequence[int]) -> tuple[list[A
 
 def _tiled_fused(sch: Any) -> bool:
     """A tile of results in registers, and on it all that follows."""
-    main = _named(sch, "product")
-    if main is None:
-        return False
-    last = _inline(sch, ("product",))
+    main = sch.get_sblock("product")
+    last = _inline(sch)
     if len(_blocks(sch)) != 2:  # noqa: PLR2004 - the product and the result
         return False
     tile = _matrix_tile(sch, main, last) or _plane_tile(sch, main, last)
@@ -184,10 +166,8 @@ def _registers(sch: Any, main: Any) -> None:
 
 def _tiled(sch: Any) -> bool:
     """A product whose tiles do not divide its result: the tiles first, then what follows."""
-    main = _named(sch, "product")
-    if main is None:
-        return False
-    last = _inline(sch, ("product",))
+    main = sch.get_sblock("product")
+    last = _inline(sch)
     copied = sch.cache_write(main, 0, "local")
     loops = sch.get_loops(copied)
     if len(loops) == 5:  # noqa: PLR2004 - images
@@ -213,7 +193,7 @@ def _tiled(sch: Any) -> bool:
 
 def _row_wise(sch: Any) -> bool:
     """Several reductions and their result row by row, each row in one thread's cache."""
-    last = _inline(sch, ())
+    last = _inline(sch)
     others = _blocks(sch)[:-1]
     if not others or any(_is_sum(sch, last)):
         return False
@@ -234,23 +214,8 @@ def _row_wise(sch: Any) -> bool:
     if rows * _extent(sch, loops[-1]) >= MIN_PARALLEL:
         sch.parallel(place)
     for block in [*others, last]:
-        _inner(sch, block)
+        _plain(sch, block, in_row=True)
     return True
-
-
-def _inner(sch: Any, block: Any) -> None:
-    """Vectors within a row."""
-    spatial, sums = _divided(sch, block, sch.get_loops(block)[1:])
-    lanes = 1
-    if spatial and _extent(sch, spatial[-1]) >= MIN_LANES:
-        lanes = lanes_of(_extent(sch, spatial[-1]))
-    if lanes > 1:
-        outer, inner = sch.split(spatial[-1], [None, lanes])
-        if sums:
-            sch.reorder(outer, *sums, inner)
-        sch.vectorize(inner)
-    if sums:
-        sch.decompose_reduction(block, sums[0])
 
 
 # All else.
@@ -258,16 +223,15 @@ def _inner(sch: Any, block: Any) -> None:
 
 def _elementwise(sch: Any) -> bool:
     """Each block by itself."""
-    _inline(sch, ())
+    _inline(sch)
     for block in _blocks(sch):
         _plain(sch, block)
     return True
 
 
-def _plain(sch: Any, block: Any) -> None:
-    loops = sch.get_loops(block)
-    if not loops:
-        return
+def _plain(sch: Any, block: Any, *, in_row: bool = False) -> None:
+    """A block in vectors, and spread over threads unless its rows, the first loop, are already."""
+    loops = sch.get_loops(block)[1 if in_row else 0 :]
     spatial, sums = _divided(sch, block, loops)
     work = math.prod(_extent(sch, loop) for loop in loops)
     moving = [loop for loop in spatial if _extent(sch, loop) > 1]
@@ -279,12 +243,12 @@ def _plain(sch: Any, block: Any) -> None:
         if lanes > 1:
             over, vector = sch.split(last, [None, lanes])
             outer, inner = [*spatial[:place], over, *spatial[place + 1 :]], [vector]
-        elif len(spatial) > 1:
+        elif len(spatial) > 1 and not in_row:
             # The compiler makes vectors of the last loop itself, and minds its end.
             outer, inner = [*spatial[:place], *spatial[place + 1 :]], [last]
     if inner or (outer and sums):
         sch.reorder(*outer, *sums, *inner)
-    if outer and work >= MIN_PARALLEL:
+    if outer and work >= MIN_PARALLEL and not in_row:
         sch.parallel(sch.fuse(*outer))
     if lanes > 1:
         sch.vectorize(*inner)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,6 @@ class _Line:
     seconds: float
     trace: Any
     settled: bool = False
-
-    def __post_init__(self) -> None:
-        if self.seconds <= 0:
-            message = "Nothing takes no time."
-            raise ValueError(message)
 
 
 class Database:
@@ -51,8 +45,7 @@ class Database:
     def __init__(self, folder: str) -> None:
         base = Path(folder).expanduser() if folder else target.cache_folder() / "database"
         self.path = base / f"{target.version()}-{target.cpu()}-{target.threads()}.jsonl"
-        self._best: dict[str, tuple[float, Any]] = {}
-        self._settled: set[str] = set()
+        self._best: dict[str, _Line] = {}
         lines: list[bytes] = []
         with contextlib.suppress(OSError):
             lines = self.path.read_bytes().splitlines()
@@ -64,11 +57,10 @@ class Database:
         return len(self._best)
 
     def _keep(self, line: _Line) -> None:
-        faster = line.seconds < self._best.get(line.key, (math.inf,))[0]
-        if line.settled or (faster and line.key not in self._settled):
-            self._best[line.key] = (line.seconds, line.trace)
-        if line.settled:
-            self._settled.add(line.key)
+        best = self._best.get(line.key)
+        better = best is None or (line.seconds < best.seconds and not best.settled)
+        if line.seconds > 0 and (better or line.settled):
+            self._best[line.key] = line
 
     def has(self, function: Any) -> bool:
         """Whether any schedule of a PrimFunc was ever measured."""
@@ -83,7 +75,7 @@ class Database:
 
         made = rules.fresh(function)
         try:
-            Trace.apply_json_to_schedule(found[1], made)
+            Trace.apply_json_to_schedule(found.trace, made)
         except Exception as error:  # noqa: BLE001 - TVM refuses what a damaged record asks for
             pass_on(error)
             return None

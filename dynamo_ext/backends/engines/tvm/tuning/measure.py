@@ -1,118 +1,83 @@
-"""Times of schedules, taken in a child process with torch's thread count."""
+"""Times of schedules, taken in a child process, so that a crash ends that process alone."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import statistics
 import subprocess
 import sys
-import threading
-import time
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
+
+import cloudpickle
 
 from dynamo_ext.backends.engines.tvm import target
-from dynamo_ext.backends.engines.tvm.schedule import rules
-from dynamo_ext.backends.engines.tvm.tuning import database
+from dynamo_ext.interruptions import pass_on
 
-START_SECONDS = 120.0
 CALL_SECONDS = 20.0
 """How long the child may take over one schedule before it is ended and started again."""
+
+MILLISECONDS = 20
+"""How long a repetition runs at least; shorter functions run several times in it."""
+
+REPETITIONS = 3
 
 
 class MeasureError(RuntimeError):
     """A schedule could not be built or run; the message is TVM's."""
 
 
-class Worker:
+class Worker(contextlib.AbstractContextManager["Worker"]):
     """A child process that builds and times schedules, one at a time.
 
-    A context manager: the process ends with it.
+    A context manager: the process ends with it. It has this process's thread count.
     """
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        from tvm.support.popen_pool import PopenWorker
 
-    def __enter__(self) -> Self:
-        return self
+        # The child need not find this package.
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        self._process = PopenWorker(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
+        self._process.kill()
 
-    def seconds(self, function: Any, schedule: Any) -> float:
+    def seconds(self, schedule: Any) -> float:
         """How long a PrimFunc takes as it is scheduled: the median of a few repetitions.
-
-        Parameters
-        ----------
-        function
-            A PrimFunc without a schedule.
-        schedule
-            A ``Schedule`` of it.
 
         Raises
         ------
         MeasureError
             Where it cannot be built or run, or takes too long.
         """
-        parameters = rules.parameters(function)
-        request = {
-            "script": rules.fresh(function).mod.script(),
-            "trace": database.trace_of(schedule),
-            "shapes": [shape for shape, _ in parameters],
-            "dtypes": [dtype for _, dtype in parameters],
-        }
-        answer = self._answer(self._running(), CALL_SECONDS, json.dumps(request) + "\n")
-        if "error" in answer:
-            raise MeasureError(answer["error"])
-        return float(statistics.median(answer["seconds"]))
-
-    def _answer(
-        self, process: subprocess.Popen[str], limit: float, request: str = ""
-    ) -> dict[str, Any]:
-        """What the process writes next, after a request; without an answer it is ended."""
-        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - pipes
-        line, late = "", threading.Timer(limit, process.kill)
-        start = time.monotonic()
-        late.start()
         try:
-            with contextlib.suppress(OSError):
-                process.stdin.write(request)
-                process.stdin.flush()
-                line = process.stdout.readline()
-        finally:
-            late.cancel()
-            if not line:
-                self._stop()
-        if not line:
-            ended = time.monotonic() - start < limit
-            message = "The measuring process ended."
-            raise MeasureError(message if ended else f"It took more than {limit:.0f} seconds.")
-        found: dict[str, Any] = json.loads(line)
-        return found
+            request = schedule.mod, target.target()
+            self._process.send(_timed, request, timeout=CALL_SECONDS)
+            return float(statistics.median(self._process.recv()))
+        except Exception as error:
+            pass_on(error)
+            known: dict[type[Exception], str] = {
+                TimeoutError: f"It took more than {CALL_SECONDS:.0f} seconds.",
+                ChildProcessError: "The measuring process ended.",
+            }
+            raise MeasureError(known.get(type(error), str(error)[-500:])) from error
 
-    def _running(self) -> subprocess.Popen[str]:
-        if self._process is None:
-            script = str(Path(__file__).with_name("worker.py"))
-            command = [sys.executable, "-P", script, target.cpu(), str(target.cores())]
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter, our own script
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                env={**os.environ, "TVM_NUM_THREADS": str(target.threads())},
-                # Ctrl-C is for the search, which decides what to keep.
-                start_new_session=True,
-            )
-            self._answer(self._process, START_SECONDS)
-        return self._process
 
-    def _stop(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            # Waits, and closes the pipes; what it did not read is lost with it.
-            with contextlib.suppress(OSError):
-                process.__exit__(None, None, None)
+def _timed(module: Any, target: Any) -> list[float]:
+    """Seconds of a call of a scheduled function, by repetition; in the child process."""
+    import numpy as np
+    import tvm
+
+    generator = np.random.default_rng(0)
+    arguments = []
+    for buffer in module["main"].params:
+        shape, dtype = [int(size) for size in buffer.shape], str(buffer.dtype)
+        # Zero is an index that any tensor has.
+        floating = dtype.startswith("float")
+        array = generator.standard_normal(shape) if floating else np.zeros(shape)
+        arguments.append(tvm.runtime.tensor(array.astype(dtype)))
+    run = tvm.compile(module, target=target).jit()
+    timer = run.time_evaluator(
+        "main", tvm.cpu(), number=1, repeat=REPETITIONS, min_repeat_ms=MILLISECONDS
+    )
+    return list(timer(*arguments).results)

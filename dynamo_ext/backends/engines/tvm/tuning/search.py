@@ -9,6 +9,7 @@ functions. So what was found stays only if the whole partition is faster with it
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import time
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.engines.tvm.tuning import measure
 from dynamo_ext.backends.engines.tvm.tuning.database import Database, key_of, trace_of
+from dynamo_ext.timing.race import Plan, TimedCallable, race
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from torch.fx import GraphModule
 
@@ -38,23 +40,16 @@ BUDGET = 120.0
 NEGLIGIBLE = 0.02
 """Share of a graph's time below which a function is left as the rules have it."""
 
-ROUNDS, WON = 11, 9
-"""Rounds of the race of a tuned partition with the one by rule, and those that it has to win."""
-
-SAMPLE_SECONDS = 0.01
-"""How long a reading of the clock lasts at least; shorter partitions run several times in it."""
-
-
-class SearchError(RuntimeError):
-    """The installed TVM cannot search."""
+ROUNDS = 11
+"""Of the race of a tuned partition with the one by rule."""
 
 
 @dataclass
 class Task:
-    """A function of a graph that wants a schedule, and how often it was measured.
+    """A function of a graph that wants a schedule, and how many of it were measured.
 
-    ``schedule`` is that by rule, which takes ``seconds``; the fastest found takes ``best``. Both
-    are zero where none ran.
+    ``schedule`` is that by rule, which takes ``seconds``, or zero if it did not run; the fastest
+    found takes ``best``.
     """
 
     name: str
@@ -67,22 +62,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the search for a graph has come.
+    """How far the search for a graph has come: at function ``position`` of its ``tasks``.
 
-    Attributes
-    ----------
-    task
-        The function that is searched for.
-    position, tasks
-        Which one of how many.
-    trials, most_trials
-        Schedules measured for it, and how many there are to be.
-    rule, best
-        Microseconds of the schedule by rule, and of the best one; zero where none ran.
-    elapsed, budget
-        Seconds since the search for the graph began, and how many it has.
-    finished
-        Whether this is the last report about the graph.
+    ``trials`` of ``most_trials`` schedules of it were measured. The one by rule takes ``rule``
+    microseconds, the best one ``best``. ``elapsed`` and ``budget`` are seconds of the whole search.
     """
 
     task: str
@@ -118,13 +101,6 @@ on_progress: Callable[[Progress], None] = show
 def session(graph: GraphModule, options: Mapping[str, Any]) -> tvm_session.Session:
     """Compile a partition with the best schedules known, after searching for what is new.
 
-    Parameters
-    ----------
-    graph
-        A partition of fixed shapes.
-    options
-        ``tune``, ``trials``, ``budget`` and ``database``.
-
     Raises
     ------
     KeyboardInterrupt
@@ -154,16 +130,8 @@ def better_build(
 ) -> Any:
     """A virtual machine with what a search found, or by rule where that is not faster.
 
-    Parameters
-    ----------
-    program
-        The partition.
-    tasks
-        The functions that were searched for.
-    best
-        Makes the best schedule known of any function.
-    database
-        Where the rules win, their schedules are settled there.
+    ``best`` makes the best schedule known of any function, of which ``tasks`` were searched for.
+    Where the rules win, their schedules are settled in the database.
     """
     tuned = program.built(best)
     changed = [task for task in tasks if trace_of(best(task.function)) != trace_of(task.schedule)]
@@ -181,42 +149,18 @@ def better_build(
 def faster(
     challenger: Callable[..., Any], holder: Callable[..., Any], inputs: Sequence[Any]
 ) -> bool:
-    """Whether a challenger beats the holder in most rounds of a race, in which they take turns."""
-    runners = (challenger, holder)
-    once = max(_seconds(run, inputs, 1) for run in (*runners, *runners))
-    calls = max(1, round(SAMPLE_SECONDS / max(once, 1e-9)))
-    won = 0
-    for number in range(ROUNDS):
-        taken = [0.0, 0.0]
-        for place in (number % 2, 1 - number % 2):
-            taken[place] = _seconds(runners[place], inputs, calls)
-        won += taken[0] < taken[1]
-    return won >= WON
-
-
-def _seconds(run: Callable[..., Any], inputs: Sequence[Any], calls: int) -> float:
-    started = time.perf_counter()
-    for _ in range(calls):
-        run(*inputs)
-    return (time.perf_counter() - started) / calls
+    """Whether a challenger is clearly faster than the holder in a race."""
+    base = TimedCallable("by rule", functools.partial(holder, *inputs))
+    tuned = TimedCallable("tuned", functools.partial(challenger, *inputs))
+    race([base, tuned], Plan(rounds=ROUNDS))
+    speedup = tuned.speedup_over(base)
+    return speedup is not None and speedup.verdict == "faster"
 
 
 def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -> list[Task]:
-    """Search schedules for the PrimFuncs that have no record.
+    """Search schedules for the PrimFuncs that have no record, and give these, the longest first.
 
-    Parameters
-    ----------
-    functions
-        PrimFuncs without schedules.
-    database
-        Where records are, and go.
-    options
-        ``trials`` and ``budget``.
-
-    Returns
-    -------
-    list
-        The functions that were searched for, the longest first.
+    Of the options it reads ``trials`` and ``budget``.
     """
     start = time.monotonic()
     budget, most = options["budget"], options["trials"]
@@ -225,9 +169,6 @@ def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -
     tasks = [Task("+".join(rules.names(f)), f, rules.schedule(f)) for f in new.values()]
     if not tasks or most < 1:
         return []
-    if failure := target.proof()["serialise"]:
-        # The search would end this process.
-        raise SearchError(failure)
     # Keep TVM from clearing a cell's output when it has something to print.
     name = "s_tir.meta_schedule.using_ipython"
     target.package().register_global_func(name, lambda: False, override=True)
@@ -236,23 +177,25 @@ def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -
         for task in tasks:
             if time.monotonic() - start < budget:
                 with contextlib.suppress(measure.MeasureError):
-                    task.seconds = task.best = worker.seconds(task.function, task.schedule)
+                    task.seconds = task.best = worker.seconds(task.schedule)
         tasks.sort(key=lambda task: -task.seconds)
         least = NEGLIGIBLE * sum(task.seconds for task in tasks)
         worth = [task for task in tasks if task.seconds > least]
-        for task in tasks:
-            if task.seconds and task not in worth:
+        for task in tasks[len(worth) :]:
+            if task.seconds:
                 database.add(task.function, task.schedule, task.seconds)
-        for position, task in enumerate(worth):
-            left = budget - (time.monotonic() - start)
+        for position, task in enumerate(worth, start=1):
+            now = time.monotonic()
+            left = budget - (now - start)
             if left <= 0:
                 break
-
-            def report(task: Task = task, position: int = position) -> None:
+            # What is left is shared by the functions that are left, by how long they take.
+            share = left * task.seconds / sum(t.seconds for t in worth[position - 1 :])
+            for _ in _search(task, database, worker, most, now + share):
                 on_progress(
                     Progress(
                         task=task.name,
-                        position=position + 1,
+                        position=position,
                         tasks=len(worth),
                         trials=task.trials,
                         most_trials=most,
@@ -260,34 +203,26 @@ def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -
                         best=task.best * 1e6,
                         elapsed=time.monotonic() - start,
                         budget=budget,
-                        finished=position + 1 == len(worth) and task.trials >= most,
+                        finished=position == len(worth) and task.trials >= most,
                     )
                 )
-
-            # What is left is shared by the functions that are left, by how long they take.
-            share = left * task.seconds / sum(t.seconds for t in worth[position:])
-            database.add(task.function, task.schedule, task.seconds)
-            task.trials = 1
-            report()
-            _search(task, database, worker, most, time.monotonic() + share, report)
             searched.append(task)
     return searched
 
 
-def _search(  # noqa: PLR0913, PLR0917 - each of them is the caller's
-    task: Task,
-    database: Database,
-    worker: measure.Worker,
-    most: int,
-    deadline: float,
-    report: Callable[[], None],
-) -> None:
-    """An evolutionary search of one function's space.
+def _search(
+    task: Task, database: Database, worker: measure.Worker, most: int, deadline: float
+) -> Iterator[None]:
+    """An evolutionary search of one function's space: it yields after each measurement.
 
-    It ends when ``most`` schedules were measured, the time is over, or the space is.
+    The first is that of the schedule by rule. It ends when ``most`` schedules were measured, the
+    time is over, or the space is.
     """
     from tvm.s_tir import meta_schedule as ms
 
+    database.add(task.function, task.schedule, task.seconds)
+    task.trials = 1
+    yield
     # The search draws its population from here; what stays is in the other one.
     records = ms.database.MemoryDatabase()
     module = rules.fresh(task.function).mod
@@ -309,31 +244,32 @@ def _search(  # noqa: PLR0913, PLR0917 - each of them is the caller's
     )
     initialise(context)
 
-    def measured(schedule: Any) -> Any:
-        task.trials += 1
-        try:
-            seconds = worker.seconds(task.function, schedule)
-        except measure.MeasureError as error:
-            return ms.runner.RunnerResult(None, str(error))
-        task.best = min(task.best, seconds)
-        database.add(task.function, schedule, seconds)
-        records.commit_tuning_record(
-            ms.database.TuningRecord(schedule.trace, workload, [seconds], target.target(), [])
-        )
-        return ms.runner.RunnerResult([seconds], None)
+    def over() -> bool:
+        return task.trials >= most or time.monotonic() >= deadline
 
     context.pre_tuning(most, BATCH, context.generate_design_space(), records, model)
     try:
         # To generate them takes seconds.
-        while task.trials < most and time.monotonic() < deadline:
-            if not (candidates := context.generate_measure_candidates()):
-                return
+        while not over() and (candidates := context.generate_measure_candidates()):
             results = []
             for candidate in candidates:
-                if task.trials >= most or time.monotonic() >= deadline:
+                if over():
                     return
-                results.append(measured(candidate.sch))
-                report()
+                task.trials += 1
+                try:
+                    seconds = worker.seconds(candidate.sch)
+                except measure.MeasureError as error:
+                    results.append(ms.runner.RunnerResult(None, str(error)))
+                else:
+                    results.append(ms.runner.RunnerResult([seconds], None))
+                    task.best = min(task.best, seconds)
+                    database.add(task.function, candidate.sch, seconds)
+                    records.commit_tuning_record(
+                        ms.database.TuningRecord(
+                            candidate.sch.trace, workload, [seconds], target.target(), []
+                        )
+                    )
+                yield
             context.notify_runner_results(candidates, results)
             model.update(context, candidates, results)
     finally:
