@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.corpus.case import Case
 
 _LIST = (
+    "v + ['z']",
     "v += ['b']",
     "v *= 2",
     "v.append('b')",
@@ -40,11 +41,11 @@ _QUEUE = ("v.appendleft('z')", "v.rotate(1)", "v[0] = 'q'", "v.popleft()")
 _MADE = "# plain\nimport collections, torch\nx = torch.ones(2)\n"
 
 
-def _case(name: str, made: str, statements: tuple[str, ...]) -> Case:
+def _case(name: str, made: str, statements: tuple[str, ...], differs: str = "") -> Case:
     """A cell for each statement, between two operations on a tensor."""
-    cells = (f"y = x * 2\n{each}\nz = y + 1\nw is v, len(v), list(w), z" for each in statements)
+    cells = (f"y = x * 2\n{each}\nz = y + 1\nw is v, len(v), list(w), z, w" for each in statements)
     shown = (cell.replace("list(w)", "sorted(w)") for cell in cells) if "set" in name else cells
-    return Case(name, (f"{_MADE}{made}\nw = v", *shown))
+    return Case(name, (f"{_MADE}{made}\nw = v", *shown), differs=differs)
 
 
 def _of(name: str, base: str, statements: tuple[str, ...], content: str = "'ac'") -> list[Case]:
@@ -62,7 +63,8 @@ CASES = [
     *_of("ordered dict", "collections.OrderedDict", (*_DICT, "v.update(a=1, b=2)", "v.move_to_end('a')"), "a=0, c=5"),
     *_of("counter", "collections.Counter", ("v += collections.Counter('ab')", "v['z'] += 1", "v.subtract('a')")),
     *_of("queue", "collections.deque", _QUEUE),
-    _case("queue, operators", "v = collections.deque('ac')", ("v += ['b']",) * 2),
+    _case("queue, operators", "v = collections.deque('ac')", ("v += ['b']",) * 2,
+          "torch makes another deque of a global one that += extends"),
     _case("own queue, operators", "class V(collections.deque): pass\nv = V('ac')", ("v += ['b']", "v *= 2")),
     *_of("bytes", "bytearray", ("v += b'12'", "v.append(3)", "v[0] = 1", "v *= 2"), "b'abc'"),
 ]  # fmt: skip

@@ -61,8 +61,13 @@ def store_attr(
 
 @patches(UserDefinedClassVariable, "call_function")
 def call_class(upstream: Callable[..., Any], self: Any, *arguments: Any) -> Any:
-    """End the graph at an object whose ``__del__`` would run on torch's example of it, too."""
+    """End the graph at an object whose ``__del__`` would run on torch's example of it, too.
+
+    Also at a set of a class of one's own: upstream makes an empty one.
+    """
     _refuse_finaliser(self.value)
+    if issubclass(self.value, set) and self.value is not set:
+        _end("Creation of a set of one's own class", self.value.__qualname__, "It would be empty.")
     return upstream(self, *arguments)
 
 

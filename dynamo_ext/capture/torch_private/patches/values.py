@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import torch
@@ -74,7 +74,7 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
         # gives numbers, and float64 where torch gives float32. Of classes derived from set, list
         # and deque it loses changes, or makes them on a copy.
         self.install_guards(GuardBuilder.TYPE_MATCH)
-        return UserDefinedObjectVariable(value, source=self.source)
+        return _PythonsOwn(value, source=self.source)
     if value is format:
         self.install_guards(GuardBuilder.BUILTIN_MATCH)
         return _Format(value, source=self.source)
@@ -111,13 +111,25 @@ def call_method(upstream: Callable[..., Any], self: Any, tx: Any, name: str, *gi
     """
     method = self._maybe_get_baseclass_method(name) if name in _IN_PLACE else None
     if isinstance(method, types.WrapperDescriptorType):
-        unimplemented(
-            gb_type="Change in place by an operator",
-            context=f"{type(self.value).__qualname__}.{name}",
-            explanation="The type changes the value in C code.",
-            hints=[],
-        )
+        _end_at_operator(self.value, name)
     return upstream(self, tx, name, *given)
+
+
+class _PythonsOwn(UserDefinedObjectVariable):
+    """A value on which Python does what is done, between two graphs."""
+
+    def sq_concat_impl(self, *_: Any) -> NoReturn:
+        # Upstream gives the constant NotImplemented.
+        _end_at_operator(self.value, "__add__")
+
+
+def _end_at_operator(value: object, name: str) -> NoReturn:
+    unimplemented(
+        gb_type="Operator of a type in C",
+        context=f"{type(value).__qualname__}.{name}",
+        explanation="Torch does not trace what the type does.",
+        hints=[],
+    )
 
 
 @patches(InstructionTranslatorBase, "_format_value")
