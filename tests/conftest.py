@@ -30,8 +30,6 @@ ALONE = (
     "browser/",
     "measure/remote/",
     "measure/test_compare.py",
-    "measure/test_memory.py",
-    "measure/test_operation_profiler.py",
     "timing/test_race.py",
 )
 """Tests that go by the clock, or have many processes of their own."""
