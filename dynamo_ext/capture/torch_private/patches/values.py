@@ -90,38 +90,6 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
     return upstream(self, value) if found is None else found
 
 
-_IN_PLACE = frozenset(
-    f"__i{name}__"
-    for name in (
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "lshift",
-        "rshift",
-        "and",
-        "or",
-        "xor",
-    )
-)
-
-
-@patches(UserDefinedObjectVariable, "call_method")
-def call_method(upstream: Callable[..., Any], self: Any, tx: Any, name: str, *given: Any) -> Any:
-    """End the graph at `array += 1`, or wherever else a type in C changes a value in place.
-
-    Upstream has this method and the operator's slot call one another up to Python's recursion
-    limit, and captures nothing of the frame.
-    """
-    if name in _IN_PLACE:
-        method = self._maybe_get_baseclass_method(name)
-        if isinstance(method, types.WrapperDescriptorType):
-            return self._vectorcall_maybe(tx, name, given[0])
-    return upstream(self, tx, name, *given)
-
-
 @patches(InstructionTranslatorBase, "_format_value")
 def format_value(upstream: Callable[..., None], self: Any, spec: Any, flags: int) -> None:
     """Format a symbolic number as the number.

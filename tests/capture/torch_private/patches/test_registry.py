@@ -446,31 +446,6 @@ def test_a_break_in_a_generator_does_not_walk_through_its_globals() -> None:
     assert not [found.exception for found in fast.report().fallbacks]
 
 
-@pytest.mark.parametrize(
-    ("made", "change"),
-    [
-        (lambda: np.ones(2), "value += 1"),
-        (lambda: np.ones(2), "value *= 2"),
-        (lambda: np.ones(2, int), "value <<= 1"),
-        (lambda: bytearray(b"a"), "value += b'b'"),
-    ],
-)
-def test_a_value_that_a_type_in_c_changes_in_place_ends_the_graph(
-    made: Callable[[], Any], change: str
-) -> None:
-    expected: dict[str, Any] = {"value": made()}
-    exec(change, expected)
-    with live(
-        "x = torch.ones(2)", f"def f(v):\n    global value\n    {change}\n    return v * 2"
-    ) as cells:
-        cells.names["value"] = value = made()
-        report = cells.report(f"y = x * 2\n{change}\nz = y + 1")
-        assert [graph.operation_count for graph in report.graphs] == [1, 1]
-        assert cells.names["value"] is value
-        assert np.array_equal(value, expected["value"])
-        assert {found.exception for found in cells.report("y = f(x)").fallbacks} <= {"Unsupported"}
-
-
 @torch._dynamo.forbid_in_graph
 class _Doubling:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
