@@ -33,7 +33,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## run notebooks/quickstart.ipynb, print its summary, leave build/quickstart.html
 	$(BIN)/python notebooks/execute.py notebooks/quickstart.ipynb --html build/quickstart.html
 
-test: lint tests ## everything but the sweeps: lint, types, and every behaviour
+test: $(STAMP) ## everything but the sweeps: lint, types, and every behaviour
+	+@$(MAKE) --no-print-directory --jobs 2 lint tests
 
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import tempfile
 import warnings
@@ -18,6 +19,9 @@ os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
 os.environ.setdefault("DYNAMO_EXT_UNRECORDED", "1")
 # Each trace makes some ten thousand objects, and collecting goes through a worker's gigabytes.
 gc.set_threshold(20_000, 20, 50)
+# pytest listens to every logger, and torch writes out bytecode, guards and tracebacks at each
+# compile for this one if anything listens: that takes most of what a test of a small cell takes.
+logging.getLogger("torch.__trace").addHandler = lambda _: None  # type: ignore[method-assign]
 
 
 ALONE = (
@@ -26,8 +30,6 @@ ALONE = (
     "browser/",
     "measure/remote/",
     "measure/test_compare.py",
-    "measure/test_memory.py",
-    "measure/test_operation_profiler.py",
     "timing/test_race.py",
 )
 """Tests that go by the clock, or have many processes of their own."""

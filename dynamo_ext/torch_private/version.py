@@ -29,6 +29,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
         f"{_PATCHES}/opaque_value.py",
         f"{_PATCHES}/varying_floats.py",
     ),
+    "compiling without timing guards": (f"{_PATCHES}/guard_timing.py",),
     "recurrent layers, masked transformers": (f"{_PATCHES}/torch_layers.py",),
     COMPARE: ("capture/torch_private/regions.py",),
     _BACKENDS: ("backends/torch_private",),

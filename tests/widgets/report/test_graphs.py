@@ -126,9 +126,9 @@ def test_blocks_over_a_residual_stream_stand_under_each_other(blocks):
 def test_1500_nodes_are_drawn_soon(graph_of, reports):
     big = graph_of(1500)
     placement = place_graph(reports["clean"], big)
-    start = time.perf_counter()
+    start = time.process_time()
     made = svg.draw(big, placement, big.operations)
-    assert time.perf_counter() - start < 3, "a tenth of a second where it was measured"
+    assert time.process_time() - start < 3, "a tenth of a second where it was measured"
     assert made.count("<rect") == 1500
     assert svg.draw(big, placement, graph_of(1600).operations).count("<rect") == svg.MAX_NODES
 

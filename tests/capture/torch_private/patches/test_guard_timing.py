@@ -1,0 +1,32 @@
+"""Guards are timed for a log alone."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from torch._dynamo import guards
+
+from dynamo_ext.capture.torch_private import compile_metrics
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.capture.live import Live
+
+
+def latency() -> int:
+    return int(compile_metrics.latest_metrics().guard_latency_us or 0)
+
+
+def test_guards_are_not_timed(cells: Live) -> None:
+    cells.report("y = x + 1")
+    assert latency() == 0
+
+
+def test_guards_are_timed_where_their_log_is_read(
+    cells: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, guards.guards_log.name):
+        cells.report("y = x + 1")
+    assert latency() > 0
