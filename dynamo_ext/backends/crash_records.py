@@ -41,6 +41,9 @@ REMEDY = (
     "process yourself."
 )
 
+MOST = 256
+"""Records that stay, newest first."""
+
 UNRECORDED = "DYNAMO_EXT_UNRECORDED"
 """With this in its environment a process records nothing: tests and sweeps, which may be killed."""
 
@@ -66,6 +69,7 @@ class Unfinished:
 
 
 _open: weakref.WeakSet[Attempt] = weakref.WeakSet()
+_pruned: set[Path] = set()
 _away = threading.local()
 
 
@@ -142,6 +146,7 @@ class Attempt:
     def _begin(self, stage: Stage) -> None:
         text = json.dumps(asdict(Unfinished(*self._facts, stage, time.time()))).encode()
         with contextlib.suppress(OSError):
+            _prune()
             file = _locked(self._path)
             if file is None:
                 return
@@ -248,6 +253,17 @@ def _unheld(paths: Iterable[Path]) -> Iterator[tuple[Path, Unfinished | None]]:
                 yield path, _read(file)
             finally:
                 os.close(file)
+
+
+def _prune() -> None:
+    """Drop what says nothing, and the oldest of too many; once for each process and folder."""
+    if folder() in _pruned:
+        return
+    _pruned.add(folder())
+    kept = all_of()[:MOST]
+    for path, found in _unheld(_files()):
+        if found not in kept:
+            path.unlink(missing_ok=True)
 
 
 @atexit.register

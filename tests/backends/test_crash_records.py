@@ -250,6 +250,21 @@ def test_a_file_without_a_record_says_nothing(place: Path, content: bytes) -> No
     assert files(place) == []
 
 
+def test_records_are_bounded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crash_records, "MOST", 3)
+    for number in range(6):
+        left_behind(Attempt("engine", "1", f"graph {number}"))
+    (place / "empty.json").touch()
+    crash_records._pruned.clear()
+    with Attempt("engine", "1", "another").during("compiling"):
+        assert {record.graph for record in crash_records.all_of()} == {
+            "graph 3",
+            "graph 4",
+            "graph 5",
+        }
+    assert len(files(place)) == 3
+
+
 def test_a_process_that_may_be_lost_records_nothing(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
