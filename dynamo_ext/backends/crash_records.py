@@ -21,8 +21,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dynamo_ext.backends.fx_graph import may_differentiate
-from dynamo_ext.backends.graph_key import graph_key
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.records.common import checked, plain
 
@@ -117,6 +115,9 @@ class Attempt:
         """The attempt at a captured graph; none where nothing is to be recorded."""
         if _is_off():
             return None
+        from dynamo_ext.backends.fx_graph import may_differentiate
+        from dynamo_ext.backends.graph_key import graph_key
+
         try:
             key = graph_key(graph, inputs, training=may_differentiate(inputs))
             return cls(engine, version, key)

@@ -54,7 +54,7 @@ def test_the_page() -> None:
     assert "| onnxrt | 1.38 | 1.00 |" in page
     assert "| two | eager | 0.50 (0.49–0.51) |" in page
     assert "| one | 2.00 (1.96–2.04) | 1.50 (1.47–1.53) | failed |" in page
-    assert "- one, relax: failed: no embedding" in page
+    assert "- one, relax: failed: `no embedding`" in page
     assert "onnxrt 2, ts 1." in page
     assert page.count("Not measured yet.") == 2
     assert Row.from_dict(ROWS[0].to_dict()) == ROWS[0]
