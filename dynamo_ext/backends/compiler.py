@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import fact
-from dynamo_ext.backends.passes.noop_dropout import give_inputs
 from dynamo_ext.backends.pipeline import compile_timeout
-from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
-from dynamo_ext.backends.pipeline.overlapping_inputs import MESSAGE, REMEDY, Overlaps
 from dynamo_ext.interruptions import Listening
 from dynamo_ext.records.common import Availability
 
@@ -58,8 +55,12 @@ class Compiler:
 
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile a captured graph; failures give the graph itself, and a word in the journal."""
+        # Torch is imported by these, and not with the names of the backends.
+        from dynamo_ext.backends.passes.noop_dropout import give_inputs
+        from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
         from dynamo_ext.backends.pipeline.compilation import compile_graph
         from dynamo_ext.backends.pipeline.engines import CompileContext
+        from dynamo_ext.backends.pipeline.overlapping_inputs import MESSAGE, REMEDY, Overlaps
 
         keep_random_state(graph)
         give_inputs(graph)
