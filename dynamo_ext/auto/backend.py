@@ -72,6 +72,10 @@ class AutoBackend(WholeGraphBackend):
 
         return Store()
 
+    def use(self, store: Store) -> None:
+        """Remember races in another store from now on."""
+        self.store = store
+
     @functools.cached_property
     def cycles(self) -> CallCycles:
         """Where it turns out which graphs run one after another."""
