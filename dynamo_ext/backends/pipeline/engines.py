@@ -66,7 +66,9 @@ class Engine:
     def fast_path(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
         """``call`` with no more steps than it needs."""
         run, select = self.run, self.select
-        return self.call if self.orders else lambda args: run(*select(args))
+        if self.orders:
+            return self.call
+        return (lambda args: run(*args)) if select is tuple else lambda args: run(*select(args))
 
 
 class Engines:
@@ -177,4 +179,7 @@ def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]],
         return tuple
     if len(positions) > 1:
         return operator.itemgetter(*positions)
-    return lambda args: [args[position] for position in positions]
+    if positions:
+        only = positions[0]
+        return lambda args: (args[only],)
+    return lambda _: ()
