@@ -9,6 +9,8 @@ import torch
 
 from dynamo_ext.numerics.tolerance import disagreement
 
+pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+
 INF, NAN = torch.inf, torch.nan
 
 
@@ -26,6 +28,7 @@ def pair(a: Any, b: Any, dtype: torch.dtype = torch.float32) -> str:
         ([1.01], [1.0], torch.bfloat16),
         ([], [], torch.float32),
         ([1, 2], [1, 2], torch.int64),
+        ([1.0, 2.005 + 1j], [1.0, 2.0 + 1j], torch.complex32),
     ],
 )
 def test_agreement(a: Any, b: Any, dtype: torch.dtype) -> None:
@@ -45,6 +48,7 @@ def test_agreement(a: Any, b: Any, dtype: torch.dtype) -> None:
         ([1.2], [1.0], torch.bfloat16, "off"),
         ([1, 3], [1, 2], torch.int64, "differ"),
         ([True], [False], torch.bool, "differ"),
+        ([1.2 + 1j], [1.0 + 1j], torch.complex32, "off"),
     ],
 )
 def test_disagreement(a: Any, b: Any, dtype: torch.dtype, word: str) -> None:

@@ -61,6 +61,11 @@ def restored(root, change, read):
     assert not snapshot.restore()
 
 
+def half_complex(value):
+    return torch.view_as_real(value).tolist()
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize(
     ("make", "change", "read"),
     [
@@ -88,6 +93,7 @@ def restored(root, change, read):
         (lambda: torch.ones(3)[1:], lambda v: v.add_(1), lambda v: v.tolist()),
         (lambda: torch.ones(()), lambda v: v.add_(1), lambda v: v.item()),
         (lambda: torch.ones(2, dtype=torch.bfloat16), lambda v: v.add_(1), lambda v: v.tolist()),
+        (lambda: torch.ones(2, dtype=torch.complex32), torch.Tensor.zero_, half_complex),
         (lambda: torch.ones(3), lambda v: v.data.add_(1), lambda v: v.tolist()),
         (lambda: torch.ones(3), lambda v: v.numpy().fill(9), lambda v: v.tolist()),
         (lambda: torch.ones(3), lambda v: setattr(v, "data", torch.zeros(2)), lambda v: v.tolist()),
