@@ -135,7 +135,7 @@ def add_storing(parser: argparse.ArgumentParser, seconds: float) -> None:
     """The arguments of every study that keeps rows: bounds of a process, its file, its page."""
     parser.add_argument("--timeout", type=float, default=seconds, help="seconds for one row")
     parser.add_argument("--memory", type=float, default=Bounds.memory, help="GiB of a process")
-    parser.add_argument("--again", action="store_true", help="measure anew what is stored")
+    parser.add_argument("--again", action="store_true", help="measure again what is stored")
     parser.add_argument("--rows", type=Path, help="the file of the rows")
     parser.add_argument("--write", type=Path, help="the page to write")
     parser.add_argument("--only-write", action="store_true", help="from what is stored")

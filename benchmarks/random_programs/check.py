@@ -133,7 +133,7 @@ def _compiled(function: Callable[..., Any], engine: str) -> Any:
 def _whose(
     program: Program, row: Row, expected: Sequence[Seen], true: Sequence[Seen | None]
 ) -> str:
-    """Whether a wrong result is the engine's, torch's or nobody's."""
+    """``torch`` where torch is wrong, too, ``unsure`` where eager moves as far, else ``wrong``."""
     for seed in range(judge.SHAKES):
         moved = _eager(program, shaken=seed)
         if judge.difference(moved[row.call], expected[row.call], true[row.call])[0] == row.kind:
