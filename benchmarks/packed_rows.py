@@ -26,6 +26,11 @@ def own(study: str, form: Form = USUAL) -> Path:
     return FOLDER / machine.name() / f"{study.replace('_', '-')}{form.suffix}.jsonl.gz"
 
 
+def of_any_machine(study: str) -> Path:
+    """The file of a study that measures no time: machines add rows to one another's."""
+    return FOLDER / "any-machine" / f"{study}.jsonl.gz"
+
+
 def others(study: str, form: Form = USUAL) -> list[Path]:
     """The same study's and form's files of other machines."""
     mine = own(study, form)
@@ -56,6 +61,11 @@ class PackedRows:
         if path.exists():
             self.head, *rows = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
             self._rows = {self.key(row): row for row in rows}
+
+    def note_machine(self, sentence: str) -> None:
+        """Add ``machine.sentence()`` to the ones in the head, once."""
+        known = self.head.get("machine", "").split("\n")
+        self.head["machine"] = "\n".join(filter(None, dict.fromkeys([*known, sentence])))
 
     def key(self, row: dict[str, Any]) -> tuple[Any, ...]:
         """What tells a row from the others."""

@@ -38,14 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="say what can be made, and run nothing")
     add_storing(parser, 300.0)
     given = parser.parse_args(arguments)
-    path = given.rows or packed_rows.own("architectures")
+    path = given.rows or packed_rows.of_any_machine("architectures")
     store = packed_rows.PackedRows(path, ("engine", "architecture"))
     bounds = Bounds(given.timeout, given.memory)
     if not given.only_write:
         # Its thread would be there where a process is forked.
         tqdm.monitor_interval = 0
         forked.prepare()
-        store.head["machine"] = machine.sentence()
+        store.note_machine(machine.sentence())
         _make(given.architectures, store, bounds, again=given.list and given.again)
     if given.list:
         for made in _made(store):

@@ -72,7 +72,7 @@ def page(made: Sequence[Made], rows: Sequence[Row], machine: str, engines: Seque
     rows
         Of each engine.
     machine
-        A sentence: what they were measured with.
+        What they were measured with, a line for each machine.
     engines
         In the order of the table.
     """
@@ -88,7 +88,7 @@ def page(made: Sequence[Made], rows: Sequence[Row], machine: str, engines: Seque
     missing = [f"| {m.architecture} | {cell(m.error)} |" for m in made if m.error]
     return _PAGE.format(
         totals="\n".join(_total(name, [r for r in rows if r.engine == name]) for name in engines),
-        machine=machine,
+        machine=machine.replace("\n", "\n\n"),
         wrong=_wrong(rows),
         faults=_faults(rows),
         rows="\n".join(lines),

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(program(given.show).script(given.engine[0]))
         return 0
     store = packed_rows.PackedRows(
-        given.rows or packed_rows.own("random-programs"), ("engine", "seed")
+        given.rows or packed_rows.of_any_machine("random-programs"), ("engine", "seed")
     )
     wrong = 0
     for engine in [] if given.only_write else given.engine:
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(engine: str, seeds: Sequence[int], bounds: Bounds, store: packed_rows.PackedRows) -> int:
     """Fill the store, and say how many programs are wrong by the engine's own fault."""
-    store.head["machine"] = machine.sentence()
+    store.note_machine(machine.sentence())
     faults = set()
     saved = time.monotonic()
     told = tqdm(total=len(seeds), desc=engine, disable=None)

@@ -65,7 +65,7 @@ def page(rows: Sequence[Row], machine: str, calls: int) -> str:
     rows
         Of every engine.
     machine
-        A sentence: what they were measured with.
+        What they were measured with, a line for each machine.
     calls
         Of each program.
     """
@@ -75,7 +75,7 @@ def page(rows: Sequence[Row], machine: str, calls: int) -> str:
         totals="\n".join(
             _total(engine, [r for r in rows if r.engine == engine]) for engine in engines
         ),
-        machine=machine,
+        machine=machine.replace("\n", "\n\n"),
         wrong=_wrong(rows),
         torchs=_torchs(rows),
         faults=_faults(rows),
