@@ -13,10 +13,10 @@ from pathlib import Path
 
 from dynamo_ext.errors import UnsupportedTorchError
 
-SEEN_ON = ("2.13.0",)
+SEEN_ON = ("2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
 """Versions of torch that the tests have run on."""
 
-REMEDY = f"Install torch {SEEN_ON[-1]}."
+REMEDY = f"Install torch {SEEN_ON[2]}."
 
 CORE = "capturing code"
 COMPARE = "compare"
@@ -38,6 +38,9 @@ FEATURES: dict[str, tuple[str, ...]] = {
 
 A file that is listed belongs to that feature alone. Each folder of an engine is a feature, too.
 """
+
+OR = " or "
+"""Between the names that versions of torch give to one thing."""
 
 _HOME = Path(__file__).parents[1]
 _ENGINES = "dynamo_ext.backends.engines."
@@ -114,7 +117,12 @@ def _files(feature: str) -> Iterator[Path]:
 
 
 def _exists(name: str) -> bool:
-    """Whether a dotted name leads to something."""
+    """Whether a dotted name leads to something; its last part may be one of several names."""
+    owner, _, last = name.rpartition(".")
+    return any(_leads_somewhere(f"{owner}.{each}") for each in last.split(OR))
+
+
+def _leads_somewhere(name: str) -> bool:
     try:
         pkgutil.resolve_name(name)
     except (ImportError, AttributeError):
@@ -150,9 +158,11 @@ def private_names(tree: ast.AST) -> set[str]:
             known |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
     found = set(known.values())
     used = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-    used += [f"{ast.unparse(p.args[0])}.{ast.literal_eval(p.args[1])}" for p in patches(tree)]
+    for patch in patches(tree):
+        owner, *names = patch.args
+        used.append(f"{ast.unparse(owner)}." + OR.join(map(ast.literal_eval, names)))
     for root, *attributes in (name.split(".") for name in used):
-        if root in known and all(part.isidentifier() for part in attributes):
+        if root in known and all(part.replace(OR, "").isidentifier() for part in attributes):
             found.add(".".join((known[root], *attributes)))
     found = {name for name in found if name.startswith("torch.") and _is_private(name)}
     return {name for name in found if not any(each.startswith(f"{name}.") for each in found)}

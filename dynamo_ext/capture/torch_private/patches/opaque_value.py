@@ -10,6 +10,8 @@ _SLOTS = tuple(
     name
     for name in dir(VariableTracker)
     if name.endswith("_impl") or name.startswith(("mp_", "sq_", "nb_", "tp_"))
+    # Some are tables of methods.
+    if callable(getattr(VariableTracker, name))
 )
 
 

@@ -28,8 +28,12 @@ _patches: list[tuple[Any, str, Any]] = []
 """Owner, name, and what takes its place."""
 
 
-def patches(owner: Any, name: str) -> Callable[[_Function], _Function]:
-    """Put a function in the place of ``owner.name``; its first argument is torch's own."""
+def patches(owner: Any, *names: str) -> Callable[[_Function], _Function]:
+    """Put a function in the place of ``owner.name``; its first argument is torch's own.
+
+    Of several names, which versions of torch give to one method, the first that exists counts.
+    """
+    name = next((each for each in names if hasattr(owner, each)), names[0])
     upstream = getattr(owner, name)
     static = isinstance(vars(owner)[name], staticmethod)
 

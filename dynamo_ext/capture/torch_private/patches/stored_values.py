@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 
 @patches(SideEffects, "store_attr")
 def store_attr(
-    upstream: Callable[..., None], self: Any, item: Any, name: str, value: Any, *kind: Any
+    upstream: Callable[..., None],
+    self: Any,
+    item: Any,
+    name: str,
+    value: Any,
+    *how: Any,
+    **more: Any,
 ) -> None:
     """End the graph at what no other variable may see."""
     if isinstance(item, UserDefinedClassVariable):
@@ -56,7 +62,7 @@ def store_attr(
             name,
             "`__del__` of what was there runs at the assignment, if nothing else holds it.",
         )
-    upstream(self, item, name, value, *kind)
+    upstream(self, item, name, value, *how, **more)
 
 
 @patches(UserDefinedClassVariable, "call_function")
@@ -80,7 +86,7 @@ def get_example_value(
     return upstream(self, base, cls, arguments)
 
 
-@patches(PythonModuleVariable, "var_getattr")
+@patches(PythonModuleVariable, "tp_getattro_impl", "var_getattr")
 def module_attr(upstream: Callable[..., Any], self: Any, tx: Any, name: str) -> Any:
     """Read a name that the traced code has just bound through the module that is traced.
 

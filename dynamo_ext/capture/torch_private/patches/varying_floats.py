@@ -86,11 +86,13 @@ class CarriedNumber(Carried):
         codegen(self.right)
         codegen.extend_output(create_call_function(2, False))  # noqa: FBT003
 
-    def richcompare_impl(self, _tx: Any, other: Any, op: str) -> Any:
+    def tp_richcompare_impl(self, _tx: Any, other: Any, op: str) -> Any:
         """A comparison; Python asks the right side with the operator turned around."""
         if not _is_number(other):
             return ConstantVariable.create(NotImplemented)
         return CarriedNumber(bool, op.strip("_"), self, other)
+
+    richcompare_impl = tp_richcompare_impl  # its name in torch 2.13
 
     def as_proxy(self) -> NoReturn:
         """Refuse to be an argument of a tensor's operation."""
