@@ -123,7 +123,7 @@ class CompiledCandidate:
         for reference in self.codes:
             code = reference()
             if code is not None:
-                regions.forget_region(code, self.region)
+                regions.forget_region(code, self.region, self.candidate.compiler)
         tracing.forget(self.candidate.compiler)
         self.call = self.timed = None
 

@@ -19,7 +19,6 @@ SEEN_ON = ("2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
 REMEDY = f"Install torch {SEEN_ON[2]}."
 
 CORE = "capturing code"
-COMPARE = "compare"
 _BACKENDS = "every backend but eager"
 _PATCHES = "capture/torch_private/patches"
 FEATURES: dict[str, tuple[str, ...]] = {
@@ -31,7 +30,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     ),
     "compiling without timing guards": (f"{_PATCHES}/guard_timing.py",),
     "recurrent layers, masked transformers": (f"{_PATCHES}/torch_layers.py",),
-    COMPARE: ("capture/torch_private/regions.py",),
     _BACKENDS: ("backends/torch_private",),
 }
 """What does not work without certain files, and their folders, as a user calls it.

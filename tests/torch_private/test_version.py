@@ -73,14 +73,14 @@ def test_a_missing_name_is_one_clear_error(without: Any) -> None:
 
 WITHOUT = """
 import torch._dynamo.variables.functions as functions
-del functions.BoundBuiltinMethodVariable
+del functions.LocalGeneratorObjectVariable
 from dynamo_ext.torch_private import version
 version.SEEN_ON = ("2.0.0",)
 from tests.magics.shell import notebook, run_cell
 with notebook() as shell:
     run_cell(shell, "%load_ext dynamo_ext")
     ran = run_cell(shell, "%%dynamo -b eager\\nimport torch\\ny = torch.ones(2) + 1")
-    assert "has no torch._dynamo.variables.functions.BoundBuiltinMethodVariable" in str(ran.error), ran.error
+    assert "has no torch._dynamo.variables.functions.LocalGeneratorObjectVariable" in str(ran.error), ran.error
     assert type(ran.error).__name__ == "UsageError", ran.error
 import dynamo_ext
 try:
@@ -98,29 +98,28 @@ def test_a_cell_and_optimize_say_what_a_torch_lacks() -> None:
 
 WITHOUT_FEATURES = """
 import torch
-from torch._dynamo import eval_frame, symbolic_convert
+from torch._dynamo import eval_frame, guards
 from torch.nn.modules import transformer
-del eval_frame._next_isolate_recompiles_id, transformer._detect_is_causal_mask
+del eval_frame._next_isolate_recompiles_id, guards.profile_guard_manager
+del transformer._detect_is_causal_mask
 import dynamo_ext
 from dynamo_ext.torch_private import version
 version.SEEN_ON = ("2.0.0",)
-fast = dynamo_ext.optimize("eager")(lambda x: x + 1)
+def add(x):
+    return x + 1
+fast = dynamo_ext.optimize("eager")(add)
 assert fast(torch.ones(1)).item() == 2
 report = fast.report()
-layers, compare = [found.message for found in report.fallbacks]
+timing, layers = [found.message for found in report.fallbacks]
 assert len(report.graphs) == 1
 assert "which recurrent layers, masked transformers needs" in layers, layers
-assert "which compare needs" in compare, compare
-try:
-    dynamo_ext.compare(lambda x: x + 1, torch.ones(1), backends=["eager"])
-except dynamo_ext.errors.UnsupportedTorchError as error:
-    assert "which compare needs" in str(error), error
-else:
-    raise AssertionError
+assert "which compiling without timing guards needs" in timing, timing
+found = dynamo_ext.compare(add, torch.ones(1), backends=["eager", "ts"])
+assert [row.outcome for row in found.results] == ["measured"] * 2, found.results
 from tests.magics.shell import notebook, run_cell
 with notebook() as shell:
     run_cell(shell, "%load_ext dynamo_ext")
-    assert "which compare needs" in run_cell(shell, "%dynamo backends eager").text
+    assert "which compiling without timing" in run_cell(shell, "%dynamo backends eager").text
 """
 
 

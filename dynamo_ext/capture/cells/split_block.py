@@ -59,16 +59,14 @@ def note_division(
     run.compiled.append(entry)
 
 
-def divide_turn(code: types.CodeType, found: Sequence[str]) -> None:
+def divide_turn(code: types.CodeType, reasons: Sequence[str]) -> None:
     """Raise where a turn of a loop would be recompiled for what changes with each turn.
 
-    ``found`` is why none of the versions of its frame, whose code this is, fits.
+    ``reasons`` is why none of the versions of its frame, whose code this is, fits.
     """
     block = block_of(code)
     if block is None or not block.is_loop_body:
         return
-    # Another backend's code is not a version that could have fitted.
-    reasons = [reason for reason in found if "BACKEND_MATCH" not in reason]
     names = {name for reason in reasons for name in _GROWING.findall(reason)}
     if names:
         block.split_at_lists(names)

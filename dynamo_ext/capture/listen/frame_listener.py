@@ -24,6 +24,7 @@ from dynamo_ext.capture.torch_private import (
     compile_metrics,
     compile_settings,
     frame_eval,
+    regions,
 )
 from dynamo_ext.capture.torch_private.patches import calls, registry, stored_values
 from dynamo_ext.interruptions import Listening, interruption, pass_on
@@ -215,7 +216,7 @@ class FrameListener:
         with (
             frame_eval.compile_lock,
             frame_eval.heard_bytecode(_note_bytecode),
-            compile_settings.capture_settings(),
+            compile_settings.capture_settings(**regions.own_limit(frame.f_code, self._compiler)),
             registry.traced_our_way(),
             compile_settings.quiet_logs(),
             frame_eval.traced_for_its_names(frame),

@@ -17,15 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 
+def entries(code: types.CodeType, compiler: Any) -> list[Any]:
+    """What Dynamo's cache has for ``code`` of one compiler's, the newest first."""
+    found = eval_frame._debug_get_cache_entry_list(code)
+    return [entry for entry in found if entry.backend is compiler]
+
+
 def recompile_reasons(frame: Any, compiler: Any) -> tuple[int, list[str]]:
     """How many compiled versions a frame has for ``compiler``, and why none of them fits."""
-    entries = eval_frame._debug_get_cache_entry_list(frame.f_code)
-    if not entries:
-        return 0, []
-    reasons = guards.get_and_maybe_log_recompilation_reasons(
-        entries, frame, compiler, skip_logging=True
-    )
-    return len(entries), [str(reason) for reason in reasons]
+    found = entries(frame.f_code, compiler)
+    reasons = [
+        guards.get_guard_fail_reason(
+            entry.guard_manager,
+            entry.code,
+            frame.f_locals,
+            entry.compile_id,
+            compiler,
+            skip_logging=True,
+        )
+        for entry in found
+    ]
+    return len(found), [reason for reason in reasons if reason]
 
 
 def recompile_limit() -> int:

@@ -14,8 +14,8 @@ import torch._dynamo as dynamo
 
 
 @contextlib.contextmanager
-def capture_settings() -> Iterator[None]:
-    """Torch's settings as a cell needs them, for as long as a frame is captured.
+def capture_settings(**more: Any) -> Iterator[None]:
+    """Torch's settings as a cell needs them, and ``more``, for as long as a frame is captured.
 
     Errors are raised, to distinguish interruptions. NumPy is left to NumPy: traced, its calls
     become torch's, with other random numbers, aliasing and warnings than the cell has by itself.
@@ -31,6 +31,7 @@ def capture_settings() -> Iterator[None]:
         specialize_float=True,
         skip_nnmodule_hook_guards=False,
         enable_dynamo_decompositions=False,
+        **more,
     ):
         yield
 

@@ -1,43 +1,61 @@
-"""Regions of Dynamo's cache: the compiled code of one is kept apart from all other code's."""
+"""Regions of Dynamo's cache: the compiled code of one is kept apart from all other code's.
+
+Torch 2.11 and 2.12 have none: there each backend's own versions are told apart by the backend.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch._dynamo as dynamo
 from torch._dynamo import eval_frame, guards
 
-from dynamo_ext.capture.torch_private import frame_eval
-from dynamo_ext.torch_private import version
+from dynamo_ext.capture.torch_private import code_cache, frame_eval
 
 if TYPE_CHECKING:
     import types
     from collections.abc import Callable
 
+_numbers: Any = getattr(eval_frame, "_next_isolate_recompiles_id", None)
+_enter: Any = getattr(eval_frame, "set_eval_frame_isolate_recompiles_id", None)
+_NONE = -1
+"""Torch's number of what is in no region."""
+
 
 def new_region() -> int:
     """A number for compiled code that is kept apart from all other code's.
 
-    From 2.13 on Dynamo's cache has regions (``torch.compile(isolate_recompiles=True)``): several
-    backends on one function do not share its recompile limit.
+    As under ``torch.compile(isolate_recompiles=True)``, several backends on one function do not
+    share its recompile limit.
     """
-    version.require(version.COMPARE)
-    return int(next(eval_frame._next_isolate_recompiles_id))
+    return int(next(_numbers)) if _numbers is not None else _NONE
 
 
 def call_in_region(
     region: int, callback: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Any:
     """``call_under`` with the compiled code of one region."""
-    outer = eval_frame.set_eval_frame_isolate_recompiles_id(region)
+    if _enter is None:
+        return frame_eval.call_under(callback, function, *args, **kwargs)
+    outer = _enter(region)
     try:
         return frame_eval.call_under(callback, function, *args, **kwargs)
     finally:
-        eval_frame.set_eval_frame_isolate_recompiles_id(outer)
+        _enter(outer)
 
 
-def forget_region(code: types.CodeType, region: int) -> None:
-    """Drop what a region holds for ``code``, and leave what others hold."""
-    for entry in eval_frame._get_cache_entries_for_region(code, region):
+def forget_region(code: types.CodeType, region: int, compiler: Any) -> None:
+    """Drop what a compiler has for ``code`` in a region, and leave what others have."""
+    for entry in code_cache.entries(code, compiler):
         state: Any = getattr(entry.guard_manager, "extra_state", None)
-        if state is not None:
+        if state is not None and getattr(entry, "isolate_recompiles_id", _NONE) == region:
             state.invalidate(entry, guards.DeletedGuardManagerWrapper("It was let go."))
+
+
+def own_limit(code: types.CodeType, compiler: Any) -> dict[str, int]:
+    """Settings of Dynamo's with which others' versions do not count for the recompile limit."""
+    if _numbers is not None:
+        return {}
+    everyones = len(code_cache.guard_managers(code))
+    others = everyones - len(code_cache.entries(code, compiler))
+    return {"recompile_limit": dynamo.config.recompile_limit + others} if others else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -54,9 +55,12 @@ def _named(tx: Any, made: Any, args: Any) -> Any:
     if not isinstance(inner, BaseUserFunctionVariable) or getattr(inner, "wrapped_fn", None):
         made.wrapped_fn = inner  # named where it is kept
         return made
-    wraps = VariableTracker.build(tx, apis._wraps_without_dynamo_attrs)
+    wraps = VariableTracker.build(tx, _WRAPS)
     return wraps.call_function(tx, args[:1], {}).call_function(tx, [made], {})
 
+
+# Until torch 2.12 the transforms use `functools.wraps` itself.
+_WRAPS = getattr(apis, "_wraps_without_dynamo_attrs", functools.wraps)
 
 _WRAPPING = (torch.vmap, torch.func.grad, torch.func.grad_and_value)
 

@@ -19,8 +19,7 @@ from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._dynamo.variables import builder
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable
-from torch._dynamo.variables.functions import BoundBuiltinMethodVariable
-from torch._dynamo.variables.misc import StringFormatVariable
+from torch._dynamo.variables.misc import GetAttrVariable, StringFormatVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
@@ -66,8 +65,7 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
         # `(xs.append if good else xs.remove)(x.item())` has one or the other there.
         install_guard(AttrSource(self.source, "__name__").make_guard(GuardBuilder.EQUALS_MATCH))
         bound = VariableTracker.build(self.tx, value.__self__, AttrSource(self.source, "__self__"))
-        descriptor = getattr(type(value.__self__), value.__name__)
-        return BoundBuiltinMethodVariable(descriptor, bound, source=self.source)
+        return GetAttrVariable(bound, value.__name__, source=self.source)
     if isinstance(value, np.ndarray | np.generic) or _is_own_container(value):
         # Where NumPy is not traced, upstream takes an array for a constant, and changes it in place
         # while it traces. It takes a NumPy number for a tensor: results are then arrays where NumPy
