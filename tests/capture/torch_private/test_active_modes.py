@@ -48,7 +48,7 @@ def made_by_export(model: Any) -> Any:
     return torch.export.export(model, (X,)).module()
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:`torch.jit")
 @pytest.mark.parametrize("first", [True, False], ids=["new", "compiled before"])
 @pytest.mark.parametrize("trace", [made_by_fx, made_by_jit, made_by_export])
 @pytest.mark.parametrize("backend", ["onnxrt", "inductor"])

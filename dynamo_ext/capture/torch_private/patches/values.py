@@ -79,6 +79,9 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
     if type(value) is _TUPLE_ITERATOR and not self.source.name.startswith("L['___stack"):
         # Upstream reads what `next` gave only after it has moved the iterator on.
         return self.wrap_user_defined(value)
+    if type(value) is types.GeneratorType:
+        # From torch 2.14 on, upstream traces a copy of one that has not begun.
+        return self.wrap_user_defined(value)
     is_global = type(value) is int and type(self.source) is GlobalSource
     if is_global and not dynamo.config.specialize_int:
         # Upstream takes global integers for constants; in a notebook they are the user's variables,
@@ -141,7 +144,7 @@ def format_value(upstream: Callable[..., None], self: Any, spec: Any, flags: int
         upstream(self, spec, flags)
         return
     text = "{" + ("", "!s", "!r", "!a")[flags & 3] + ":" + spec.as_python_constant() + "}"
-    self.push(StringFormatVariable.create(text, [self.pop()], {}))
+    self.push(StringFormatVariable(text, [self.pop()], {}))
 
 
 class _Format(BuiltinVariable):
