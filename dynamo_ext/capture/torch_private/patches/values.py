@@ -76,11 +76,10 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
     if value is format:
         self.install_guards(GuardBuilder.BUILTIN_MATCH)
         return _Format(value, source=self.source)
-    if type(value) is _TUPLE_ITERATOR and not self.source.name.startswith("L['___stack"):
-        # Upstream reads what `next` gave only after it has moved the iterator on.
-        return self.wrap_user_defined(value)
-    if type(value) is types.GeneratorType:
-        # From torch 2.14 on, upstream traces a copy of one that has not begun.
+    is_begun = type(value) is _TUPLE_ITERATOR and not self.source.name.startswith("L['___stack")
+    if is_begun or type(value) is types.GeneratorType:
+        # Upstream reads what `next` gave only after it has moved the iterator on, and from torch
+        # 2.14 on it traces a copy of a generator that has not begun.
         return self.wrap_user_defined(value)
     is_global = type(value) is int and type(self.source) is GlobalSource
     if is_global and not dynamo.config.specialize_int:
