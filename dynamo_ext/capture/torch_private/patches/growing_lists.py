@@ -84,11 +84,11 @@ class CarriedList(Carried):
         """Its type, on which there is a guard."""
         return list
 
-    def tp_getattro_impl(self, _tx: Any, name: str) -> VariableTracker:
+    def var_getattr(self, _tx: Any, name: str) -> VariableTracker:
         """A method, to be called outside of the graph."""
         return GetAttrVariable(self, name, py_type=types.BuiltinMethodType)
 
-    var_getattr = tp_getattro_impl  # its name until torch 2.13
+    tp_getattro_impl = var_getattr  # its name from torch 2.14 on
 
     def call_method(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse, so that the call is Python's."""

@@ -86,13 +86,13 @@ class CarriedNumber(Carried):
         codegen(self.right)
         codegen.extend_output(create_call_function(2, False))  # noqa: FBT003
 
-    def tp_richcompare_impl(self, _tx: Any, other: Any, op: str) -> Any:
+    def richcompare_impl(self, _tx: Any, other: Any, op: str) -> Any:
         """A comparison; Python asks the right side with the operator turned around."""
         if not _is_number(other):
             return ConstantVariable.create(NotImplemented)
         return CarriedNumber(bool, op.strip("_"), self, other)
 
-    richcompare_impl = tp_richcompare_impl  # its name in torch 2.13
+    tp_richcompare_impl = richcompare_impl  # its name from torch 2.14 on
 
     def as_proxy(self) -> NoReturn:
         """Refuse to be an argument of a tensor's operation."""
