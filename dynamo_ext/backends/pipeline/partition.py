@@ -77,30 +77,12 @@ def unsupported_reason(node: Node) -> str:
     values = [node.meta.get("val"), *(arg.meta.get("val") for arg in node.all_input_nodes)]
     if torch.Tag.data_dependent_output in target.tags or dispatch.has_unbacked(values):
         return "The shape of its result depends on the data."
-    if any(user.op == "output" for user in node.users):
-        return _unsupported_return(node.meta.get("val"))
-    return ""
-
-
-def _unsupported_return(value: object) -> str:
-    """Why what a graph returns had better be in memory of torch's own; empty where nothing is."""
-    if _overlaps(value):
-        return "Its result, which the graph returns, shares memory between elements."
     # As `out=torch.empty(0)` is; torch leaves a tensor unusable whose storage refused to grow.
-    if any(isinstance(size, int) and not size for size in getattr(value, "shape", ())):
+    sizes = getattr(node.meta.get("val"), "shape", ())
+    returned = any(user.op == "output" for user in node.users)
+    if returned and any(isinstance(size, int) and not size for size in sizes):
         return "Its result is empty: it may be resized, which an engine's memory cannot be."
     return ""
-
-
-def _overlaps(value: object) -> bool:
-    import torch
-
-    if not isinstance(value, torch.Tensor):
-        return False
-    return any(
-        isinstance(stride, int) and stride == 0 and not (isinstance(size, int) and size <= 1)
-        for size, stride in zip(value.shape, value.stride(), strict=True)
-    )
 
 
 def decide_support(graph: GraphModule, supports: Callable[[Node], Support]) -> dict[Node, Support]:

@@ -1,8 +1,12 @@
-"""Views of the caller's other tensors that a graph returns: made by eager, never by an engine.
+"""Views that a graph returns and that eager makes, never an engine.
 
-AOTAutograd gives such a result back as a view of the input, or of the other result, and reads size,
-strides and offset off what the graph returned. An engine's result has memory, and an offset, of
-its own: ``x[i : i + 16]`` would come back as ``x[0:16]`` for every ``i``.
+Views of the caller's other tensors: AOTAutograd gives such a result back as a view of the input, or
+of the other result, and reads size, strides and offset off what the graph returned. An engine's
+result has memory, and an offset, of its own: ``x[i : i + 16]`` would come back as ``x[0:16]`` for
+every ``i``.
+
+Views whose elements share memory (``expand``, ``unfold``): an engine's result has memory for each
+element, so that a write to one would not be seen in the others.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.backends.fx_graph import is_view
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from torch.fx import GraphModule, Node
 
 _MARK = "dynamo_ext_returned_view"
@@ -28,14 +34,7 @@ def separate_returned_views(graph: GraphModule) -> int:
     output = graph.graph.output_node()
     returned = dict.fromkeys(output.all_input_nodes)
     copies: dict[Node, Node] = {}
-    chains = {node: chain for node in returned if (chain := _chain(node))}
-    roots = Counter(chain[-1].args[0] for chain in chains.values())
-    views = {}
-    for node, chain in chains.items():
-        root = chain[-1].args[0]
-        given = getattr(root, "op", "") == "placeholder"
-        if given or root in returned or roots[root] > 1:
-            views[node] = chain
+    views = _made_by_eager(returned)
     for chain in views.values():
         for node in reversed(chain):
             if node not in copies:
@@ -53,6 +52,20 @@ def separate_returned_views(graph: GraphModule) -> int:
     return len(views)
 
 
+def _made_by_eager(returned: Collection[Node]) -> dict[Node, list[Node]]:
+    """The results that eager makes, with the operations for each, last first."""
+    chains = {node: chain for node in returned if (chain := _chain(node))}
+    roots = Counter(chain[-1].args[0] for chain in chains.values())
+    views = {}
+    for node, chain in chains.items():
+        root = chain[-1].args[0]
+        given = getattr(root, "op", "") == "placeholder"
+        shared = given or root in returned or roots[root] > 1
+        if made := chain if shared else _from_overlap(chain):
+            views[node] = made
+    return views
+
+
 def is_returned_view(node: Node) -> bool:
     """Whether a node makes a view for the caller, and nothing else."""
     return bool(node.meta.get(_MARK))
@@ -66,3 +79,23 @@ def _chain(node: Node) -> list[Node]:
         source: Any = node.args[0]
         node = source
     return chain
+
+
+def _from_overlap(chain: list[Node]) -> list[Node]:
+    """The views of a chain from the first on whose elements may share memory; none if none do."""
+    places = [place for place, node in enumerate(chain, 1) if _may_overlap(node)]
+    return chain[: max(places, default=0)]
+
+
+def _may_overlap(node: Node) -> bool:
+    import torch
+
+    aten = torch.ops.aten
+    if node.target in (aten.unfold.default, aten.as_strided.default):
+        return True
+    value: Any = node.meta.get("val")
+    # A size of one that is not symbolic makes nothing overlap.
+    return node.target is aten.expand.default and any(
+        isinstance(stride, int) and stride == 0 and not (isinstance(size, int) and size <= 1)
+        for size, stride in zip(value.shape, value.stride(), strict=True)
+    )

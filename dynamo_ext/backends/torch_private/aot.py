@@ -41,12 +41,41 @@ def aot_compile(  # noqa: PLR0913 - AOTAutograd's own shape
 
     compiler = aot_autograd(
         fw_compiler=forward,
-        bw_compiler=backward,
+        bw_compiler=lambda graph, given: backward(_without_zeros(graph), given),
         inference_compiler=inference,
         decompositions=decompositions,
     )
     with _numbers_read():
         return bare(compiler(graph, inputs))
+
+
+def _without_zeros(backward: GraphModule) -> GraphModule:
+    """Give ``None``, as eager does, as the gradient of a leaf that the forward pass only changes.
+
+    AOTAutograd has the new value of an input as a result, whose gradient the input gets. It copies
+    that value into a leaf out of autograd's sight, so the gradient is of nothing: zeros.
+    """
+    from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput, TangentAOTInput
+
+    facts = _being_compiled()
+    output = backward.graph.output_node()
+    gradients: Any = output.args[0]
+    if facts is None or len(facts.input_info) != len(gradients):
+        return backward
+
+    def is_zeros(gradient: Any, info: Any) -> bool:
+        source = gradient.meta.get("desc") if hasattr(gradient, "meta") else None
+        new_value = isinstance(source, TangentAOTInput) and isinstance(
+            source.output, InputMutationAOTOutput
+        )
+        return new_value and info.is_leaf and info.mutates_data
+
+    pairs = zip(gradients, facts.input_info, strict=True)
+    kept = tuple(None if is_zeros(gradient, info) else gradient for gradient, info in pairs)
+    if kept != tuple(gradients):
+        output.args = (kept,)
+        backward.recompile()
+    return backward
 
 
 @contextlib.contextmanager

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Tensors = tuple[torch.Tensor, ...]
 
 
+X = torch.ones(3, 3)
+
+
 def sliced(x: torch.Tensor, i: int) -> Tensors:
     part = x[i : i + 16]
     return part, part * 2
@@ -54,7 +57,22 @@ def reinterpreted(x: torch.Tensor, i: int) -> Tensors:
     return part.view(torch.int32), part * 3 + 1
 
 
+def repeated(x: torch.Tensor, i: int) -> Tensors:
+    return ((x * 2 + i).tril().expand(2, -1, -1).movedim(0, -1),)
+
+
+def windows(x: torch.Tensor, i: int) -> Tensors:
+    y = x * 2 + i
+    return y.unfold(1, 3, 1), y.abs()
+
+
+def repeated_and_used(x: torch.Tensor, i: int) -> Tensors:
+    row = (x * 2 + i).sum(1, keepdim=True).expand(-1, 4)
+    return row, row * 3 + 1
+
+
 FUNCTIONS = (sliced, column, of_a_result, split, mutated, chunks, reinterpreted)
+OVERLAPPING = (repeated, windows, repeated_and_used)
 
 
 def shared(results: Tensors, given: torch.Tensor) -> list[int]:
@@ -63,7 +81,7 @@ def shared(results: Tensors, given: torch.Tensor) -> list[int]:
     return [owners.index(owner) for owner in owners]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [*FUNCTIONS, *OVERLAPPING], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_views_are_where_eager_has_them(engine: str, function: Callable[..., Tensors]) -> None:
     if not registry.probe(registry.get(engine)).available:
@@ -92,6 +110,24 @@ def test_writing_to_one_result_writes_to_the_other() -> None:
     row.zero_()
     assert not y[0].any()
     assert y[1].all()
+
+
+@pytest.mark.parametrize("learns", [False, True], ids=["no_grad", "grad"])
+@pytest.mark.parametrize("function", OVERLAPPING, ids=lambda f: f.__name__)
+def test_writing_to_one_element_writes_to_all_in_its_memory(
+    harness: Any, scripted: Any, function: Callable[..., Tensors], learns: Any
+) -> None:
+    def written(run: Callable[..., Tensors], count: int) -> Tensors:
+        x = torch.arange(6.0 * count).reshape(count, 6).requires_grad_(learns)
+        results = tuple(each.detach() for each in run(x, count // 2))
+        results[0][0, 0, ...].zero_()
+        return results
+
+    compiled = harness.compile(function, scripted)
+    # The second size makes sizes symbolic.
+    for count in (4, 6, 8):
+        torch.testing.assert_close(written(compiled, count), written(function, count))
+    assert harness.engines.keys() == {"scripted"}
 
 
 def test_training_gets_the_same_gradients_through_views() -> None:
@@ -138,6 +174,14 @@ def test_a_view_of_what_nobody_gets_is_left_to_the_engine() -> None:
     graph = make_fx(lambda x: ((x * 2).t(),))(torch.ones(3, 2))
     assert separate_returned_views(graph) == 0
     assert not any(marked for _, marked in names(graph))
+
+
+def test_only_what_shares_memory_is_taken_from_the_engine() -> None:
+    graph = make_fx(lambda x: ((x * 2).t()[1:].expand(4, 2, 3).unsqueeze(0),))(X)
+    assert separate_returned_views(graph) == 1
+    assert [marked for _, marked in names(graph)] == [False, False, False, True, True]
+    graph = make_fx(lambda x: ((x * 2).expand(1, 3, 3), (x + 1).expand(2, 3, 3) + 1))(X)
+    assert separate_returned_views(graph) == 0
 
 
 def test_a_graph_that_returns_its_input_is_left_alone() -> None:

@@ -63,8 +63,7 @@ CASES = [
     *_of("ordered dict", "collections.OrderedDict", (*_DICT, "v.update(a=1, b=2)", "v.move_to_end('a')"), "a=0, c=5"),
     *_of("counter", "collections.Counter", ("v += collections.Counter('ab')", "v['z'] += 1", "v.subtract('a')")),
     *_of("queue", "collections.deque", _QUEUE),
-    _case("queue, operators", "v = collections.deque('ac')", ("v += ['b']",) * 2,
-          "torch makes another deque of a global one that += extends"),
+    _case("queue, operators", "v = collections.deque('ac')", ("v += ['b']", "v += ['b']", "v.append('d')\nu = v\nu is v")),
     _case("own queue, operators", "class V(collections.deque): pass\nv = V('ac')", ("v += ['b']", "v *= 2")),
     *_of("bytes", "bytearray", ("v += b'12'", "v.append(3)", "v[0] = 1", "v *= 2"), "b'abc'"),
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._dynamo.variables import builder
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable
+from torch._dynamo.variables.lists import DequeVariable
 from torch._dynamo.variables.misc import GetAttrVariable, StringFormatVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
@@ -90,6 +91,8 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
     if type(value) in (set, OrderedDict):
         # Upstream adds what is new, and loses what `-=` removes and where `move_to_end` moves.
         found.should_reconstruct_all = True
+    if type(found) is DequeVariable:
+        found.__class__ = _Queue
     return found
 
 
@@ -121,6 +124,15 @@ class _PythonsOwn(UserDefinedObjectVariable):
     def sq_concat_impl(self, *_: Any) -> NoReturn:
         # Upstream gives the constant NotImplemented.
         _end_at_operator(self.value, "__add__")
+
+
+class _Queue(DequeVariable):
+    """A deque that comes into the frame."""
+
+    def reconstruct(self, codegen: Any) -> None:
+        super().reconstruct(codegen)
+        # It gets the content of what this makes. Upstream gives that to global names in its place.
+        codegen.tempvars.pop(self, None)
 
 
 def _end_at_operator(value: object, name: str) -> NoReturn:
