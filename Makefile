@@ -1,12 +1,14 @@
 # Every target works in a fresh clone: the first one to run makes .venv with the pinned versions.
-# PYTHON chooses the interpreter (3.11, 3.12 or 3.13): make test PYTHON=python3.12
+# PYTHON chooses the interpreter (3.11, 3.12 or 3.13), TORCH another torch than the pinned one. Each
+# has an environment of its own: make test PYTHON=python3.12, make test TORCH=2.14.1
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
-VENV := .venv
+BASE := .venv$(addprefix -,$(filter-out python3,$(notdir $(PYTHON))))
+VENV := $(BASE)$(addprefix -torch-,$(TORCH))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
@@ -18,17 +20,30 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests test-sweeps test-quick lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-quick test-torch versions lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 # Made anew whenever the project's dependencies or their pins change.
-$(STAMP): pyproject.toml constraints.txt
+$(BASE)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "dynamo_ext needs Python 3.11, 3.12 or 3.13: make PYTHON=python3.12 …")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -qq -c constraints.txt --editable '.[dev]'
+	test -x $(BASE)/bin/python || $(PYTHON) -m venv $(BASE)
+	$(BASE)/bin/python -m pip install -qq -c constraints.txt --editable '.[dev]'
 	touch $@
+
+ifdef TORCH
+# A torch of its own with what torch needs; everything else is $(BASE)'s, which comes after it.
+$(STAMP): $(BASE)/.installed
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	mkdir -p build
+	grep -v '^torch==' constraints.txt > build/constraints-torch-$(TORCH).txt
+	PIP_CONSTRAINT=build/constraints-torch-$(TORCH).txt $(BIN)/python -m pip install -qq torch==$(TORCH)
+	shared=$$($(BASE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	own=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	echo "import site; site.addsitedir('$$shared')" > $$own/everything-else.pth
+	touch $@
+endif
 
 demo: $(STAMP) ## run notebooks/quickstart.ipynb, print its summary, leave build/quickstart.html
 	$(BIN)/python notebooks/execute.py notebooks/quickstart.ipynb --html build/quickstart.html
@@ -101,6 +116,12 @@ screenshots: $(STAMP) ## the pictures in docs/images, as the browser tests take 
 	cp $(SHOTS)/6-timing-light.png docs/images/timing.png
 	cp $(SHOTS)/compare-light-1400.png docs/images/compare.png
 
+# What depends on torch's private names, and cells that run traced and as they are.
+CONTRACT := tests/torch_private tests/capture/torch_private tests/magics/test_differential.py tests/magics/test_effects_once.py
+test-torch: $(STAMP) ## private names of torch's and the corpus, for another torch: TORCH=2.14.1
+	mkdir -p build
+	OMP_WAIT_POLICY=passive $(PYTEST) $(CONTRACT) $(PARALLEL) --junitxml build/tests-torch-$(TORCH).xml $(ARGS)
+
 test-gpu: $(STAMP) ## the tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu $(ARGS)
 
@@ -109,5 +130,5 @@ format: $(STAMP) ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 clean: ## remove .venv and everything that is built
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

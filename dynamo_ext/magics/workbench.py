@@ -234,7 +234,8 @@ class Workbench:
     def backends_command(self, name: str | None = None) -> None:
         """``%dynamo backends [NAME]``."""
         _show(render_backends(registry.describe(name)))
-        sys.stdout.writelines(f"{reason} {version.REMEDY}\n" for reason in version.switched_off())
+        lost = [f"{reason} {version.REMEDY}" for reason in version.switched_off()]
+        sys.stdout.writelines(f"{line}\n" for line in [*lost, version.unseen()] if line)
 
     def cache_command(self, action: str = "show", file: str | None = None) -> None:
         """``%dynamo cache [show|clear|export FILE|import FILE]``."""

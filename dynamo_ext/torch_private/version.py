@@ -1,6 +1,7 @@
 """The private names of torch's that each feature uses, looked for before any of them is imported.
 
 They are read off the sources: of a torch that lacks one, a sentence says which, and what is off.
+Names looked up by ``getattr`` are not needed: the code there does without them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from pathlib import Path
 from dynamo_ext.errors import UnsupportedTorchError
 
 SEEN_ON = ("2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
-"""Versions of torch that the tests have run on."""
+"""Versions of torch that the tests have run on, the oldest first."""
 
-REMEDY = f"Install torch {SEEN_ON[2]}."
+REMEDY = "Install torch 2.13.0."
+"""With it every feature works."""
 
 CORE = "capturing code"
 _BACKENDS = "every backend but eager"
@@ -71,6 +73,23 @@ def switched_off() -> list[str]:
     """A sentence for each feature beside backends that is off."""
     reasons = map(reason_without, (each for each in FEATURES if each not in {CORE, _BACKENDS}))
     return [reason for reason in reasons if reason]
+
+
+def unseen() -> str:
+    """A sentence where the tests have not run on this minor version of torch; empty else."""
+    import torch
+
+    minors = {_minor(each) for each in SEEN_ON}
+    if _minor(torch.__version__) in minors:
+        return ""
+    return (
+        f"dynamo_ext was not tested with torch {torch.__version__}, but with {SEEN_ON[0]} to "
+        f"{SEEN_ON[-1]}."
+    )
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def reason_without_backend(module: str) -> str:

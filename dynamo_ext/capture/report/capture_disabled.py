@@ -27,8 +27,14 @@ REUSED_ONLY = _fallback(
 
 
 def lacking() -> list[Fallback]:
-    """Of a run under a torch that lacks the private names of some features."""
-    return [_fallback(reason, version.REMEDY) for reason in version.switched_off()]
+    """Of a run under a torch that is not tested, or lacks the private names of some features."""
+    lost = [_fallback(reason, version.REMEDY) for reason in version.switched_off()]
+    unseen = version.unseen()
+    return (
+        [*lost, Fallback("capture", "run", "", "", "", unseen, "", harmless=True)]
+        if unseen
+        else lost
+    )
 
 
 def observed(mode: str) -> Fallback:
