@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests test-sweeps test-quick test-torch versions lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-quick test-torch test-version versions lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -121,6 +121,17 @@ CONTRACT := tests/torch_private tests/capture/torch_private tests/magics/test_di
 test-torch: $(STAMP) ## private names of torch's and the corpus, for another torch: TORCH=2.14.1
 	mkdir -p build
 	OMP_WAIT_POLICY=passive $(PYTEST) $(CONTRACT) $(PARALLEL) --junitxml build/tests-torch-$(TORCH).xml $(ARGS)
+
+VERSIONS := 2.11.0 2.12.1 2.13.0 2.14.1 2.15.0
+WIDER := $(CONTRACT) tests/capture tests/magics tests/backends/pipeline tests/backends/engines/onnxrt tests/measure tests/auto
+versions: ## the tests that depend on torch on each version of it; writes docs/versions.md
+	for version in $(VERSIONS); do $(MAKE) test-version TORCH=$$version || exit 1; done
+	$(BASE)/bin/python -m benchmarks.torch_versions --write docs/versions.md
+
+test-version: $(STAMP)
+	mkdir -p build/versions
+	-OMP_WAIT_POLICY=passive $(PYTEST) $(WIDER) -m "not sweep" $(PARALLEL) --junitxml build/versions/$(TORCH).xml $(ARGS)
+	$(BIN)/python -m benchmarks.torch_versions --add build/versions/$(TORCH).xml
 
 test-gpu: $(STAMP) ## the tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu $(ARGS)

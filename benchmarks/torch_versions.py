@@ -1,0 +1,105 @@
+"""What the tests found on each version of torch: ``make versions`` adds a row for each.
+
+``python -m benchmarks.torch_versions --add build/versions/2.14.1.xml`` reads what pytest wrote, in
+the environment that it ran in; ``--write docs/versions.md`` writes the page from all rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import platform
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import torch
+
+from benchmarks import packed_rows
+from benchmarks.markdown import cell, line
+from dynamo_ext.torch_private import version
+
+_PAGE = """# Versions of torch
+
+Written by `make versions`: do not edit. On each version of torch these tests ran, with the other
+packages as in `constraints.txt`: private names of torch's, capture, the corpus of cells, the
+pipeline, ONNX Runtime, comparisons, `auto` and the magics. pip takes any torch from 2.11 on. With a
+version that is not listed here, `%dynamo backends` and each report say so.
+
+| torch | Python | Date | Passed | Failed | Skipped |
+|---|---|---|--:|--:|--:|
+{rows}
+
+## What failed
+
+{failed}
+
+## What a version lacks
+
+{lacking}
+
+## Tests that were skipped
+
+{skipped}
+"""
+
+
+def main() -> None:
+    """Add a row, or write the page, or both."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--add", type=Path, help="what pytest wrote with --junitxml")
+    parser.add_argument("--write", type=Path, help="the page")
+    given = parser.parse_args()
+    path = packed_rows.of_any_machine("torch-versions")
+    store = packed_rows.PackedRows(path, ("torch", "python"))
+    if given.add:
+        store.add(_row(given.add))
+        store.save()
+    if given.write:
+        given.write.write_text(_page(store.all()), encoding="utf-8")
+
+
+def _row(path: Path) -> dict[str, Any]:
+    cases = list(ET.parse(path).iter("testcase"))  # noqa: S314 - pytest wrote it here
+    failed = [case for case in cases if case.find("failure") is not None or _raised(case)]
+    skips = [skip for case in cases if (skip := case.find("skipped")) is not None]
+    return {
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "date": dt.date.today().isoformat(),  # noqa: DTZ011 - a day is enough
+        "passed": len(cases) - len(failed) - len(skips),
+        "failed": sorted({f"{case.get('classname')}::{case.get('name')}" for case in failed}),
+        "skipped": dict(sorted(Counter(skip.get("message", "") for skip in skips).items())),
+        "lacking": version.switched_off(),
+    }
+
+
+def _raised(case: ET.Element) -> bool:
+    return case.find("error") is not None
+
+
+def _page(rows: list[dict[str, Any]]) -> str:
+    counts = [(row["passed"], len(row["failed"]), sum(row["skipped"].values())) for row in rows]
+    reasons = sorted({reason for row in rows for reason in row["skipped"]})
+    return _PAGE.format(
+        rows="\n".join(
+            line([row["torch"], row["python"], row["date"], *map("{:,}".format, count)])
+            for row, count in zip(rows, counts, strict=True)
+        ),
+        failed=_listed(f"torch {row['torch']}: {test}" for row in rows for test in row["failed"]),
+        lacking=_listed(f"torch {row['torch']}: {lost}" for row in rows for lost in row["lacking"]),
+        skipped=_listed(
+            f"{cell(reason)}: {', '.join(row['torch'] for row in rows if reason in row['skipped'])}"
+            for reason in reasons
+        ),
+    )
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {each}" for each in lines) or "None."
+
+
+if __name__ == "__main__":
+    main()
