@@ -11,6 +11,7 @@ make the exceptions readable where they are:
 
 from __future__ import annotations
 
+import importlib.metadata
 import textwrap
 from dataclasses import dataclass
 
@@ -48,6 +49,8 @@ class Case:
     differs
         Why torch itself makes this case differ under the magic. Such a case must differ: once it
         does not, its reason is out of date.
+    differs_on
+        The minor versions of torch on which it differs; all of them where empty.
     """
 
     name: str
@@ -61,6 +64,13 @@ class Case:
     refused: str = ""
     differs: str = ""
     inductor: bool = False
+    differs_on: tuple[str, ...] = ()
+
+    @property
+    def known_difference(self) -> str:
+        """``differs`` where that is so on the torch that is installed; empty else."""
+        minor = importlib.metadata.version("torch").rpartition(".")[0]
+        return self.differs if not self.differs_on or minor in self.differs_on else ""
 
     @property
     def magic_cells(self) -> frozenset[int]:
@@ -95,10 +105,12 @@ def case(
     refused: str = "",
     differs: str = "",
     inductor: bool = False,
+    differs_on: tuple[str, ...] = (),
     verbatim: bool = False,
 ) -> Case:
     """Make a ``Case`` of triple-quoted cells (``verbatim`` keeps indents and blank ends)."""
     texts = cells if verbatim else tuple(textwrap.dedent(c).strip("\n") for c in cells)
     return Case(
-        name, texts, raises, graphs, operations, clock, offset, python, refused, differs, inductor
-    )
+        name, texts, raises, graphs, operations, clock, offset, python, refused, differs, inductor,
+        differs_on,
+    )  # fmt: skip

@@ -577,6 +577,8 @@ OVERLAPPING = [
     ),
 ]
 
+WRAPS = "torch copies annotations where functools.wraps shares them, and 2.11 keeps the name"
+
 WRAPPING = [
     case(
         "names of what vmap and grad give",
@@ -594,6 +596,8 @@ WRAPPING = [
     names = g.__name__, h.__name__, g.__doc__, g.__wrapped__ is f
     y = g(torch.ones(3)), h(x), gv(x)
 """,
+        differs=WRAPS,
+        differs_on=("2.14", "2.15"),
     ),
     case(
         "vmap and grad called at once",
@@ -637,6 +641,8 @@ WRAPPING = [
     n = h.__name__
     z = h(y)
 """,
+        differs=WRAPS,
+        differs_on=("2.11", "2.14", "2.15"),
     ),
     case(
         "derivatives kept",
@@ -651,6 +657,8 @@ WRAPPING = [
     y = j(x), v(x)
     del v
 """,
+        differs=WRAPS,
+        differs_on=("2.14", "2.15"),
     ),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from tests.corpus.case import PLAIN, Case
 from tests.magics.shell import run_case
@@ -110,6 +111,10 @@ CIRCUMSTANCES = {
 }
 
 
+# From torch 2.15 on, a draw in a `try` is part of the graph: docs/limits.md.
+LIMITS = {("random", "handled in a graph")} if torch.__version__ >= "2.15" else set()
+
+
 @pytest.fixture(autouse=True)
 def few_versions() -> Any:
     import torch._dynamo
@@ -122,8 +127,8 @@ def few_versions() -> Any:
 @pytest.mark.parametrize("effect", EFFECTS)
 def test_an_effect_happens_once(effect: str) -> None:
     look = f"{PLAIN}\nleft = file.getvalue(), next(numbers), next(steps)"
-    names = tuple(CIRCUMSTANCES)
-    cells = [text.format(e=EFFECTS[effect]) for text in CIRCUMSTANCES.values()]
+    names = [name for name in CIRCUMSTANCES if (effect, name) not in LIMITS]
+    cells = [CIRCUMSTANCES[name].format(e=EFFECTS[effect]) for name in names]
     twice = [cell for text in cells for cell in (text, look)]
     case = Case(effect, (SETUP, *twice))
     plain, magic = run_case(case, magic=False), run_case(case, magic=True)

@@ -37,7 +37,7 @@ def capture_settings(**more: Any) -> Iterator[None]:
 
 
 _TORCH = str(Path(torch.__file__).parent)
-_LOUD = ("torch._", "torch.fx.experimental.symbolic_shapes")
+_LOUD = ("torch._", "torch.fx.experimental.symbolic_shapes", "torch.utils.cpp_extension")
 
 
 @contextlib.contextmanager
@@ -56,6 +56,8 @@ def quiet_logs() -> Iterator[None]:
     def drop(record: logging.LogRecord) -> bool:
         return record.levelno < logging.WARNING
 
+    # Inductor imports this one, which warns that there is a CUDA compiler and no CUDA device.
+    logging.getLogger(_LOUD[-1])
     loggers = [
         logger
         for name, logger in list(logging.Logger.manager.loggerDict.items())

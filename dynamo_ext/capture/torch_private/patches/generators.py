@@ -61,11 +61,20 @@ class _Generator(LocalGeneratorObjectVariable):
         self._leave(codegen.tx.output.root_tx)
 
     def tp_iter_impl(self, tx: Any) -> Any:
-        """Itself; or restart tracing where the frame returns it, since upstream reads its items."""
+        """Itself, unless the frame returns it."""
+        self._leave_if_returned(tx)
+        return super().tp_iter_impl(tx)
+
+    def force_unpack_var_sequence(self, tx: Any) -> Any:
+        """Its items, unless the frame returns it: torch 2.11 and 2.12 ask for them."""
+        self._leave_if_returned(tx)
+        return super().force_unpack_var_sequence(tx)
+
+    def _leave_if_returned(self, tx: Any) -> None:
+        """Restart tracing where the frame returns it, since upstream reads its items."""
         root = tx.output.root_tx
         if tx is root and root.current_instruction.opname == "RETURN_VALUE":
             self._leave(root)
-        return super().tp_iter_impl(tx)
 
     def _leave(self, root: Any) -> NoReturn:
         known = _leaving.setdefault(root.f_code, set())

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.side_effects import SideEffects
 from torch._dynamo.symbolic_convert import InstructionTranslator
+from torch._dynamo.variables.functions import BaseUserFunctionVariable
 from torch._dynamo.variables.misc import NewGlobalVariable, PythonModuleVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
 
@@ -55,6 +56,8 @@ def store_attr(
             f"{item.value.__name__}.{name}",
             "What is assigned to it is read without it, by the name alone.",
         )
+    if isinstance(item, BaseUserFunctionVariable) and name in _FUNCTION_PARTS:
+        _end("Assignment to what a function is made of", name, "Torch calls what it was before.")
     if _has_finaliser(type(_held(item).get(name))):
         _set_apart()
         _end(
@@ -99,6 +102,9 @@ def module_attr(upstream: Callable[..., Any], self: Any, tx: Any, name: str) -> 
         stored = output.side_effects[own.symbolic_globals[name]]
         return output.side_effects.load_global(stored, name)
     return upstream(self, tx, name)
+
+
+_FUNCTION_PARTS = {"__code__", "__defaults__", "__kwdefaults__"}
 
 
 def note_value(value: object) -> None:
