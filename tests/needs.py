@@ -10,8 +10,16 @@ from importlib.util import find_spec
 
 import pytest
 
+from dynamo_ext.torch_private import version
+
 
 def needs(package: str) -> None:
     """Skip the file that is being collected unless a package is installed."""
     if find_spec(package) is None:
         pytest.skip(f"{package} is not installed", allow_module_level=True)
+
+
+def needs_feature(feature: str) -> None:
+    """Skip the file that is being collected where this torch lacks what a feature uses."""
+    if reason := version.reason_without(feature):
+        pytest.skip(reason, allow_module_level=True)

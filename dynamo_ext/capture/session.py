@@ -18,6 +18,7 @@ from dynamo_ext.capture.torch_private import frame_eval, wrapping
 from dynamo_ext.capture.tracer import Tracer, reusing
 from dynamo_ext.errors import NoReportError, OptionError
 from dynamo_ext.records.report import Report
+from dynamo_ext.torch_private import version
 
 if TYPE_CHECKING:
     import types
@@ -64,8 +65,10 @@ def remember_compiler(compiler: RecordedCompiler | None) -> None:
 
 
 def versions() -> tuple[tuple[str, str], ...]:
-    """The versions that a report was made with."""
-    return (("python", platform.python_version()), ("torch", str(torch.__version__)))
+    """The versions that a report was made with, and ``without``: what is off on this torch."""
+    lost = ", ".join(version.lost_features())
+    found = (("python", platform.python_version()), ("torch", str(torch.__version__)))
+    return (*found, ("without", lost)) if lost else found
 
 
 class Session:

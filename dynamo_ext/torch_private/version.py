@@ -14,8 +14,15 @@ from pathlib import Path
 
 from dynamo_ext.errors import UnsupportedTorchError
 
-SEEN_ON = ("2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
-"""Versions of torch that the tests have run on, the oldest first."""
+NUMBERS = "numbers that change from call to call"
+SEEN_ON = {
+    "2.11.0": {NUMBERS},
+    "2.12.1": {NUMBERS},
+    "2.13.0": set[str](),
+    "2.14.1": set[str](),
+    "2.15.0": set[str](),
+}
+"""Versions of torch that the tests have run on, the oldest first, and the features they lack."""
 
 REMEDY = "Install torch 2.13.0."
 """With it every feature works."""
@@ -25,11 +32,8 @@ _BACKENDS = "every backend but eager"
 _PATCHES = "capture/torch_private/patches"
 FEATURES: dict[str, tuple[str, ...]] = {
     CORE: ("torch_private", "capture/torch_private"),
-    "numbers and lists that change": (
-        f"{_PATCHES}/growing_lists.py",
-        f"{_PATCHES}/opaque_value.py",
-        f"{_PATCHES}/varying_floats.py",
-    ),
+    NUMBERS: (f"{_PATCHES}/varying_floats.py",),
+    "lists that grow": (f"{_PATCHES}/growing_lists.py", f"{_PATCHES}/opaque_value.py"),
     "compiling without timing guards": (f"{_PATCHES}/guard_timing.py",),
     "recurrent layers, masked transformers": (f"{_PATCHES}/torch_layers.py",),
     _BACKENDS: ("backends/torch_private",),
@@ -69,10 +73,14 @@ def reason_without(feature: str) -> str:
     return f"torch {torch.__version__} has no {shown}, which {feature} needs."
 
 
+def lost_features() -> list[str]:
+    """The features beside backends that are off on this torch."""
+    return [each for each in FEATURES if each not in {CORE, _BACKENDS} and missing(each)]
+
+
 def switched_off() -> list[str]:
-    """A sentence for each feature beside backends that is off."""
-    reasons = map(reason_without, (each for each in FEATURES if each not in {CORE, _BACKENDS}))
-    return [reason for reason in reasons if reason]
+    """A sentence for each of ``lost_features``."""
+    return [reason_without(feature) for feature in lost_features()]
 
 
 def unseen() -> str:
@@ -83,8 +91,7 @@ def unseen() -> str:
     if _minor(torch.__version__) in minors:
         return ""
     return (
-        f"dynamo_ext was not tested with torch {torch.__version__}, but with {SEEN_ON[0]} to "
-        f"{SEEN_ON[-1]}."
+        f"dynamo_ext was not tested with torch {torch.__version__}, but with {', '.join(SEEN_ON)}."
     )
 
 
@@ -104,10 +111,12 @@ def reason_without_backend(module: str) -> str:
 
 @functools.cache
 def missing(feature: str) -> tuple[str, ...]:
-    """The names that a feature uses and this torch lacks; a version that was seen lacks none."""
+    """The names that a feature uses and this torch lacks."""
     import torch
 
-    if torch.__version__.partition("+")[0] in SEEN_ON:
+    # Reading the sources takes longer than knowing.
+    known = SEEN_ON.get(torch.__version__.partition("+")[0])
+    if known is not None and feature not in known:
         return ()
     return tuple(name for name in names(feature) if not _exists(name))
 

@@ -27,14 +27,12 @@ REUSED_ONLY = _fallback(
 
 
 def lacking() -> list[Fallback]:
-    """Of a run under a torch that is not tested, or lacks the private names of some features."""
-    lost = [_fallback(reason, version.REMEDY) for reason in version.switched_off()]
+    """Of a run under a torch that the tests have not run on, and what is off on it."""
     unseen = version.unseen()
-    return (
-        [*lost, Fallback("capture", "run", "", "", "", unseen, "", harmless=True)]
-        if unseen
-        else lost
-    )
+    if not unseen:
+        return []
+    lost = [_fallback(reason, version.REMEDY) for reason in version.switched_off()]
+    return [*lost, Fallback("capture", "run", "", "", "", unseen, "", harmless=True)]
 
 
 def observed(mode: str) -> Fallback:

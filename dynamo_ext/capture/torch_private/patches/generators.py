@@ -68,7 +68,7 @@ class _Generator(LocalGeneratorObjectVariable):
     def force_unpack_var_sequence(self, tx: Any) -> Any:
         """Its items, unless the frame returns it: torch 2.11 and 2.12 ask for them."""
         self._leave_if_returned(tx)
-        return super().force_unpack_var_sequence(tx)
+        return super().force_unpack_var_sequence(tx)  # type: ignore[misc]
 
     def _leave_if_returned(self, tx: Any) -> None:
         """Restart tracing where the frame returns it, since upstream reads its items."""

@@ -21,6 +21,7 @@ from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.source import is_from_local_source
 from torch._dynamo.symbolic_convert import InstructionTranslator, InstructionTranslatorBase
+from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.lazy import LazyConstantVariable
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     import types
     from collections.abc import Callable, Iterable
 
-    from torch._dynamo.variables.base import VariableTracker
+_SUM = VariableTracker.nb_add_impl
+"""What ``nb_add_impl`` below overrides: torch 2.11 and 2.12 trace sums in another way."""
 
 _varying: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 _FLOAT_GUARD = re.compile(r"== -?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)\b")

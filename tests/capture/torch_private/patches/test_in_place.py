@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
 
 from tests.capture.live import live
 
@@ -60,7 +61,15 @@ class Named(dict):
         ("Distinct('a')", "value |= {'b'}", 2),
         ("Distinct('a')", "value.add('b')", 2),
         ("Distinct('a')", "value.discard('a')", 2),
-        ("Distinct('a')", "value = 'a' in value", 2),
+        pytest.param(
+            "Distinct('a')",
+            "value = 'a' in value",
+            2,
+            marks=pytest.mark.skipif(
+                torch.__version__ < "2.13",
+                reason="torch 2.11 and 2.12 capture nothing beside `in` of a set of one's own class",
+            ),
+        ),
         ("0", "value = Distinct('a')", 2),
         ("0", "value = Distinct('a')\nvalue.add('b')", 2),
     ],

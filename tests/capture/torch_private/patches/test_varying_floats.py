@@ -8,7 +8,11 @@ import pytest
 import torch
 
 import dynamo_ext
+from dynamo_ext.torch_private import version
 from tests.capture.live import live
+from tests.needs import needs_feature
+
+needs_feature(version.NUMBERS)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
