@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests test-sweeps test-quick test-torch test-version versions lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-quick test-torch test-version versions lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -135,6 +135,12 @@ test-version: $(STAMP)
 
 test-gpu: $(STAMP) ## the tests that need a CUDA device
 	$(BIN)/python -m pytest tests/gpu $(ARGS)
+
+# A GPU machine may have a torch of its own and no network: nothing is made or fetched here.
+GPU_PYTHON ?= python3
+gpu: ## on a GPU, with the packages of GPU_PYTHON and the wheels in WHEELS: tests, comparisons, docs/gpu-verification.md
+	$(if $(WHEELS),PIP_CONSTRAINT= $(GPU_PYTHON) -m pip install -q --no-index --no-deps --upgrade --target build/gpu-site $(WHEELS)/*.whl)
+	PYTHONPATH=$(CURDIR)$(if $(WHEELS),:$(CURDIR)/build/gpu-site)$(addprefix :,$(PYTHONPATH)) $(GPU_PYTHON) -m benchmarks.gpu --write docs/gpu-verification.md $(ARGS)
 
 format: $(STAMP) ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import resource
 import signal
@@ -51,10 +52,14 @@ _ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a process may use: wall-clock seconds by item, and GiB of resident memory."""
+    """What a process may use: wall-clock seconds by item, and GiB of resident memory.
+
+    ``until`` is a time of ``time.monotonic`` after which nothing runs, whatever it is at.
+    """
 
     seconds: float = 600.0
     memory: float = 12.0
+    until: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ def rows(  # noqa: PLR0913 - what a process is started with, by keyword
     """
     known = list(done)
     barren = 0
-    while True:
+    while time.monotonic() < bounds.until:
         at = None
         barren += 1
         with _started(module, arguments, known, environment or {}) as process:
@@ -151,7 +156,7 @@ def rows(  # noqa: PLR0913 - what a process is started with, by keyword
             yield at, process.end
         elif process.status == 0:
             return
-        elif barren >= _MOST_BARREN:
+        elif barren >= _MOST_BARREN and time.monotonic() < bounds.until:
             raise WorkerError(process.end.reason)
 
 
@@ -201,6 +206,8 @@ class _Process:
                 if ended:
                     words = self._errors.read_text(errors="replace").strip().splitlines()
                     self.end = Ended(ending(self._process.returncode, (words or [""])[-1]))
+                elif time.monotonic() > bounds.until:
+                    self.end = Ended("It had no result when the time for all was over.", late=True)
                 elif time.monotonic() > deadline:
                     self.end = Ended(f"It had no result after {bounds.seconds:.0f} s.", late=True)
                 elif _resident(self._process.pid) > bounds.memory * _GIB:

@@ -1,0 +1,151 @@
+"""The backends on a GPU: ``python -m benchmarks.gpu --write docs/gpu-verification.md``.
+
+What is there, the tests of ``tests/gpu``, each backend's in a process of its own, and comparisons
+of a few models. Rows are stored as they come. The exit status is 1 where a test fails or a result
+is wrong. ``--device cpu`` is a dry run: its rows never get to the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from benchmarks import packed_rows, workers
+from benchmarks.gpu import page
+from benchmarks.gpu.run import TEST_SECONDS, Row, backend_of
+from benchmarks.workers import Bounds, Ended
+from benchmarks.zoo.form import Form, add_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MODELS = ("MLP", "BERT-base", "ResNet-18", "dict-in-dict-out", "MLP, training step")
+FOR_TESTS = 5 / 9
+"""Which share of the time the tests may take."""
+
+_START = 60.0
+# Each of Inductor's compiling processes counts the libraries that they share.
+_MEMORY = 96.0
+_QUIET = ("skipped", "not run")
+_BAD = ("failed", "wrong", "ended")
+
+
+class Study:
+    """One run, whose rows are in the file as soon as they are known.
+
+    Parameters
+    ----------
+    path
+        Of the rows; what an earlier run left there is deleted.
+    device, seconds
+        Of the run; nothing goes on after so many seconds.
+    """
+
+    def __init__(self, path: Path, device: str, seconds: float) -> None:
+        path.unlink(missing_ok=True)
+        self._store = packed_rows.PackedRows(path, page.KEYS)
+        self._store.head = {"device": device, "date": dt.datetime.now(dt.UTC).date().isoformat()}
+        self.end = time.monotonic() + seconds
+
+    def rows(self, part: str) -> list[Row]:
+        """Those of one part."""
+        return page.rows(self._store, part)
+
+    def add(self, row: Row) -> None:
+        """Keep a row, and print it unless its test did not run."""
+        self._store.add(row.to_dict())
+        self._store.save()
+        if row.outcome not in _QUIET:
+            print(f"{row.part}: {row.name}: {row.outcome} {row.reason}", flush=True)
+
+    def run(self, part: str, words: Sequence[str], seconds: float, until: float) -> None:
+        """Add the rows of a process, and one for each item that ended it.
+
+        Parameters
+        ----------
+        part
+            Of the rows that say so.
+        words
+            For ``benchmarks.gpu.run``.
+        seconds
+            For one item.
+        until
+            When no item runs any more.
+        """
+        bounds = Bounds(seconds, _MEMORY, min(until, self.end))
+        with tempfile.TemporaryDirectory() as cache:
+            environment = {"DYNAMO_EXT_CACHE": cache}
+            try:
+                for item, said in workers.rows(
+                    "gpu.run", words, bounds, start=_START, environment=environment
+                ):
+                    if isinstance(said, Ended):
+                        about = f"{words[2]} / {item}" if part == "model" else item
+                        self.add(Row(part, about, backend_of(item), "ended", said.reason))
+                    else:
+                        self.add(Row.from_dict(said))
+            except workers.WorkerError as error:
+                self.add(Row(part, " ".join(words), "", "ended", str(error)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, store, write; 1 where something is wrong, 2 where there is no such device."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu", description=(__doc__ or "").splitlines()[0]
+    )
+    add_arguments(parser)
+    parser.set_defaults(device="cuda")
+    parser.add_argument("--models", type=int, default=len(MODELS), help="how many")
+    parser.add_argument("--minutes", type=float, default=9.0, help="for all of it")
+    parser.add_argument("--rows", type=Path, help="the file of the rows")
+    parser.add_argument("--write", type=Path, help="the page whose measured part is replaced")
+    parser.add_argument("--only-write", action="store_true", help="from what is stored")
+    given = parser.parse_args(arguments)
+    form = Form.of(given)
+    dry = form.device == "cpu"
+    path = given.rows or (Path("build/gpu-dry-run.jsonl.gz") if dry else packed_rows.own("gpu"))
+    if not (given.only_write or dry or torch.cuda.is_available()):
+        print("torch sees no CUDA device; --device cpu is a dry run.")
+        return 2
+    status = 0 if given.only_write else _run(Study(path, form.device, 60 * given.minutes), given)
+    if given.write and not dry:
+        stored = sorted({*packed_rows.FOLDER.glob("*/gpu.jsonl.gz"), path.resolve()})
+        text = given.write.read_text(encoding="utf-8")
+        given.write.write_text(page.replaced(text, page.measured(stored)), encoding="utf-8")
+    return status
+
+
+def _run(study: Study, given: argparse.Namespace) -> int:
+    form = Form.of(given)
+    tests_end = time.monotonic() + (study.end - time.monotonic()) * FOR_TESTS
+    study.run("machine", ["here"], TEST_SECONDS, study.end)
+    facts = {row.name: row.reason for row in study.rows("machine")}
+    there = {row.name for row in study.rows("backend") if row.outcome == "available"}
+    named = dict.fromkeys(row.backend for row in study.rows("test"))
+    alone = [name for name in named if name in there] if facts.get("GPU") else []
+    for words in [*(["--of", name] for name in alone), ["--but", ",".join(alone)]]:
+        study.run("test", ["tests", *words], TEST_SECONDS + 15, tests_end)
+    models = MODELS[: given.models]
+    for index, model in enumerate(models):
+        left = (study.end - time.monotonic()) / (len(models) - index)
+        words = ["model", "--of", model, *form.words]
+        study.run("model", words, left, time.monotonic() + left)
+    found = [*study.rows("machine"), *study.rows("test"), *study.rows("model")]
+    said = Counter(f"{row.part}: {row.outcome}" for row in found if row.outcome)
+    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(said.items())))
+    return int(any(row.outcome in _BAD for row in found))
+
+
+if __name__ == "__main__":
+    # Leave as on an interrupt, so that the process under way ends, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main())

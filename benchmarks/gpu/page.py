@@ -1,0 +1,84 @@
+"""The measured part of ``docs/gpu-verification.md``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from benchmarks.gpu.run import Row
+from benchmarks.markdown import cell, line, told
+from benchmarks.packed_rows import PackedRows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+KEYS = ("part", "name")
+BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
+NOTHING = "**Nothing has run on a GPU yet: no line of the CUDA paths.**"
+_OUTCOMES = ("passed", "failed", "ended", "skipped", "not run")
+
+
+def rows(store: PackedRows, part: str) -> list[Row]:
+    """The stored rows of one part."""
+    return [Row.from_dict(row) for row in store.all() if row["part"] == part]
+
+
+def replaced(text: str, part: str) -> str:
+    """A page with what is between its two marks replaced; ``ValueError`` where it lacks them."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        message = f"The page has no {BEGIN} … {END}."
+        raise ValueError(message)
+    return f"{before}{BEGIN}\n{part}\n{END}{after}"
+
+
+def measured(paths: Iterable[Path]) -> str:
+    """One section for each file of rows that a GPU has; dry runs are left out."""
+    stores = [PackedRows(path, KEYS) for path in paths if path.exists()]
+    sections = [_section(store) for store in stores if store.head.get("device", "cpu") != "cpu"]
+    return "\n\n".join(filter(None, sections)) or NOTHING
+
+
+def _section(store: PackedRows) -> str:
+    facts = {row.name: row.reason for row in rows(store, "machine")}
+    if not facts.get("GPU"):
+        return ""
+    said = ", ".join(f"{name} {value}" for name, value in facts.items() if name != "GPU")
+    tests = rows(store, "test")
+    backends = {row.name: row for row in rows(store, "backend")}
+    named = sorted({row.backend for row in tests} | backends.keys())
+    table = ["| backend | there | passed | failed | ended its process | skipped | not run |"]
+    table += ["|---|---|--:|--:|--:|--:|--:|"]
+    for name in named:
+        counts = Counter(row.outcome for row in tests if row.backend == name)
+        here = backends.get(name)
+        there = cell(f"{here.outcome}: {here.reason}") if here else ""
+        table.append(line([name or "several", there, *(counts[each] for each in _OUTCOMES)]))
+    bad = [row for row in tests if row.outcome in {"failed", "ended"}]
+    listed = [f"- `{row.name}`: {row.outcome}: {cell(row.reason)}" for row in bad]
+    compared = [
+        "| model / backend | outcome | a call, ms | speedup | first call, s | in engine | |"
+    ]
+    compared += ["|---|---|--:|--:|--:|--:|---|"]
+    compared += [_compared(row) for row in rows(store, "model")]
+    return "\n".join(
+        [
+            f"### {facts['GPU']}, {store.head['date']}",
+            "",
+            f"With {said}. The tests of `tests/gpu`:",
+            *["", *table],
+            *(["", "What did not pass:", "", *listed] if listed else []),
+            *["", "Comparisons, `eager` being the model as it is; speedups with 95 % intervals:"],
+            *["", *compared],
+        ]
+    )
+
+
+def _compared(row: Row) -> str:
+    call = f"{row.seconds * 1e3:.3f}" if row.seconds else ""
+    speedup = told(row.ratio, row.low, row.high) if row.ratio else ""
+    first = f"{row.first:.1f}" if row.first else ""
+    engine = f"{row.in_engine} of {row.operations}" if row.operations else ""
+    return line([row.name, row.outcome, call, speedup, first, engine, cell(row.reason)])
