@@ -139,6 +139,8 @@ def _run(study: Study, given: argparse.Namespace) -> int:
         left = (study.end - time.monotonic()) / (len(models) - index)
         words = ["model", "--of", model, *form.words]
         study.run("model", words, left, time.monotonic() + left)
+        if not any(row.name.startswith(f"{model} / ") for row in study.rows("model")):
+            study.add(Row("model", model, outcome="not run", reason="The time was over."))
     found = [*study.rows("machine"), *study.rows("test"), *study.rows("model")]
     said = Counter(f"{row.part}: {row.outcome}" for row in found if row.outcome)
     print(", ".join(f"{count} {outcome}" for outcome, count in sorted(said.items())))

@@ -70,7 +70,7 @@ def _section(store: PackedRows) -> str:
             f"With {said}. The tests of `tests/gpu`:",
             *["", *table],
             *(["", "What did not pass:", "", *listed] if listed else []),
-            *["", "Comparisons, `eager` being the model as it is; speedups with 95 % intervals:"],
+            *["", "Speedups over `eager` (the model as it is), with 95 % intervals:"],
             *["", *compared],
         ]
     )

@@ -138,7 +138,7 @@ def _tested(test: str) -> Iterator[Row]:
         yield Row("test", test, backend, "passed", seconds=seconds)
     elif told[0].skipped:
         said = told[0].longrepr
-        reason = said[2] if isinstance(said, tuple) else str(said)
+        reason = said[2] if isinstance(said, tuple) else f"fails: {told[0].wasxfail}"
         yield Row("test", test, backend, "skipped", reason.removeprefix("Skipped: "))
     else:
         crash = getattr(told[0].longrepr, "reprcrash", None)
@@ -204,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.what == "model":
         form = Form.of(given)
         return workers.go_through(GROUPS, lambda group: _compared(given.of, group, form))
-    out = given.but.split(",")
+    out = set(filter(None, given.but.split(",")))
     tests = _pytest("--collect-only", "tests/gpu").tests
     mine = [
         t for t in tests if (backend_of(t) == given.of if given.of else backend_of(t) not in out)
