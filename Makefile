@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests test-sweeps test-quick test-torch test-version versions lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-quick test-torch test-newer-torch test-version versions lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -121,6 +121,9 @@ CONTRACT := tests/torch_private tests/capture/torch_private tests/magics/test_di
 test-torch: $(STAMP) ## private names of torch's and the corpus, for another torch: TORCH=2.14.1
 	mkdir -p build
 	OMP_WAIT_POLICY=passive $(PYTEST) $(CONTRACT) $(PARALLEL) --junitxml build/tests-torch-$(TORCH).xml $(ARGS)
+
+test-newer-torch: ## the same for a torch that is newer than the pinned one
+	$(MAKE) test-torch TORCH=2.14.1
 
 VERSIONS := 2.11.0 2.12.1 2.13.0 2.14.1 2.15.0
 WIDER := $(CONTRACT) tests/capture tests/magics tests/backends/pipeline tests/backends/engines/onnxrt tests/measure tests/auto

@@ -102,4 +102,4 @@ def test_ci_calls_the_readmes_test_command():
     assert "make test " in readme
     assert "make test-sweeps " in readme
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert script.rstrip().splitlines()[-1] == "make --keep-going test test-sweeps"
+    assert script.rstrip().splitlines()[-1] == "make --keep-going test test-sweeps test-newer-torch"

@@ -111,8 +111,8 @@ CIRCUMSTANCES = {
 }
 
 
-# From torch 2.15 on, a draw in a `try` is part of the graph: docs/limits.md.
-LIMITS = {("random", "handled in a graph")} if torch.__version__ >= "2.15" else set()
+# From torch 2.14 on, a draw in a `try` is part of the graph: docs/limits.md.
+LIMITS = {("random", "handled in a graph")} if torch.__version__ >= "2.14" else set()
 
 
 @pytest.fixture(autouse=True)

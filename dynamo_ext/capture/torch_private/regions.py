@@ -1,6 +1,6 @@
 """Regions of Dynamo's cache: the compiled code of one is kept apart from all other code's.
 
-Torch 2.11 and 2.12 have none: there each backend's own versions are told apart by the backend.
+Torch 2.11 and 2.12 have none: there each backend's own versions are distinguished by the backend.
 """
 
 from __future__ import annotations

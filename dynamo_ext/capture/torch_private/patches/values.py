@@ -102,8 +102,15 @@ def _is_own_container(value: object) -> bool:
     return derived and kind.__module__.partition(".")[0] != "torch"
 
 
-_OPERATORS = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow")
-_IN_PLACE = {f"__i{name}__" for name in (*_OPERATORS, "lshift", "rshift", "and", "or", "xor")}
+_IN_PLACE = {
+    f"nb_inplace_{slot}": f"__i{name}__"
+    for slot, name in {
+        "add": "add", "subtract": "sub", "multiply": "mul", "matrix_multiply": "matmul",
+        "true_divide": "truediv", "floor_divide": "floordiv", "remainder": "mod", "power": "pow",
+        "lshift": "lshift", "rshift": "rshift", "and": "and", "or": "or", "xor": "xor",
+    }.items()
+}  # fmt: skip
+"""The method of each in-place operator by torch's name of its slot."""
 
 
 @patches(UserDefinedObjectVariable, "call_method")
@@ -112,10 +119,29 @@ def call_method(upstream: Callable[..., Any], self: Any, tx: Any, name: str, *gi
 
     Upstream calls itself up to Python's recursion limit, and captures nothing of the frame.
     """
-    method = self._maybe_get_baseclass_method(name) if name in _IN_PLACE else None
-    if isinstance(method, types.WrapperDescriptorType):
-        _end_at_operator(self.value, name)
+    if name in _IN_PLACE.values():
+        _end_at_types_in_c(self, name)
     return upstream(self, tx, name, *given)
+
+
+if hasattr(UserDefinedObjectVariable, "SLOT1"):
+    # Torch 2.14 would give another object the name; it comes by slots, and calls no method.
+    from torch._dynamo.variables import object_protocol
+
+    @patches(object_protocol, "binary_iop1")
+    def binary_iop1(
+        upstream: Callable[..., Any], tx: Any, v: Any, w: Any, slot: str, *rest: Any
+    ) -> Any:
+        """Do the same for a slot."""
+        left = v.realize()
+        if isinstance(left, UserDefinedObjectVariable):
+            _end_at_types_in_c(left, _IN_PLACE.get(slot, ""))
+        return upstream(tx, v, w, slot, *rest)
+
+
+def _end_at_types_in_c(variable: Any, name: str) -> None:
+    if isinstance(variable._maybe_get_baseclass_method(name), types.WrapperDescriptorType):
+        _end_at_operator(variable.value, name)
 
 
 class _PythonsOwn(UserDefinedObjectVariable):
