@@ -10,7 +10,7 @@ import argparse
 import datetime as dt
 import platform
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -25,8 +25,10 @@ _PAGE = """# Versions of torch
 
 Written by `make versions`: do not edit. On each version of torch these tests ran, with the other
 packages as in `constraints.txt`: private names of torch's, capture, the corpus of cells, the
-pipeline, ONNX Runtime, comparisons, `auto` and the magics. pip takes any torch from 2.11 on. With a
-version that is not listed here, `%dynamo backends` and each report say so.
+pipeline, ONNX Runtime, comparisons, `auto` and the magics. On a version of `SEEN_ON`
+(`dynamo_ext/torch_private/version.py`) without a row, the tests of private names and of capture's
+patches have run, and not all of these. pip takes any torch from 2.11 on. With a minor version that
+is in neither, `%dynamo backends` and each report say so.
 
 | torch | Python | Date | Passed | Failed | Skipped |
 |---|---|---|--:|--:|--:|
@@ -49,7 +51,9 @@ version that is not listed here, `%dynamo backends` and each report say so.
 def main() -> None:
     """Add a row, or write the page, or both."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--add", type=Path, help="what pytest wrote with --junitxml")
+    parser.add_argument(
+        "--add", type=Path, nargs="+", help="what pytest wrote with --junitxml; a later file counts"
+    )
     parser.add_argument("--write", type=Path, help="the page")
     given = parser.parse_args()
     path = packed_rows.of_any_machine("torch-versions")
@@ -61,8 +65,9 @@ def main() -> None:
         given.write.write_text(_page(store.all()), encoding="utf-8")
 
 
-def _row(path: Path) -> dict[str, Any]:
-    cases = list(ET.parse(path).iter("testcase"))  # noqa: S314 - pytest wrote it here
+def _row(paths: Sequence[Path]) -> dict[str, Any]:
+    trees = [ET.parse(path) for path in paths]  # noqa: S314 - pytest wrote them here
+    cases = {_name(case): case for tree in trees for case in tree.iter("testcase")}.values()
     failed = [case for case in cases if case.find("failure") is not None or _raised(case)]
     skips = [skip for case in cases if (skip := case.find("skipped")) is not None]
     return {
@@ -70,10 +75,14 @@ def _row(path: Path) -> dict[str, Any]:
         "python": platform.python_version(),
         "date": dt.date.today().isoformat(),  # noqa: DTZ011 - a day is enough
         "passed": len(cases) - len(failed) - len(skips),
-        "failed": sorted({f"{case.get('classname')}::{case.get('name')}" for case in failed}),
+        "failed": sorted(map(_name, failed)),
         "skipped": dict(sorted(Counter(skip.get("message", "") for skip in skips).items())),
         "lacking": version.switched_off(),
     }
+
+
+def _name(case: ET.Element) -> str:
+    return f"{case.get('classname')}::{case.get('name')}"
 
 
 def _raised(case: ET.Element) -> bool:

@@ -23,3 +23,10 @@ def needs_feature(feature: str) -> None:
     """Skip the file that is being collected where this torch lacks what a feature uses."""
     if reason := version.reason_without(feature):
         pytest.skip(reason, allow_module_level=True)
+
+
+def captures_less(version: str, what: str) -> pytest.MarkDecorator:
+    """Skip a test on torch before a version, of which a user of such a torch loses something."""
+    import torch
+
+    return pytest.mark.skipif(torch.__version__ < version, reason=f"torch before {version} {what}")

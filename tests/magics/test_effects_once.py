@@ -111,8 +111,10 @@ CIRCUMSTANCES = {
 }
 
 
-# From torch 2.14 on, a draw in a `try` is part of the graph: docs/limits.md.
-LIMITS = {("random", "handled in a graph")} if torch.__version__ >= "2.14" else set()
+# From torch 2.14 on, `random.random()` is part of a graph, as `random.randint` is: docs/limits.md.
+LIMITS = {("random", "handled in a graph"), ("random", "error in a graph")}
+if torch.__version__ < "2.14":
+    LIMITS = set()
 
 
 @pytest.fixture(autouse=True)

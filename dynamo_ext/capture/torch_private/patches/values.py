@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import torch
 import torch._dynamo as dynamo
+from torch._dynamo import variables
 from torch._dynamo.exc import raise_observed_exception, unimplemented
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.source import AttrSource, GlobalSource, LocalSource
@@ -124,11 +125,10 @@ def call_method(upstream: Callable[..., Any], self: Any, tx: Any, name: str, *gi
     return upstream(self, tx, name, *given)
 
 
+_by_slots: Any = getattr(variables, "object_protocol", None)
 if hasattr(UserDefinedObjectVariable, "SLOT1"):
     # Torch 2.14 would give another object the name; it comes by slots, and calls no method.
-    from torch._dynamo.variables import object_protocol
-
-    @patches(object_protocol, "binary_iop1")
+    @patches(_by_slots, "binary_iop1")
     def binary_iop1(
         upstream: Callable[..., Any], tx: Any, v: Any, w: Any, slot: str, *rest: Any
     ) -> Any:
