@@ -107,8 +107,7 @@ def test_a_turn_at_the_limit_runs_plainly_and_is_told() -> None:
     turn, run = block("y = f(x, name)", is_loop_body=True), RunLog(cell_file="<cell>")
     turn.has_graphs = True
     reasons = [f"0/{i}: G['name'] == '{i}'" for i in range(code_cache.recompile_limit())]
-    other = ["0/9: ___BACKEND_MATCH"]
-    divide_turn(turn.code, [*reasons[1:], *other])
+    divide_turn(turn.code, reasons[1:])
     with pytest.raises(SplitBlockError) as raised:
         divide_turn(turn.code, reasons)
     raised.value.divide()
