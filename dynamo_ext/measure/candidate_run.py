@@ -26,6 +26,7 @@ from dynamo_ext.timing.race import TimedCallable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
     from dynamo_ext.measure.accuracy import Results
     from dynamo_ext.measure.workload import Workload
 
@@ -56,6 +57,7 @@ class CompiledCandidate:
     failure: str = ""
     remedy: str = ""
     region: int = -1
+    heard: RecordedCompiler | None = None
     codes: list[weakref.ref[types.CodeType]] = field(default_factory=list)
 
     def compile(self, workload: Workload) -> None:
@@ -73,6 +75,7 @@ class CompiledCandidate:
             return
         self.region = regions.new_region()
         tracer = tracing.optimizing(candidate.compiler, candidate.backend, names=workload.names)
+        self.heard = tracer.compiler
         call = workload.compiled_call(tracer, self.region)
         run = run_log.RunLog()
         try:
@@ -123,7 +126,7 @@ class CompiledCandidate:
         for reference in self.codes:
             code = reference()
             if code is not None:
-                regions.forget_region(code, self.region, self.candidate.compiler)
+                regions.forget_region(code, self.region, self.heard)
         tracing.forget(self.candidate.compiler)
         self.call = self.timed = None
 
