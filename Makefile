@@ -120,7 +120,7 @@ screenshots: $(STAMP) ## the pictures in docs/images, as the browser tests take 
 CONTRACT := tests/torch_private tests/capture/torch_private tests/magics/test_differential.py tests/magics/test_effects_once.py
 test-torch: $(STAMP) ## private names of torch's and the corpus, for another torch: TORCH=2.14.1
 	mkdir -p build
-	OMP_WAIT_POLICY=passive $(PYTEST) $(CONTRACT) $(PARALLEL) --junitxml build/tests-torch-$(TORCH).xml $(ARGS)
+	OMP_WAIT_POLICY=passive $(PYTEST) $(CONTRACT) -m "not sweep" $(PARALLEL) --junitxml build/tests-torch-$(TORCH).xml $(ARGS)
 
 test-newer-torch: ## the same for a torch that is newer than the pinned one
 	$(MAKE) test-torch TORCH=2.14.1
