@@ -87,16 +87,17 @@ def unseen() -> str:
     """A sentence where the tests have not run on this minor version of torch; empty else."""
     import torch
 
-    minors = {_minor(each) for each in SEEN_ON}
-    if _minor(torch.__version__) in minors:
+    minors = {minor(each) for each in SEEN_ON}
+    if minor(torch.__version__) in minors:
         return ""
     return (
         f"dynamo_ext was not tested with torch {torch.__version__}, but with {', '.join(SEEN_ON)}."
     )
 
 
-def _minor(version: str) -> str:
-    return ".".join(version.split(".")[:2])
+def minor(version: str) -> str:
+    """The first two parts of a version: ``2.13`` of ``2.13.0+cpu``."""
+    return ".".join(version.partition("+")[0].split(".")[:2])
 
 
 def reason_without_backend(module: str) -> str:

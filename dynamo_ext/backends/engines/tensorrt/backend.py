@@ -19,6 +19,7 @@ from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, WholeGraphBackend
 from dynamo_ext.backends.torch_private import aot
 from dynamo_ext.errors import OptionError
 from dynamo_ext.records.common import Availability
+from dynamo_ext.torch_private import version as torch_version
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -45,15 +46,16 @@ class TensorRtBackend(WholeGraphBackend):
         """The package, made for this very torch, and a CUDA device."""
         import torch
 
-        minor = _minor(torch.__version__)
+        minor = torch_version.minor(torch.__version__)
         if importlib.util.find_spec("torch_tensorrt") is None:
             reason = "torch_tensorrt is not installed."
             if not torch.cuda.is_available():
                 reason += " Nor does torch see a CUDA device."
             return _no(reason, f'pip install "torch-tensorrt=={minor}.*", on an NVIDIA GPU.')
         version = metadata.version("torch-tensorrt")
-        if _minor(version) != minor:
-            reason = f"torch_tensorrt {version} is made for torch {_minor(version)}, not {minor}."
+        made_for = torch_version.minor(version)
+        if made_for != minor:
+            reason = f"torch_tensorrt {version} is made for torch {made_for}, not {minor}."
             return _no(reason, f'pip install "torch-tensorrt=={minor}.*"')
         if not torch.cuda.is_available():
             reason = "TensorRT needs a CUDA device, and torch sees none."
@@ -113,10 +115,6 @@ def _value(given: Any) -> Any:
         return ast.literal_eval(given.title() if given in ("true", "false") else given)
     except (SyntaxError, ValueError):
         return given
-
-
-def _minor(version: str) -> str:
-    return ".".join(version.partition("+")[0].split(".")[:2])
 
 
 def _no(reason: str, remedy: str) -> Availability:

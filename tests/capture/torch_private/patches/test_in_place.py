@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
 
 from tests.capture.live import live
 from tests.needs import captures_less
@@ -35,7 +36,8 @@ def test_a_value_that_a_type_in_c_changes_in_place_ends_the_graph(
         cells.names["value"] = value = made()
         report = cells.report(f"y = x * 2\n{change}\nz = y + 1")
         # From torch 2.15 on a bytearray's change does not end the graph.
-        assert sum(graph.operation_count for graph in report.graphs) == 2
+        whole = isinstance(value, bytearray) and torch.__version__ >= "2.15"
+        assert [graph.operation_count for graph in report.graphs] == ([2] if whole else [1, 1])
         assert cells.names["value"] is value
         assert np.array_equal(value, expected["value"])
         assert {found.exception for found in cells.report("y = f(x)").fallbacks} <= {"Unsupported"}
@@ -87,6 +89,7 @@ def test_a_collection_is_changed_as_without(made: str, change: str, graphs: int)
         found = cells.names["value"]
         assert type(found) is type(expected)
         assert found == expected
-        # Newer torches end fewer graphs there.
-        assert 1 <= len(report.graphs) <= graphs
+        # From torch 2.14 on fewer graphs end there.
+        fewest = 1 if torch.__version__ >= "2.14" else graphs
+        assert fewest <= len(report.graphs) <= graphs
         assert not report.fallbacks
