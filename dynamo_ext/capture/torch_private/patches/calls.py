@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 from torch._dynamo import symbolic_convert
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.symbolic_convert import InliningInstructionTranslator
-from torch._dynamo.variables import nn_module
+from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._guards import TracingContext
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from dynamo_ext.capture.report.breaks import ABOUT_COMPILING
 from dynamo_ext.capture.torch_private.patches import generators
-from dynamo_ext.capture.torch_private.patches.registry import first_given, inliners, patches
+from dynamo_ext.capture.torch_private.patches.registry import (
+    first_given,
+    inliners,
+    patches,
+    wrappers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,13 +71,25 @@ class LazyModuleMetError(BaseException):
         self.stack = tuple(stack)
 
 
-@patches(nn_module, "initialize_lazy_module")
-def initialize_lazy(
-    _upstream: Callable[..., None], _tx: Any, module: Any, _args: Any, _kwargs: Any
-) -> None:
-    """Refuse: upstream draws the parameters' numbers before those of the code above the call."""
-    if hasattr(module, "_initialize_hook"):
-        raise LazyModuleMetError(module, TracingContext.extract_stack())
+@wrappers.append
+def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
+    """Take a lazy module as one whose first call is not traced."""
+    if not isinstance(value, LazyModuleMixin):
+        return None
+    found = upstream(self, value)
+    found.__class__ = _LazyModule
+    return found
+
+
+class _LazyModule(UnspecializedNNModuleVariable):
+    """A lazy module: upstream draws its parameters before what the code above the call draws."""
+
+    value: Any
+
+    def call_function(self, *called: Any) -> Any:
+        if hasattr(self.value, "_initialize_hook"):
+            raise LazyModuleMetError(self.value, TracingContext.extract_stack())
+        return super().call_function(*called)
 
 
 @patches(symbolic_convert, "is_forbidden")

@@ -114,34 +114,25 @@ _IN_PLACE = {
 """The method of each in-place operator by torch's name of its slot."""
 
 
-@patches(UserDefinedObjectVariable, "call_method")
-def call_method(upstream: Callable[..., Any], self: Any, tx: Any, name: str, *given: Any) -> Any:
+_by_slots = hasattr(UserDefinedObjectVariable, "SLOT1")
+"""Whether operators are looked up as torch 2.14 and later do; before, methods are called."""
+
+_operators: Any = variables.object_protocol if _by_slots else UserDefinedObjectVariable
+
+
+@patches(_operators, "binary_iop1", "call_method")
+def in_place(upstream: Callable[..., Any], *given: Any) -> Any:
     """End the graph at `array += other`, where a type in C changes the value in place.
 
-    Upstream calls itself up to Python's recursion limit, and captures nothing of the frame.
+    Torch 2.14 would give another object the name; before, it calls itself up to Python's recursion
+    limit, and captures nothing of the frame.
     """
-    if name in _IN_PLACE.values():
-        _end_at_types_in_c(self, name)
-    return upstream(self, tx, name, *given)
-
-
-_by_slots: Any = getattr(variables, "object_protocol", None)
-if hasattr(UserDefinedObjectVariable, "SLOT1"):
-    # Torch 2.14 would give another object the name; it comes by slots, and calls no method.
-    @patches(_by_slots, "binary_iop1")
-    def binary_iop1(
-        upstream: Callable[..., Any], tx: Any, v: Any, w: Any, slot: str, *rest: Any
-    ) -> Any:
-        """Do the same for a slot."""
-        left = v.realize()
-        if isinstance(left, UserDefinedObjectVariable):
-            _end_at_types_in_c(left, _IN_PLACE.get(slot, ""))
-        return upstream(tx, v, w, slot, *rest)
-
-
-def _end_at_types_in_c(variable: Any, name: str) -> None:
-    if isinstance(variable._maybe_get_baseclass_method(name), types.WrapperDescriptorType):
-        _end_at_operator(variable.value, name)
+    left, name = (given[1].realize(), _IN_PLACE.get(given[3])) if _by_slots else given[:3:2]
+    if isinstance(left, UserDefinedObjectVariable) and name in _IN_PLACE.values():
+        method = left._maybe_get_baseclass_method(name)
+        if isinstance(method, types.WrapperDescriptorType):
+            _end_at_operator(left.value, name)
+    return upstream(*given)
 
 
 class _PythonsOwn(UserDefinedObjectVariable):
