@@ -17,7 +17,6 @@ from dynamo_ext.capture.cells.program_cache import ProgramCache
 from dynamo_ext.capture.cells.runner import CellState, run_cell
 from dynamo_ext.capture.cells.user_traceback import trim_tracebacks
 from dynamo_ext.capture.listen.graph_recorder import recorded
-from dynamo_ext.capture.report.capture_failures import forget_on_the_way_to, without_missing_name
 from dynamo_ext.capture.report.source_lines import name_cells_by
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.errors import CellError, DynamoExtError, UnknownBackendError
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
 
-    from dynamo_ext.backends.base import CompilerFn
     from dynamo_ext.capture.cells.program import CellProgram
     from dynamo_ext.capture.tracer import Tracer
 
@@ -51,7 +49,6 @@ class Workbench:
         self._shell = shell
         self._programs = ProgramCache()
         self._names = HiddenNames(shell.user_ns)
-        self._tracers: dict[tuple[int, bool | None, bool], tuple[CompilerFn, Tracer]] = {}
         self._past = PastRuns()
         name_cells_by(cell_names(shell))
         self.default = DEFAULT_BACKEND
@@ -89,17 +86,13 @@ class Workbench:
                 on_progress=None if quiet else compiling.tell,
                 on_graph_call=OperationTimes(compiling.tell) if arguments.profile else None,
             )
-        report = without_missing_name(result.report, result.error)
+        report = result.report
         session.remember_report(report)
         self._past.keep(text.number, text.cell_id, report)
         if arguments.output is not None:
             self._shell.user_ns[arguments.output] = report
         if not quiet:
             display_report(report)
-        if report is not result.report:
-            # Dynamo would skip this code for good, also once the name is defined.
-            state.release()
-            forget_on_the_way_to(result.error)
         if result.error is not None and report.refused:
             said = refusal(report) if quiet else "The report says why --fullgraph refused."
             _shown_as(result.error, said)
@@ -131,19 +124,15 @@ class Workbench:
             last = state.last_compiler
             same = last is not None and last.compiler is compiler
             return tracing.reusing(last if same else recorded(compiler, name))
-        key = (id(compiler), arguments.dynamic, arguments.fullgraph)
-        known = self._tracers.get(key)
-        if known is None or known[0] is not compiler:
-            tracer = tracing.optimizing(
-                compiler,
-                name,
-                dynamic=arguments.dynamic,
-                fullgraph=arguments.fullgraph,
-                names=self._names,
-            )
-            known = self._tracers[key] = (compiler, tracer)
-        session.remember_compiler(known[1].compiler)
-        return known[1]
+        tracer = tracing.optimizing(
+            compiler,
+            name,
+            dynamic=arguments.dynamic,
+            fullgraph=arguments.fullgraph,
+            names=self._names,
+        )
+        session.remember_compiler(tracer.compiler)
+        return tracer
 
     def compare_cell(self, line: str, body: str, arguments: argparse.Namespace) -> None:
         """Measure one cell on several backends; raise what the cell itself raises."""
@@ -303,7 +292,6 @@ class Workbench:
 
     def _forget_compiled(self) -> None:
         self._programs.clear()
-        self._tracers.clear()
         # Functions of the notebook may have compiled versions too, which need the hidden names.
         code_cache.forget_everything()
 

@@ -15,6 +15,10 @@ from dynamo_ext.capture.cells.user_traceback import users_traceback
 from dynamo_ext.capture.listen import eager_frames
 from dynamo_ext.capture.listen.run_log import Recording, RunLog
 from dynamo_ext.capture.report.builder import build_report
+from dynamo_ext.capture.report.capture_failures import (
+    forget_on_the_way_to,
+    leave_out_missing_name,
+)
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import CodeBlock
@@ -106,7 +110,13 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         refused=tracer.fullgraph and compile_metrics.is_refusal(error),
         stopped_at=_cells_line(error, program.filename),
     )
-    return CellResult(build_report(run, facts, eager_frames.reachable_from(run, backend)), error)
+    missing = leave_out_missing_name(run, error)
+    report = build_report(run, facts, eager_frames.reachable_from(run, backend))
+    if missing:
+        # Dynamo would skip this code for good, also once the name is defined.
+        state.release()
+        forget_on_the_way_to(error)
+    return CellResult(report, error)
 
 
 def run_traced(

@@ -8,7 +8,6 @@ Since torch 2.8 every message follows one template: the reason, ``Explanation:``
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import BreakKind, GraphBreak
@@ -44,49 +43,29 @@ DEFINE_IT = "Define it before this code first runs; %dynamo reset has the code c
 _MISSING = re.compile(r"Failed to find name `(?P<name>[^`]+)`")
 
 
-@dataclass(frozen=True)
-class BreakMessage:
-    """The parts of torch's message; ``context`` is what its developers ask for.
-
-    ``name`` is what the message is about, as in ``GraphBreak``.
-    """
-
-    reason: str
-    explanation: str
-    hints: tuple[str, ...]
-    context: str
-    registry_id: str
-    link: str
-    name: str = ""
-
-
-def parse_message(text: str) -> BreakMessage:
-    """Split a graph-break message into its parts; unknown layouts become the reason alone."""
+def graph_break(
+    text: str, line: SourceLine | None, stack: tuple[SourceLine, ...] = ()
+) -> GraphBreak:
+    """Torch's message as a record; an unknown layout becomes the reason alone."""
     link = _LINK.search(text)
     body = _REST.split(text[: link.start()] if link else text, maxsplit=1)[0]
     reason, *rest = map(_one_line, _FIELD.split(body))
     fields: dict[str, list[str]] = {"Explanation": [], "Hint": [], "Developer debug context": []}
-    for name, field in zip(rest[::2], rest[1::2], strict=True):
-        fields[name].append(field)
-    page = link["id"] if link else ""
-    explanation, context = (
-        " ".join(fields[name]) for name in ("Explanation", "Developer debug context")
-    )
-    missing = _MISSING.match(explanation) if page == MISSING_NAME else None
-    if missing:
+    for field, said in zip(rest[::2], rest[1::2], strict=True):
+        fields[field].append(said)
+    page, address = (link["id"], link["link"]) if link else ("", "")
+    reason, explanation = reason or "unknown reason", " ".join(fields["Explanation"])
+    kind, hints, name = _kind(reason), fields["Hint"], ""
+    if kind == "about_compiling":
+        name = " ".join(fields["Developer debug context"])
+    if page == MISSING_NAME and (missing := _MISSING.match(explanation)):
         name = missing["name"]
-        said = f"The name `{name}` was not defined when Dynamo traced this code"
-        return BreakMessage(said, "", (DEFINE_IT,), context, page, "", name)
-    hints = tuple(h for h in fields["Hint"] if _is_about_the_code(h, page))
-    said = reason or "unknown reason"
-    return BreakMessage(
-        said,
-        explanation,
-        hints,
-        context,
-        page,
-        link["link"] if link else "",
-        context if said == ABOUT_COMPILING else "",
+        reason = f"The name `{name}` was not defined when Dynamo traced this code"
+        explanation, hints, address = "", [DEFINE_IT], ""
+    hints = [hint for hint in hints if _is_about_the_code(hint, page)]
+    reason = _plain(reason, kind)
+    return GraphBreak(
+        page, reason, explanation, tuple(hints), address, line, stack, kind=kind, name=name
     )
 
 
@@ -104,23 +83,6 @@ def in_users_words(text: str, cell_file: str | None) -> str:
     """The message with places named as the user knows them, not by a cell's file name."""
     text = _BRANCH.sub(lambda m: f"`{m['code'].strip()}` (line {m['line']}).", text)
     return text.replace(cell_file, "the cell") if cell_file else text
-
-
-def graph_break(text: str, line: SourceLine | None, stack: tuple[SourceLine, ...]) -> GraphBreak:
-    """The record of one break; the user's line and the stack come from the caller."""
-    message = parse_message(text)
-    kind = _kind(message.reason)
-    return GraphBreak(
-        message.registry_id,
-        _plain(message.reason, kind),
-        message.explanation,
-        message.hints,
-        message.link,
-        line,
-        stack,
-        kind=kind,
-        name=message.name,
-    )
 
 
 _ANNOTATE = "Consider annotating your code"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dataclasses
 import linecache
 import traceback
 from traceback import FrameSummary
@@ -14,7 +13,6 @@ from dynamo_ext.capture.report.breaks import (
     MISSING_NAME,
     graph_break,
     in_users_words,
-    parse_message,
 )
 from dynamo_ext.capture.report.source_lines import (
     calling_line,
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
-    from dynamo_ext.records.report import FallbackCause, Report
+    from dynamo_ext.records.report import FallbackCause
 
 
 LIMIT = "gb0039"
@@ -68,36 +66,33 @@ def graph_breaks(reasons: Iterable[Any], run: RunLog) -> Iterator[GraphBreak]:
 
 def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
     """Write into ``entry`` that its frame runs eagerly, and why (``CompilationMetrics``)."""
-    text = in_users_words(metrics.fail_reason or metrics.fail_type, run.cell_file)
-    message = parse_message(text)
     kind = metrics.fail_type.rsplit(".", 1)[-1]
     stack: tuple[SourceLine, ...] = ()
     if metrics.fail_user_frame_filename:
         file, number = metrics.fail_user_frame_filename, metrics.fail_user_frame_lineno
         stack = from_summaries([FrameSummary(file, number, entry.name)], run.cell_file)
-    line = _line(stack, run)
-    entry.outcome = "skipped" if message.registry_id else "failed"
-    entry.reason = message.reason
-    found = entry.given_up_by = graph_break(text, line, stack)
-    if message.registry_id and not any(
-        b.what == found.what and b.line == found.line for b in entry.breaks
-    ):
-        entry.breaks.append(found)
+    text = in_users_words(metrics.fail_reason or metrics.fail_type, run.cell_file)
+    found = entry.given_up_by = graph_break(text, _line(stack, run), stack)
+    entry.outcome = "skipped" if found.registry_id else "failed"
+    entry.reason = detail = found.reason
+    # The break itself has the rest.
+    if found.registry_id:
+        if not any(b.what == found.what and b.line == found.line for b in entry.breaks):
+            entry.breaks.append(found)
+    elif found.explanation:
+        detail = f"{sentence(detail)} {found.explanation}"
     otherwise = _OTHER_BACKEND if kind == "BackendCompilerFailed" else ""
-    remedy = message.hints[0] if message.hints else otherwise
+    remedy = found.hints[0] if found.hints else otherwise
     cause: FallbackCause = ""
-    if message.registry_id == LIMIT or kind in _LIMITS:
+    if found.registry_id == LIMIT or kind in _LIMITS:
         remedy, cause = WHAT_CHANGES, "recompile_limit"
     elif kind == "Unsupported" and (loop := _loop_around(entry, metrics)) is not None:
         leaves = _may_leave(loop, metrics.fail_user_frame_lineno)
         remedy, cause = _LEAVES if leaves else _SPLIT, "loop"
-    # The break itself tells the rest.
-    known = bool(message.registry_id)
-    detail = message.reason
-    if message.explanation and not known:
-        detail = f"{sentence(detail)} {message.explanation}"
     entry.fallbacks.append(
-        Fallback("capture", "frame", entry.id, "", kind, detail, remedy, line=line, cause=cause)
+        Fallback(
+            "capture", "frame", entry.id, "", kind, detail, remedy, line=found.line, cause=cause
+        )
     )
 
 
@@ -124,41 +119,26 @@ def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:
     return calling_line(run.cell_file) or line
 
 
-def without_missing_name(report: Report, error: BaseException | None) -> Report:
-    """The report without what Dynamo said of a name whose absence ended the run.
+def leave_out_missing_name(run: RunLog, error: BaseException | None) -> bool:
+    """Drop what Dynamo recorded of a name whose absence ended the run; whether there was any.
 
-    Eager stops at that name as well: Dynamo split nothing there and left nothing to eager. Where
-    the code catches the ``NameError`` and goes on, the report keeps both.
+    Eager stops at that name as well: Dynamo split nothing there. Where the code catches the
+    ``NameError`` and goes on, the record keeps both.
     """
     name = error.name if isinstance(error, NameError) else None
-    gone = {
-        index
-        for index, each in enumerate(report.breaks)
-        if name and each.registry_id == MISSING_NAME and each.name == name
-    }
-    if not gone:
-        return report
-    kept = [index for index in range(len(report.breaks)) if index not in gone]
-    places = {index: place for place, index in enumerate(kept)}
 
-    def moved(index: int | None) -> int | None:
-        return None if index is None else places.get(index)
+    def others(breaks: Iterable[GraphBreak]) -> list[GraphBreak]:
+        return [b for b in breaks if not name or (b.registry_id, b.name) != (MISSING_NAME, name)]
 
-    told = {f.subject for f in report.fallbacks if f.break_index in gone}
-    return dataclasses.replace(
-        report,
-        breaks=tuple(report.breaks[index] for index in kept),
-        fallbacks=tuple(
-            dataclasses.replace(f, break_index=moved(f.break_index))
-            for f in report.fallbacks
-            if f.break_index not in gone
-        ),
-        graphs=tuple(dataclasses.replace(g, ended_by=moved(g.ended_by)) for g in report.graphs),
-        # The error says it already.
-        frames=tuple(
-            dataclasses.replace(f, reason="") if f.id in told else f for f in report.frames
-        ),
-    )
+    found = [*run.condition_breaks] != (kept := others(run.condition_breaks))
+    run.condition_breaks = dict.fromkeys(kept)
+    for entry in run.compiled:
+        if len(kept := others(entry.breaks)) < len(entry.breaks):
+            found, entry.breaks = True, kept
+            if entry.given_up_by is not None and not others([entry.given_up_by]):
+                # The error says it already.
+                entry.fallbacks, entry.reason = [], ""
+    return found
 
 
 def forget_on_the_way_to(error: BaseException | None) -> None:
