@@ -250,10 +250,9 @@ class Workbench:
 
     def diff_command(self, *words: str) -> None:
         """``%dynamo diff [BEFORE AFTER]``."""
-        from dynamo_ext.analysis.report_diff import difference
         from dynamo_ext.widgets.runs import side_by_side
 
-        _show(side_by_side(difference(*self._past.pair(words))))
+        _show(side_by_side(*self._past.pair(words)))
 
     def explain_command(self, expression: str) -> None:
         """``%dynamo explain EXPR``: capture it, run it eagerly, time its operations, report."""

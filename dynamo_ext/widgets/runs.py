@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo_ext.analysis import report_diff
 from dynamo_ext.formatting import clip, printable, seconds
 from dynamo_ext.widgets.blocks import Block, Items, Quiet, Shown, Table
 from dynamo_ext.widgets.report import autotuning, summary
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterator, Sequence
 
-    from dynamo_ext.analysis.report_diff import Changed, Difference, Figure
     from dynamo_ext.records.report import Report
 
 _COUNTS = ("Graphs", "Breaks", "Recompiles", "Fallbacks", "Compile", "Run")
@@ -32,48 +33,44 @@ def history(reports: Sequence[Report]) -> Shown:
     return Shown([Table("Runs", _HEADERS, rows, _NUMBERS), won])
 
 
-def side_by_side(found: Difference) -> Shown:
+def side_by_side(before: Report, after: Report) -> Shown:
     """A table of the figures of two runs, then what is gone and what is new, by kind."""
-    return Shown(_differences(found))
+    return Shown(_differences(before, after))
 
 
-def _differences(found: Difference) -> Iterator[Block]:
-    yield f"{found.before} → {found.after}"
-    if found.code_changed:
+def _differences(before: Report, after: Report) -> Iterator[Block]:
+    yield f"{report_diff.title(before)} → {report_diff.title(after)}"
+    if report_diff.code(before) != report_diff.code(after):
         yield Quiet("The cells' texts differ. %dynamo diff 5 7 compares two runs of your choice.")
-    headers = ("", "Before", "After", "Change")
-    yield Table("Two runs", headers, [_row(figure) for figure in found.figures], {1, 2, 3})
-    yield from map(_items, found.changed)
-    if not found.changed:
+    olds, news = report_diff.numbers(before), report_diff.numbers(after)
+    rows = [_row(name, olds[name], news[name]) for name in olds]
+    yield Table("Two runs", ("", "Before", "After", "Change"), rows, {1, 2, 3})
+    had, has = report_diff.things(before), report_diff.things(after)
+    yield from (_items(kind, had[kind] - has[kind], has[kind] - had[kind]) for kind in had)
+    if had == has:
         yield "Graphs, breaks, guards, recompiles and fallbacks are the same."
-    if found.backend_changed:
+    if before.backend != after.backend:
         yield Quiet("The backends differ, so the seconds depend on them as well as on the code.")
 
 
-def _row(figure: Figure) -> list[str]:
-    if figure.seconds:
-        shown = [seconds(figure.before), seconds(figure.after)]
-        both = figure.before > 0 and figure.after > 0
-        change = f"× {figure.after / figure.before:.2f}" if both else ""
-        return [figure.name, *shown, change]
-    gain = int(figure.after - figure.before)
-    return [
-        figure.name,
-        f"{figure.before:,.0f}",
-        f"{figure.after:,.0f}",
-        f"{gain:+,}" if gain else "=",
-    ]
+def _row(name: str, before: float, after: float) -> list[str]:
+    if name in {"Compile", "Run"}:
+        change = f"× {after / before:.2f}" if before > 0 and after > 0 else ""
+        return [name, seconds(before), seconds(after), change]
+    gain = int(after - before)
+    return [name, f"{before:,.0f}", f"{after:,.0f}", f"{gain:+,}" if gain else "="]
 
 
-def _lines(each: Changed) -> Iterator[str]:
-    for sign, items in (("−", each.gone), ("+", each.new)):
-        for words, count in items[:_MAX_ROWS]:
-            times = f" ({count:,} times)" if count > 1 else ""
-            yield f"{sign} {clip(printable(words), _MAX_CHARS)}{times}"
-        if len(items) > _MAX_ROWS:
-            yield f"{sign} {len(items) - _MAX_ROWS:,} more"
+def _items(kind: str, gone: Counter[str], new: Counter[str]) -> Block:
+    if not gone and not new:
+        return ""
+    lines = [*_lines("−", gone), *_lines("+", new)]
+    return Items(f"{kind}: {gone.total():,} gone, {new.total():,} new", lines)
 
 
-def _items(each: Changed) -> Items:
-    gone, new = (sum(times for _, times in items) for items in (each.gone, each.new))
-    return Items(f"{each.kind}: {gone:,} gone, {new:,} new", list(_lines(each)))
+def _lines(sign: str, items: Counter[str]) -> Iterator[str]:
+    for words, count in list(items.items())[:_MAX_ROWS]:
+        times = f" ({count:,} times)" if count > 1 else ""
+        yield f"{sign} {clip(printable(words), _MAX_CHARS)}{times}"
+    if len(items) > _MAX_ROWS:
+        yield f"{sign} {len(items) - _MAX_ROWS:,} more"
