@@ -41,9 +41,9 @@ class Column:
     groups: tuple[str, ...] = ()
     """The sets of columns that it is in, besides all."""
     short: str = ""
-    """Its title in a terminal; empty where it has no room there."""
+    """Its title in a terminal, where that is another one."""
     data: Row | None = None
-    """What ``to_dataframe`` has of it, where that is not ``value``."""
+    """What ``to_dataframe`` has, where that is not ``value``."""
     falling: bool = False
     """Whether its largest value is the best one, so that sorting starts there."""
 
@@ -57,11 +57,10 @@ class Column:
 
 def size(value: float) -> str:
     """Write bytes with the unit that suits them (``4.0 KiB``)."""
-    for unit in ("B", "KiB", "MiB"):
-        if abs(value) < _KIB:
-            return f"{value:,.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= _KIB
-    return f"{value:.1f} GiB"
+    if abs(value) < _KIB:
+        return f"{value:,.0f} B"
+    power = min(int(math.log(abs(value), _KIB)), 3)
+    return f"{value / _KIB**power:.1f} {'KMG'[power - 1]}iB"
 
 
 def cosine(value: float) -> str:
@@ -99,38 +98,38 @@ def _pays(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
     return "never" if record.verdict(each) in {"same", "slower"} else NONE
 
 
-def _error(name: str) -> Row:
-    """An error of the first reference's."""
+def _field(name: str) -> Row:
+    return lambda _record, each: getattr(each, name)
+
+
+def _error(title: str, about: str, name: str, key: str = "", **more: Any) -> Column:
+    """A column of an error, or similarity, of the first reference's."""
 
     def value(_record: Comparison, each: CandidateResult) -> Value:
         number = getattr(each.accuracy[0], name) if each.accuracy else math.nan
         return None if math.isnan(number) else number
 
-    return value
-
-
-def _field(name: str) -> Row:
-    return lambda _record, each: getattr(each, name)
+    return Column(title, value, about, key=key or name, **more)
 
 
 def _seconds(title: str, key: str, about: str, **more: Any) -> Column:
     """A column of seconds, of which 0 are none."""
-
-    def value(_record: Comparison, each: CandidateResult) -> Value:
-        return getattr(each, key) or None
-
-    return Column(title, value, about, key=key, data=_field(key), write=seconds, **more)
+    data = _field(key)
+    return Column(
+        title, lambda r, c: data(r, c) or None, about, key=key, data=data, write=seconds, **more
+    )
 
 
 def _count(title: str, key: str, about: str) -> Column:
     """A column of a number that the candidate's report has."""
-
-    def value(_record: Comparison, each: CandidateResult) -> Value:
-        return getattr(each, key) if each.backend and each.first_call_seconds > 0 else None
-
-    groups = (_COVERAGE,)
     return Column(
-        title, value, about, key=key, data=_field(key), groups=groups, write="{:,}".format
+        title,
+        lambda _r, c: getattr(c, key) if c.backend and c.first_call_seconds > 0 else None,
+        about,
+        key=key,
+        data=_field(key),
+        groups=(_COVERAGE,),
+        write="{:,}".format,
     )
 
 
@@ -140,10 +139,6 @@ def _quartiles(_record: Comparison, each: CandidateResult, **_: bool) -> str:
     low, high = (seconds(value) for value in each.timing.quartiles)
     same_unit = low.split()[-1] == high.split()[-1] and low.count(" ") == 1
     return f"{low.split()[0]}–{high}" if same_unit else f"{low} – {high}"
-
-
-def _spread(_record: Comparison, each: CandidateResult) -> Value:
-    return each.timing.quartiles[1] - each.timing.quartiles[0] if each.timing else None
 
 
 def _in_engine(_record: Comparison, each: CandidateResult, *, brief: bool) -> str:
@@ -163,7 +158,6 @@ COLUMNS = (
         words=lambda _r, c, **_: c.name,
         data=_field("name"),
         groups=_EVERY,
-        short="Candidate",
     ),
     Column(
         "Verdict",
@@ -173,7 +167,6 @@ COLUMNS = (
         words=verdict,
         data=lambda r, c: r.verdict(c),
         groups=_EVERY,
-        short="Verdict",
     ),
     Column(
         "Speedup",
@@ -183,7 +176,6 @@ COLUMNS = (
         words=_speedup,
         data=lambda _r, c: c.speedup.ratio if c.speedup else None,
         groups=(_OVERVIEW, _SPEED),
-        short="Speedup",
         falling=True,
     ),
     Column(
@@ -202,7 +194,6 @@ COLUMNS = (
         key="median_seconds",
         write=seconds,
         groups=(_OVERVIEW, _SPEED),
-        short="Median",
     ),
     _seconds(
         "First call",
@@ -221,7 +212,6 @@ COLUMNS = (
         key="break_even_calls",
         words=_pays,
         groups=(_OVERVIEW, _SPEED),
-        short="Break-even",
     ),
     Column(
         "In engine",
@@ -231,7 +221,6 @@ COLUMNS = (
         words=_in_engine,
         data=_field("in_engine"),
         groups=(_OVERVIEW, _COVERAGE),
-        short="In engine",
         falling=True,
     ),
     _count("Graphs", "graphs", "Captured"),
@@ -239,7 +228,7 @@ COLUMNS = (
     _count("Fallbacks", "fallbacks", "Stages given to eager"),
     Column(
         "Quartiles",
-        _spread,
+        lambda _r, c: c.timing.quartiles[1] - c.timing.quartiles[0] if c.timing else None,
         "The middle half of the rounds",
         key="quartile_range_seconds",
         words=_quartiles,
@@ -254,39 +243,31 @@ COLUMNS = (
         groups=(_OVERVIEW, _COVERAGE),
         short="Peak",
     ),
-    Column(
+    _error(
         "Max error",
-        _error("max_abs"),
         "Largest absolute",
-        key="max_abs_error",
+        "max_abs",
+        "max_abs_error",
         write=error,
         groups=(_OVERVIEW, _ERRORS),
         short="Error",
     ),
-    Column(
+    _error(
         "Max rel. error",
-        _error("max_rel"),
         "Of the largest",
-        key="max_rel_error",
+        "max_rel",
+        "max_rel_error",
         write=error,
         groups=(_ERRORS,),
     ),
-    Column(
-        "Cosine",
-        _error("cosine"),
-        "Similarity",
-        key="cosine",
-        write=cosine,
-        groups=(_ERRORS,),
-        falling=True,
-    ),
+    _error("Cosine", "Similarity", "cosine", write=cosine, groups=(_ERRORS,), falling=True),
 )
 BY_TITLE = {column.title: column for column in COLUMNS}
 SORTS = tuple(BY_TITLE)
 LEAD = SORTS[:2]
-GROUPS = {name: tuple(c.title for c in COLUMNS if name in c.groups) for name in _EVERY} | {
-    "All": SORTS
-}
+IN_TERMINAL = [c for c in COLUMNS if _OVERVIEW in c.groups and c.title != "Quartiles"]
+GROUPS = {name: tuple(c.title for c in COLUMNS if name in c.groups) for name in _EVERY}
+GROUPS["All"] = SORTS
 
 
 def data(record: Comparison, each: CandidateResult) -> dict[str, Value]:
@@ -300,16 +281,12 @@ def data(record: Comparison, each: CandidateResult) -> dict[str, Value]:
 def ordered(
     record: Comparison, by: str = "", *, reverse: bool = False, find: str = ""
 ) -> list[CandidateResult]:
-    """The candidates that match ``find``, sorted by a column; those without a value come last.
-
-    Without a column: the baseline, then the fastest first, then what is not compared.
-    """
+    """The candidates that match ``find``, best first, or sorted by a column (no value: last)."""
     words = find.lower().split()
     kept = [each for each in record.candidates if all(w in _words(record, each) for w in words)]
     if not by:
         return sorted(kept, key=lambda each: _rank(record, each))
-    column = BY_TITLE[by]
-    keyed = [(column.value(record, each), each) for each in kept]
+    keyed = [(BY_TITLE[by].value(record, each), each) for each in kept]
     there = [(value, each) for value, each in keyed if value is not None]
     there.sort(key=lambda pair: pair[0], reverse=reverse)
     return [each for _, each in there] + [each for value, each in keyed if value is None]

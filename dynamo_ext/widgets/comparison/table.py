@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import clip, printable, remedy, sentence
 from dynamo_ext.widgets import plain_text
-from dynamo_ext.widgets.comparison.columns import BY_TITLE, COLUMNS, GROUPS, LEAD, Column, ordered
+from dynamo_ext.widgets.comparison.columns import (
+    BY_TITLE,
+    GROUPS,
+    IN_TERMINAL,
+    LEAD,
+    Column,
+    ordered,
+)
 from dynamo_ext.widgets.comparison.summary import grade, verdict
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
@@ -45,9 +52,8 @@ def html(  # noqa: PLR0913 - how a table is shown, by keyword
 def text(record: Comparison) -> str:
     """Render the table for a terminal, and under it why rows are not compared."""
     rows = ordered(record)
-    columns = [column for column in COLUMNS if column.short]
-    cells = [[column.cell(record, each, brief=True) for column in columns] for each in rows]
-    titles = [column.short for column in columns]
+    cells = [[column.cell(record, each, brief=True) for column in IN_TERMINAL] for each in rows]
+    titles = [column.short or column.title for column in IN_TERMINAL]
     parts = [plain_text.table(titles, cells, numeric=set(range(3, len(titles))))]
     why = [
         plain_text.paragraph(f"{each.name}: {_why(each)}", "  ", "")
