@@ -1,9 +1,4 @@
-"""What to do next, derived from the record alone: each step with its evidence.
-
-An advice names one thing to change, why, and the part of the report that shows it. They come in
-the order of what there is to be gained, as far as the record tells: what ran wrong or not at all
-first, then what keeps most operations from the engine, then splits, then compiling again.
-"""
+"""What to do next, derived from the record alone: each step with its evidence."""
 
 from __future__ import annotations
 
@@ -35,10 +30,9 @@ NEGLIGIBLE_WEIGHT = 0.1
 class Advice:
     """One step.
 
-    ``topic`` is the kind of situation (``break``, ``recompile``, ``unsupported`` …), ``problem``
-    what is in the way and why, ``step`` what to do; ``evidence`` counts what the record holds.
-    ``part`` is the title of the report's part that shows it.
-    ``weight`` orders advice: from 0 (nice to know) to 1 (nothing works before that is done).
+    ``topic`` is the kind of situation, ``problem`` what is in the way and why, ``step`` what to do;
+    ``evidence`` counts what the record holds, and ``part`` is the title of the report's part that
+    shows it. ``weight`` is from 0 (nice to know) to 1 (nothing works before that is done).
     """
 
     topic: str
@@ -83,7 +77,6 @@ def _unavailable(report: Report, gone: Fallback) -> Advice:
 
 
 def _kept_out(report: Report) -> Iterator[Advice]:
-    """The torch setting that keeps Dynamo from all of the code."""
     for fallback in report.fallbacks:
         if fallback.scope == "run":
             yield Advice(
@@ -97,7 +90,6 @@ def _kept_out(report: Report) -> Iterator[Advice]:
 
 
 def _limits(report: Report) -> Iterator[Advice]:
-    """Functions that are compiled no more, since they were compiled too often."""
     for fallback in filter(_is_limit, report.fallbacks):
         frame = _frame(report, fallback)
         own = [r for r in report.recompiles if frame is None or r.function == frame.name]
@@ -138,7 +130,6 @@ def _failures(report: Report) -> Iterator[Advice]:
 
 
 def _unsupported(report: Report) -> Iterator[Advice]:
-    """What the engine does not take, by reason."""
     groups: dict[tuple[bool, str], list[Fallback]] = {}
     for each in report.fallbacks:
         if each.stage == "unsupported":
@@ -285,7 +276,6 @@ def _recompiles(report: Report) -> Iterator[Advice]:
 
 
 def _nothing_wrong(report: Report) -> Iterator[Advice]:
-    """What to do with a run that has nothing in its way."""
     covered = coverage(report)
     if not covered.graphs or report.interrupted:
         return

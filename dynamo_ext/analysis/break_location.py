@@ -21,10 +21,7 @@ _NOT_THE_USERS = re.compile(
 
 
 def origin(each: GraphBreak) -> SourceLine | None:
-    """The line that splits the graph: the innermost one outside of Python and torch.
-
-    ``GraphBreak.line`` is the cell's own line where there is one, which may only call that one.
-    """
+    """The line that splits the graph: the innermost outside of torch; ``line`` may only call it."""
     own = [line for line in each.stack if not _NOT_THE_USERS.search(line.file)]
     return own[-1] if own else each.line
 

@@ -1,8 +1,6 @@
 """Graph breaks in the words of the user's code: what splits the graph, and what joins it.
 
-Torch's own reason and hints stay in the report; these say the same about the user's line, and
-leave out hints that do not hold here (NumPy is never traced, see ``capture.torch_private``).
-Registry ids are those of torch's graph-break registry as of 2.13.
+Registry ids are those of torch 2.13.
 """
 
 from __future__ import annotations
@@ -24,8 +22,7 @@ if TYPE_CHECKING:
 class Cause:
     """Why a graph ends at a line, as a clause, and what to do, as a sentence.
 
-    ``harmless`` says that capture could not gain anything there: nothing need be done.
-    ``known`` is false where the words are torch's.
+    ``harmless``: capture could not gain anything there. Not ``known``: the words are torch's.
     """
 
     because: str
@@ -50,10 +47,7 @@ _OBJECT = re.compile(r"<(?:built-in )?(?:function|method) (?P<name>[\w.]+)[^>]*>
 
 
 def cause_of(each: GraphBreak) -> Cause:
-    """Say why a graph ends at a break and what to do about it.
-
-    In our words for the kinds that are common; in torch's for the others.
-    """
+    """Why a graph ends at a break and what to do: in our words if it is common, else in torch's."""
     known = _KNOWN.get(each.registry_id) or _BY_KIND.get(each.kind, _unknown)
     return known if isinstance(known, Cause) else known(each)
 

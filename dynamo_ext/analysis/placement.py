@@ -1,8 +1,7 @@
 """Which engine ran a graph and its operations, and, where they were timed, what takes longest.
 
-Partitions count operations of the normalised graph, whose names differ from those of the graph
-as captured. So in a graph that several engines share, a captured operation is placed by the name
-of its operator alone, and where that does not decide it stays unplaced rather than guessed.
+Partitions count operations of the normalised graph, which have other names. In a graph that several
+engines share, a captured operation is placed by its operator's name, or not at all.
 """
 
 from __future__ import annotations
@@ -47,9 +46,8 @@ class Placement:
     """Where one graph ran.
 
     ``shares`` maps each engine to the operations it took, the largest share first; ``names``
-    maps operators to their engine, for graphs that engines share, and ``rest`` is the engine of
-    the operators that are not in it, where the record leaves no other. ``captured`` maps captured
-    operations to the engines of what became of them, where torch says so.
+    operators to their engine, ``rest`` is that of all others, where the record leaves one.
+    ``captured`` maps captured operations to the engines of what became of them.
     """
 
     shares: Mapping[str, int]
@@ -73,10 +71,7 @@ class Placement:
         return " + ".join(self.shares) or EAGER
 
     def engine_of(self, operation: Operation) -> str:
-        """Name the engine that ran one operation, or empty where the record does not tell.
-
-        Two names, as in ``label``, where an operation became several that two engines ran.
-        """
+        """The engine that ran an operation, two as in ``label``, or empty if that is not known."""
         if sets_mode(operation):
             return "" if self.in_engine else EAGER
         if len(self.shares) == 1 and not self.names:
@@ -132,10 +127,9 @@ def partition_engine(report: Report, graph: Graph, part: Partition) -> str:
 
 @dataclass(frozen=True)
 class OperatorTime:
-    """What one operator takes in eager over all calls of a run.
+    """What one operator takes in eager over all calls of a run, and its share of all operations.
 
-    ``share`` is of all operations' time; ``engines`` are where it ran, an empty name among them
-    where the record does not tell.
+    Of ``engines``, an empty name says that the record does not tell.
     """
 
     name: str
@@ -227,12 +221,10 @@ def _took_all(fallback: Fallback, graph: Graph) -> bool:
 
 
 def _backend(graph: Graph) -> str:
-    """The backend that a graph was given to in the end: the winner, where several raced."""
     return graph.contest.winner if graph.contest is not None else graph.backend
 
 
 def _is_eager(report: Report, graph: Graph) -> bool:
-    """Whether the graph as a whole fell back to eager."""
     if _backend(graph) == EAGER:
         return True
     ids = {other.id for other in report.graphs}

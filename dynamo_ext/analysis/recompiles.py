@@ -36,9 +36,8 @@ _HARMLESS_ONCE = frozenset({"parameter", "parameter rank", "integer"})
 class Changes:
     """Recompiles with one cause.
 
-    ``what`` says what changed, as a noun (``the batch size of `x```), ``values`` what it was, in
-    order, without repeats; ``step`` is what to do, and there is nothing to gain by it where
-    ``harmless``.
+    ``what`` changed, as a noun (``the batch size of `x```), from and to ``values``, without
+    repeats; ``step`` is what to do. ``harmless``: nothing to gain by it.
     """
 
     what: str

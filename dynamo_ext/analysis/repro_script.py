@@ -62,9 +62,8 @@ if __name__ == "__main__":
 def repro(graph: Graph, title: str = "a report") -> str:
     """Write a graph as a script; ``title`` says what ran, for its first line.
 
-    Python source: the graph's module, inputs of the dtypes and shapes that were seen, one timed
-    call under ``torch.compile``. A graph that refers to Python objects which have no text (a user's
-    custom operator, a process group) does not run without them.
+    The graph's module, inputs of the dtypes and shapes that were seen, one timed call. A graph that
+    refers to Python objects without text (a user's custom operator) does not run without them.
     """
     placeholders = [op for op in graph.operations if op.opcode == "placeholder"]
     inputs = "\n".join(f"    {_value(op)},  # {op.target}" for op in placeholders)

@@ -39,13 +39,7 @@ def remember_report(report: Report) -> None:
 
 
 def last_report() -> Report:
-    """The report of whatever ran last: a cell, a function, a module or a ``with`` block.
-
-    Raises
-    ------
-    NoReportError
-        When nothing has run yet.
-    """
+    """The report of whatever ran last; raises ``NoReportError`` when nothing has."""
     if _last is None:
         msg = "Nothing has run under dynamo_ext yet."
         raise NoReportError(msg, "Run a %%dynamo cell or dynamo_ext.optimize(...) first.")

@@ -61,10 +61,7 @@ class CellArguments:
 
 
 def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
-    """Check what ``argparse`` cannot.
-
-    Raises ``OptionError`` for ``--dynamic`` with ``--static``, and ``--fullgraph`` with ``run``.
-    """
+    """Raise ``OptionError`` for ``--dynamic`` with ``--static``, ``--fullgraph`` with ``run``."""
     if parsed.dynamic and parsed.static:
         msg = "--dynamic and --static contradict each other."
         raise OptionError(msg, "Give one of them, or none for torch's own choice.")
@@ -119,11 +116,7 @@ def key_and_value(text: str) -> tuple[str, str]:
 
 
 def check_output_name(name: str | None, namespace: dict[str, Any], stored: Collection[str]) -> None:
-    """Refuse an ``-o`` that would overwrite something of the user's.
-
-    Raises ``OptionError`` where the cell itself assigns the name, or it holds anything but a report
-    or comparison.
-    """
+    """Raise ``OptionError`` for an ``-o`` that the cell assigns, or that holds another value."""
     from dynamo_ext.api.compare import ComparisonResult
     from dynamo_ext.records.report import Report
 

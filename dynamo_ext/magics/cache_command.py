@@ -27,8 +27,8 @@ _USAGE = f"Write it as {USAGE['cache'][2]}."
 def cache_command(action: str, file: str | None) -> None:
     """Show, clear, export or import.
 
-    Raises ``UsageError`` for another action, one with a file too many or too few, or one that
-    cannot be written; ``RecordFormatError`` where an imported file is not there, or no export.
+    Raises ``UsageError`` for anything else, or a file that cannot be written; ``RecordFormatError``
+    where an imported file is missing, or not an export.
     """
     store = BACKEND.store
     if action not in {"show", "clear", "export", "import"}:

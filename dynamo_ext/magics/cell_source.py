@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 class CellText:
     """A translated cell.
 
-    ``source`` begins with one comment line for each line above the body (the magic line, and
-    other cell magics over it), so that its line numbers are the editor's. ``cell_id`` is the
-    front end's, where it tells.
+    ``source`` begins with a comment line for each line above the body, so that its line numbers are
+    the editor's. ``cell_id`` is the front end's, where it gives one.
     """
 
     shell: InteractiveShell
@@ -59,8 +58,7 @@ def cell_names(shell: InteractiveShell) -> Callable[[str], str]:
 def read_cell(shell: InteractiveShell, line: str, body: str, *, silent: bool = False) -> CellText:
     """Translate a cell's body (``!cmd``, ``%magic``, ``;``) to Python.
 
-    ``silent`` keeps its last value from being shown, as a closing ``;`` does. Raises a
-    ``SyntaxError`` as the shell raises it for a plain cell.
+    ``silent`` keeps its last value from being shown. Raises ``SyntaxError`` as for a plain cell.
     """
     above = _lines_above(shell, body)
     # IPython takes the first line's indentation off every line.

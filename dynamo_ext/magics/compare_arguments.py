@@ -87,8 +87,8 @@ def parser() -> argparse.ArgumentParser:
 def compare_arguments(line: str) -> argparse.Namespace | None:
     """Read what follows ``compare``; ``None`` where it asks for help.
 
-    ``backends`` are a list without repeats, ``opt`` a mapping. Raises ``UsageError`` for what
-    ``argparse`` refuses, ``OptionError`` for no backends.
+    ``backends`` are a list without repeats, ``opt`` a mapping. Raises ``UsageError``, or
+    ``OptionError`` without backends.
     """
     refuse_removed("%%dynamo compare", line.split())
     made = parser()

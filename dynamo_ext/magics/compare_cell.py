@@ -37,8 +37,7 @@ def compare_cell(
 ) -> ComparisonResult:
     """Measure a cell; the namespace is as before when this returns.
 
-    Raises ``UnknownBackendError`` or ``OptionError`` before anything runs, and what the cell raises
-    by itself.
+    Raises ``UnknownBackendError`` or ``OptionError`` before it runs, and what the cell raises.
     """
     candidates = _candidates(shell.user_ns, arguments)
     asked = vars(arguments)

@@ -20,15 +20,12 @@ if TYPE_CHECKING:
 def choose(
     text: str, namespace: dict[str, Any], options: Mapping[str, str], *, strict: bool
 ) -> CompilerFn:
-    """The compiler for ``-b text``.
+    """The compiler for ``-b text``: our names, then the user's, torch's, then an expression.
 
-    Our names come first, then registered ones of the user's, then torch's, then a Python expression
-    in the user's namespace: a backend object or a compiler function.
-
-    Raises ``UnknownBackendError`` where it is neither a name nor an expression that can be
-    evaluated, ``InvalidBackendError`` where the value is a backend object that lacks something,
-    ``OptionError`` where it names several, the value cannot be called, or an option does not fit,
-    and, with ``strict``, ``BackendUnavailableError``.
+    Raises ``UnknownBackendError`` where it is neither a name nor an expression,
+    ``InvalidBackendError`` for a backend object that lacks something, ``OptionError`` for several
+    names, a value that cannot be called or an option that does not fit, and, if ``strict``,
+    ``BackendUnavailableError``.
     """
     from dynamo_ext.backends import registry
     from dynamo_ext.backends.user_backends import is_backend
@@ -55,8 +52,7 @@ def choose(
 def _same_function(text: str, value: Any) -> Any:
     """The function that this text gave before, where it is the same one made again.
 
-    ``-b "lambda graph, inputs: …"`` makes a new function at each run, and Dynamo, which knows
-    backends by identity, would compile everything again.
+    Dynamo knows backends by identity: a new lambda at each run would compile all again.
     """
     known = _made_before.get(text)
     facts = ("__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__")
@@ -82,10 +78,9 @@ def _is_users_expression(text: str, namespace: dict[str, Any]) -> bool:
 
 
 def evaluate(text: str, namespace: dict[str, Any], flag: str = "-b") -> Any:
-    """The user's own expression in the user's own namespace, as the magic promises.
+    """The user's own expression in the user's own namespace.
 
-    Where it raises, that is an ``UnknownBackendError`` after ``-b``, an ``OptionError`` after
-    another flag.
+    Raises ``UnknownBackendError`` where it raises after ``-b``, ``OptionError`` after another flag.
     """
     try:
         return eval(text, namespace)  # noqa: S307
@@ -100,10 +95,7 @@ def evaluate(text: str, namespace: dict[str, Any], flag: str = "-b") -> Any:
 
 
 def executor_of(text: str, namespace: dict[str, Any]) -> Executor:
-    """The ``concurrent.futures.Executor`` that ``--executor`` names.
-
-    Raises ``OptionError`` where the expression raises, or is something else.
-    """
+    """The ``concurrent.futures.Executor`` of ``--executor``; raises ``OptionError`` if none."""
     value = evaluate(text, namespace, "--executor")
     if not isinstance(value, Executor):
         msg = (

@@ -41,11 +41,9 @@ class PastRuns:
         return tuple(past.report for past in self._runs)
 
     def pair(self, words: Sequence[str]) -> tuple[Report, Report]:
-        """The two runs to compare: those of two numbers of cells.
+        """The two runs to compare: of two cells' numbers, else the last and the one before it.
 
-        Without numbers, the last run and the one before it of the same cell, or the one before it
-        at all where the cell ran once. Raises ``UsageError`` where there are no two runs, or none
-        of a number.
+        That is of the same cell, where it ran twice. Raises ``UsageError`` where there are none.
         """
         if words:
             return self._numbered(words)

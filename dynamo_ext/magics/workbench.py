@@ -56,10 +56,7 @@ class Workbench:
     def run_cell(
         self, line: str, body: str, arguments: CellArguments, *, silent: bool = False
     ) -> None:
-        """Run one cell; raise what it raises, and show the report.
-
-        ``silent`` keeps its last value from being shown.
-        """
+        """Run a cell, show the report, raise what it raises; ``silent``: its value is not shown."""
         if not body.strip():
             msg = "There is no code in this cell."
             raise CellError(msg, "Put the code to run under the %%dynamo line.")
@@ -167,7 +164,7 @@ class Workbench:
             raise _interrupt()
 
     def _show_syntax_error(self, error: SyntaxError) -> None:
-        """Show it and fail the cell as a plain cell does, with none of our frames around it."""
+        """Show it and fail the cell as a plain cell does, with none of our frames."""
         shell = self._shell
         outcome = shell.displayhook.exec_result
         if outcome is None:
@@ -184,9 +181,8 @@ class Workbench:
     def _show_error(self, error: BaseException, filename: str) -> bool:
         """Have the user's error shown as a plain cell shows it; whether it is shown already.
 
-        IPython renders two kinds by itself, without asking the exception, and gives some to a
-        handler of the user's (``set_custom_exc``): those are shown here, since raising them would
-        put our frames into their tracebacks again.
+        IPython renders two kinds by itself, and gives others to the user's ``set_custom_exc``:
+        raised, these would have our frames in their tracebacks again.
         """
         in_cell = trim_tracebacks(error, filename)
         outcome = self._shell.displayhook.exec_result

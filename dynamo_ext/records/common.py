@@ -23,9 +23,9 @@ T = TypeVar("T")
 class Availability:
     """Whether a backend can run here.
 
-    ``version`` is the engine's, ``device`` what it would run on (``cpu``, ``cuda:0``).
-    Where ``available`` is false, ``reason`` says what is missing and ``remedy`` what fixes it
-    (a pip command, or the hardware it needs).
+    ``version`` is the engine's, ``device`` what it would run on (``cpu``, ``cuda:0``). If it is not
+    ``available``, ``reason`` is what is missing, and ``remedy`` a pip command or the hardware it
+    needs.
     """
 
     available: bool
@@ -63,11 +63,10 @@ class BackendInfo:
 
 @dataclass(frozen=True)
 class SourceLine:
-    """A line of the user's source.
+    """A line of the user's source; ``file`` is the name in the code object.
 
-    ``file`` is the name in the code object; ``in_cell`` says that it is the cell that was run,
-    in which case ``line`` counts the ``%%dynamo`` line as line 1, as the editor does. ``cell`` is
-    what the notebook calls another cell (``In[5]``), where it is known.
+    ``in_cell``: of the cell that was run; ``line`` then counts the ``%%dynamo`` line as line 1.
+    ``cell`` is what the notebook calls another cell (``In[5]``), where that is known.
     """
 
     file: str
@@ -89,11 +88,10 @@ class CodeBlock:
 
 
 def structured(cls: type[T], record: Any, version: int, noun: str, maker: str) -> T:
-    """A record of ours from plain dicts: what ``to_dict`` or its JSON gave.
+    """A record from plain dicts: what ``to_dict`` or its JSON gave.
 
-    ``cls`` has a field ``schema``, and ``version`` is the one that this version reads. ``noun`` and
-    ``maker`` say what it should be and what makes it. Raises ``RecordFormatError`` where it is
-    none, or has another schema version.
+    ``version`` is the ``schema`` that this version reads; ``noun`` and ``maker`` name it in the
+    ``RecordFormatError`` that is raised where it is none, or has another schema.
     """
     import cattrs
 
@@ -110,13 +108,7 @@ def structured(cls: type[T], record: Any, version: int, noun: str, maker: str) -
 
 
 def plain(text: str | bytes) -> Any:
-    """What JSON says that anybody may have written.
-
-    Raises
-    ------
-    RecordFormatError
-        When it is none, or nested too deeply.
-    """
+    """The value of JSON of any origin; raises ``RecordFormatError`` where it is none, or too deep."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -125,12 +117,9 @@ def plain(text: str | bytes) -> Any:
 
 
 def checked(cls: type[T], value: Any) -> T:
-    """A record from plain values, each of which has the type of its field: nothing is converted.
+    """A record from plain values of its fields' types, which are not converted.
 
-    Raises
-    ------
-    RecordFormatError
-        When one has not, is missing, or is not a finite number.
+    Raises ``RecordFormatError`` where one has another type, is missing, or is not finite.
     """
     import cattrs
 

@@ -1,7 +1,7 @@
-"""The vocabulary of a comparison: several backends on one piece of code, measured.
+"""The records of a comparison: several backends on one piece of code, measured.
 
-Frozen dataclasses of plain strings and numbers, like ``records``. All times are seconds, all
-sizes bytes. ``Comparison.to_dict``/``from_dict`` go to JSON and back under ``SCHEMA_VERSION``.
+All times are seconds, all sizes bytes. ``Comparison.to_dict`` and ``from_dict`` go to JSON and
+back.
 """
 
 from __future__ import annotations
@@ -115,12 +115,10 @@ class Speedup:
 class Accuracy:
     """A candidate's results against one reference's.
 
-    ``reference`` is ``eager``, ``float32`` (eager before ``--dtype``) or ``float64``. ``cosine``
-    is the similarity over all floating results laid end to end, ``max_abs`` and ``max_rel`` the
-    largest errors of an element (relative to the largest element of its tensor). ``within`` is
-    the verdict by the result's dtype; against float64, that it is not much farther from it than
-    eager is, which is asked where eager's verdict is no, and decides then. ``detail`` names what
-    disagrees.
+    ``reference`` is ``eager``, ``float32`` (eager before ``--dtype``) or ``float64``. ``cosine`` is
+    over all floating results laid end to end; ``max_rel`` is relative to the largest element of a
+    tensor. ``within`` is the verdict by dtype; against float64, that it is not much farther from it
+    than eager is, which decides where eager's results disagree. ``detail`` names what disagrees.
     """
 
     reference: str
@@ -270,24 +268,12 @@ class Comparison:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Comparison:
-        """Rebuild a comparison from ``to_dict`` or from its JSON.
-
-        Raises
-        ------
-        RecordFormatError
-            When the record is not a comparison or has another schema version.
-        """
+        """A comparison from ``to_dict`` or its JSON; else raises ``RecordFormatError``."""
         return structured(cls, record, SCHEMA_VERSION, "a comparison", "Comparison.to_dict()")
 
 
 def geometric_mean(speedups: tuple[Speedup, ...]) -> float:
-    """The geometric mean of several codes' speedups; 1.0 for none.
-
-    Raises
-    ------
-    ValueError
-        Where a ratio is not positive.
-    """
+    """The geometric mean of several speedups, all positive (else ``ValueError``); 1.0 for none."""
     if not speedups:
         return 1.0
     return statistics.geometric_mean(each.ratio for each in speedups)

@@ -45,9 +45,9 @@ FallbackCause = Literal["", "recompile_limit", "loop"]
 class Operation:
     """One row of an FX graph's table (opcode, name, target, args, kwargs).
 
-    ``dtype`` and ``shape`` describe the result where it is one tensor; symbolic sizes are kept
-    as text (``s0``). ``line`` is the innermost line of the user's code that asked for it.
-    ``seconds`` is what it takes in eager by itself, where that was asked for (``--profile``).
+    ``dtype`` and ``shape`` are the result's where it is one tensor; symbolic sizes are text
+    (``s0``). ``line`` is the innermost line of the user's code that asked for it. ``seconds`` is
+    its time in eager, with ``--profile``.
     """
 
     opcode: str
@@ -65,13 +65,12 @@ class Operation:
 class Partition:
     """The part of a graph that one engine runs.
 
-    ``engine`` is a backend's name, or ``eager`` for operations no engine took. ``operations``
-    counts the call nodes of the normalised graph in it, ``targets`` names them (in order, with
-    repeats); ``captured`` has the names of the captured operations that these came of, as far as
-    torch tells. ``reason`` says why an eager partition is eager; with ``short`` the engine takes
-    its operations, but they are too few in a row (``min_partition``). ``frozen`` counts the
-    parameters and buffers that became constants. Seconds are wall time. ``role`` says which of
-    the graph's passes it is part of; ``None`` where that is not known.
+    ``engine`` is a backend's name, or ``eager``. ``operations`` counts the call nodes of the
+    normalised graph in it, ``targets`` names them (in order, with repeats); ``captured`` are the
+    captured operations that these came of, where known. ``reason`` says why a part is eager; with
+    ``short`` its operations are too few in a row (``min_partition``). ``frozen`` counts parameters
+    and buffers that became constants. Seconds are wall time. ``role`` is its pass of the graph,
+    where known.
     """
 
     name: str
@@ -91,15 +90,13 @@ class Partition:
 class Graph:
     """One FX graph that Dynamo handed to a backend.
 
-    ``operations`` holds every node, placeholders and output included. ``calls`` and
-    ``run_seconds`` belong to this run; ``compile_seconds`` to the run that compiled it
-    (``compiled_now``). ``ended_by`` is the index into ``Report.breaks`` of the break that cut
-    it short, or ``None`` where the function returned. ``normalised`` counts the call nodes
-    after normalisation, forward and backward together (0 for backends that take the graph whole),
-    without the ``folded`` ones: they depend on no input, and were computed when it was compiled.
-    ``untimed`` is why its operations' times, though asked for, are not known.
-    ``backward_seconds`` are those of its compiled backward passes, which ``run_seconds`` has not;
-    ``backward_untimed`` says that autograd would run its operations one by one: not known.
+    ``operations`` has every node, placeholders and output included. ``calls`` and ``run_seconds``
+    are this run's; ``compile_seconds`` those of the run that compiled it (``compiled_now``).
+    ``ended_by`` is the index into ``Report.breaks``, or ``None`` where the function returned.
+    ``normalised`` counts the call nodes after normalisation, forward and backward (0 for backends
+    that take the graph whole), without the ``folded`` ones, computed when it was compiled.
+    ``untimed`` is why its operations' times are not known. ``backward_seconds`` are not in
+    ``run_seconds``; ``backward_untimed``: autograd runs its operations one by one.
     """
 
     id: str
@@ -140,10 +137,9 @@ class Graph:
 class Frame:
     """One Python function that Dynamo looked at (``id`` is Dynamo's compile id, as ``3/0``).
 
-    ``compile_seconds`` covers tracing, the backend and the guards, for frames compiled in this
-    run. ``reason`` says why a frame was skipped, failed or ran eagerly. ``turn`` is the line of the
-    cell at which it begins where it is (part of) the body of a loop and runs as plain Python, and 0
-    where it is not.
+    ``compile_seconds`` covers tracing, backend and guards, in this run. ``reason`` says why it was
+    skipped, failed or ran eagerly. ``turn`` is the line of the cell at which it begins where it is
+    of a loop's body and plain Python, else 0.
     """
 
     id: str
@@ -169,11 +165,9 @@ class GraphBreak:
     """Why a frame's capture ended. Equal breaks are kept once, with ``count``.
 
     ``registry_id`` (``gb0059``) is torch's graph-break registry; ``link`` its page there. ``kind``
-    tells common breaks apart that have no page: a choice by a tensor's value, a number read out of
-    one, an operation that fails on fake tensors, a call that tells torch how to compile, NumPy, a
-    module that is not built yet, a function that is not traced; empty for all others. ``name`` is
-    the name that is not defined, or the function that tells torch how to compile. ``reason`` is
-    for reading; ``explanation`` and ``hints`` are torch's own words.
+    tells common breaks apart that have no page, by what torch cannot trace; empty for others.
+    ``name`` is the name that is not defined, or the function that tells torch how to compile.
+    ``explanation`` and ``hints`` are torch's own words.
     """
 
     registry_id: str
@@ -197,12 +191,11 @@ class GraphBreak:
 class Guard:
     """A condition that a compiled frame relies on.
 
-    ``variable`` is the user's name that it protects (``x``; ``model`` for
-    ``model.layers[0].weight``), ``source`` the whole expression, ``kind`` torch's guard type,
-    ``code`` torch's own text. ``subject`` is the source as the user would write it, ``expected``
-    the value, type or length that it must keep. Of a tensor there are ``dtype``, ``device`` and
-    the captured ``shape``, symbolic sizes as text. ``words`` is a sentence that an earlier version
-    recorded; ``analysis.guards`` makes it now.
+    ``variable`` is the user's name that it protects (``model`` for ``model.layers[0].weight``),
+    ``source`` the whole expression, ``subject`` the same as the user would write it, ``kind``
+    torch's guard type, ``code`` torch's text. ``expected`` is the value, type or length that it
+    must keep. Tensors have ``dtype``, ``device``, ``shape``. ``words`` is a sentence of an earlier
+    version.
     """
 
     frame: str
@@ -225,11 +218,9 @@ class Guard:
 class Recompile:
     """A guard that failed: what was expected, what came.
 
-    ``prevented`` is true under ``run``, where the frame ran eagerly and was not compiled again.
-    ``kind`` says what differed, as far as torch's text tells: ``subject`` is the expression that
-    it was of, ``dimension`` the one whose size it was. ``bound`` says which side ``expected`` is
-    of. Where the object is to be the same (``is_object``), ``actual`` is the name of the other one,
-    and ``actual_type`` its type's. ``guard`` and values are for reading.
+    ``prevented``: the frame ran eagerly (under ``run``). ``kind`` says what differed, ``subject``
+    of which expression, ``dimension`` which size; ``bound`` which side ``expected`` is of. Where
+    another object came (``is_object``), ``actual`` is its name and ``actual_type`` its type's.
     """
 
     frame: str
@@ -253,16 +244,12 @@ class Recompile:
 class Fallback:
     """A stage that failed and fell back to eager.
 
-    ``subject`` is the id of the frame, graph or partition in ``scope`` (partitions as
-    ``graph:partition``), empty for the ``run`` as a whole. ``operator`` is empty where no single
-    one is to blame. ``count`` is the number of times it happened in this run; a compile-time
-    fallback that still holds counts 1. ``harmless`` says that nothing need be done about it.
-
-    ``cause`` is ``recompile_limit`` where code was compiled as often as torch allows, ``loop``
-    where a frame is not split since its own loop is around the place; else it is not distinguished.
-    ``lack`` is what a backend that is not available lacks: its message without the lead.
-    ``break_index`` is the index into ``Report.breaks`` of the break that gave the frame up, where
-    one did.
+    ``subject`` is the id of the frame, graph or partition (``graph:partition``), empty for the run.
+    ``operator`` is one that is to blame. ``count`` is the number of times in this run; a
+    compile-time fallback that still holds counts 1. ``harmless``: nothing need be done. ``cause``
+    is ``recompile_limit``, or ``loop`` where a loop around the place keeps the frame from being
+    split. ``lack`` is what an unavailable backend lacks. ``break_index`` is that into
+    ``Report.breaks`` of the break that gave the frame up.
     """
 
     stage: FallbackStage
@@ -293,13 +280,11 @@ class Bytecode:
 class Report:
     """The record of one run of a cell, function or module.
 
-    ``cell`` is the text that ran (``None`` for the Python API over a region). ``seconds`` is the
-    wall time of the run, compilation included; ``compile_seconds`` the part spent compiling,
-    ``profile_seconds`` that spent timing operations (``--profile``), and ``race_seconds`` that
-    spent on ``auto``'s races in calls of graphs (no graph's ``run_seconds`` has them).
-    ``interrupted`` and ``error`` (the user's own exception, as one line) tell how it ended, and
-    ``stopped_at`` at which line of the cell (0 where it is not known). ``refused`` says that the
-    error is Dynamo's: one graph was asked for, and the code breaks it.
+    ``cell`` is the text that ran, if any. ``seconds`` is the wall time of the run: of that,
+    ``compile_seconds`` went to compiling, ``profile_seconds`` to timing operations (``--profile``),
+    ``race_seconds`` to ``auto``'s races. ``interrupted`` and ``error`` (the user's own exception,
+    as one line) say how it ended, ``stopped_at`` at which line of the cell (or 0). ``refused``: the
+    error is Dynamo's, since one graph was asked for.
     """
 
     mode: Mode
@@ -346,13 +331,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Report:
-        """Rebuild a report from ``to_dict`` or from its JSON.
-
-        Raises
-        ------
-        RecordFormatError
-            When the record is not a report or has a schema version that is not known.
-        """
+        """A report from ``to_dict`` or its JSON; else raises ``RecordFormatError``."""
         if isinstance(record, dict) and record.get("schema") == 1:
             # It has some facts in sentences alone: their fields get the defaults, for unknown.
             record = {**record, "schema": SCHEMA_VERSION}

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
-    """``call`` with views that autograd knows nothing of, so that AOTAutograd makes its own.
-
-    It replays a known view by ``_view_func``, which forgets a change of dtype (2.13.0).
-    """
+    """``call`` without autograd's views, whose ``_view_func`` forgets a dtype (2.13.0)."""
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
     guard: Any = torch._C._ExcludeDispatchKeyGuard
 
@@ -30,11 +27,7 @@ def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def outside_modes() -> Iterator[None]:
-    """Switch off fake and functional modes, so that real tensors are real for a while.
-
-    Operators also reach their own kernels: AOTAutograd's Python dispatcher would take some apart
-    (batch normalisation) by way of Python.
-    """
+    """Switch off fake and functional modes, and Python's dispatcher, for real tensors."""
     from torch._dispatch.python import no_python_dispatcher
     from torch.utils._python_dispatch import _disable_current_modes
 
@@ -43,10 +36,7 @@ def outside_modes() -> Iterator[None]:
 
 
 def ends_recomputation(error: BaseException) -> bool:
-    """Whether ``torch.utils.checkpoint`` says by it that it has recomputed all that it needs.
-
-    It is raised where a graph saves a tensor, and is not a failure of the graph's.
-    """
+    """Whether an error only ends ``torch.utils.checkpoint``'s recomputation, without a failure."""
     from torch.utils.checkpoint import _StopRecomputationError
 
     return isinstance(error, _StopRecomputationError)

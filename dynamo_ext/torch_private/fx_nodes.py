@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 def arguments(node: Node, overload: Any = None) -> dict[str, Any]:
-    """The arguments of a call by name, those that were left out with their defaults.
-
-    The names are those of ``overload``, or of the node's own target.
-    """
+    """The arguments of a call by the names of ``overload`` or its target, defaults included."""
     target: Any = overload or node.target
     found: dict[str, Any] = {}
     for position, argument in enumerate(target._schema.arguments):

@@ -51,13 +51,7 @@ _ENGINES = "dynamo_ext.backends.engines."
 
 
 def require(feature: str = CORE) -> None:
-    """Do nothing where this torch has all that a feature uses.
-
-    Raises
-    ------
-    UnsupportedTorchError
-        With the first names that it lacks.
-    """
+    """Raise ``UnsupportedTorchError`` where this torch lacks a name that a feature uses."""
     if reason := reason_without(feature):
         raise UnsupportedTorchError(reason, REMEDY)
 
@@ -171,9 +165,8 @@ def patches(tree: ast.AST) -> list[ast.Call]:
 def private_names(tree: ast.AST) -> set[str]:
     """The names of torch's with a part that begins with an underscore.
 
-    What is imported counts, attributes of it as far as they are written out, and what a patch
-    takes the place of. A name that another one begins with is left out, since using the other one
-    uses it.
+    Imports, their attributes as written, and what patches replace; not the beginning of another
+    name.
     """
     known = {}
     for node in ast.walk(tree):

@@ -18,18 +18,7 @@ _OURS = "dynamo_ext"
 
 
 def render_backends(infos: Sequence[BackendInfo]) -> Shown:
-    """Make a table of backends that a notebook shows as html and a terminal as text.
-
-    Parameters
-    ----------
-    infos
-        The backends, in the order of the rows. A single one is shown with its options.
-
-    Returns
-    -------
-    Shown
-        With ``_repr_html_``, and its text as ``repr`` and ``str``.
-    """
+    """A table of backends, as html and as text, in their order; a single one with its options."""
     return Shown(_blocks(infos))
 
 
@@ -53,7 +42,6 @@ def _blocks(infos: Sequence[BackendInfo]) -> Iterator[Block]:
 
 
 def _about(info: BackendInfo) -> Markup:
-    """Say what it is; where it is missing, why, and the command that fixes it."""
     parts: list[object] = [info.summary]
     if info.origin not in {"", _OURS}:
         parts += [" ", quiet_words(f"({info.origin})")]

@@ -29,9 +29,8 @@ class Heading(str):
 class Table:
     """A table; without rows it does not show.
 
-    ``label`` is what a screen reader calls it, ``title`` the heading over it in html; ``numeric``
-    are indices of the columns that are aligned to the right. Of a cell that is markup, a terminal
-    shows the text.
+    ``label`` is what a screen reader calls it, ``title`` the heading over it in html; the columns
+    ``numeric`` are aligned to the right. Of markup in a cell, a terminal shows the text.
     """
 
     label: str

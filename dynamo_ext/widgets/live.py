@@ -73,11 +73,10 @@ def show(
     bundle: Callable[[], Mapping[str, str]],
     build: Callable[[], View] | None,
 ) -> None:
-    """Show a record wherever this runs: its ``text`` in a terminal.
+    """Show a record: its ``text`` in a terminal.
 
-    A notebook gets two outputs, the static forms of ``bundle`` and then the view that ``build``
-    makes (``None``: no view). A style rule hides the static form while the widget lives, and the
-    widget's error once it does not.
+    A notebook gets the static forms of ``bundle``, and the view that ``build`` makes; a style rule
+    hides the former while the latter lives, and the widget's error once it does not.
     """
     from IPython.core.getipython import get_ipython
     from IPython.display import display

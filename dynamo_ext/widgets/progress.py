@@ -24,8 +24,7 @@ _PAUSE, _TICK = 0.1, 0.5
 class ProgressLine:
     """A progress bar in a notebook, a rewritten line in a terminal, nothing elsewhere.
 
-    ``title`` says what is going on, as a word. At most ten updates a second are passed on: each
-    costs time that something else is measured by.
+    At most ten updates a second are shown: each costs time that something else is measured by.
     """
 
     def __init__(self, title: str) -> None:
@@ -84,11 +83,9 @@ class ProgressLine:
 
 
 class CompilingLine:
-    """A progress line that shows where compiling takes long, and goes when the cell is done.
+    """A progress line that shows after ``patience`` seconds of compiling.
 
-    A compiler does not give the thread back while it works, so another one counts the seconds; it
-    is started by the first compile. The line, which ``line`` makes, shows after ``patience``
-    seconds.
+    A compiler keeps its thread, so another one counts the seconds, from the first compile on.
     """
 
     def __init__(

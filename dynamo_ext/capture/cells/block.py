@@ -1,11 +1,10 @@
 """Statements of a cell that Dynamo gets as one function, and how they are divided.
 
-Dynamo gives a frame up as a whole where a graph break is in a loop of it (its compiled code
-cannot resume in the middle of one). A cell need not lose its loop to that: the loop itself is run
-as plain Python, and each run of its body is a function of its own, which can break and resume.
-So a block that cannot be captured whole is divided, at its loops and what is around them, into
-blocks that may be; where there is no loop, the statement that Dynamo gives it up for is set apart.
-Nothing is divided before Dynamo has said that it must be.
+Dynamo gives up a frame as a whole where a graph break is in a loop of it, since compiled code
+cannot resume in the middle of a loop. A block that cannot be captured whole is therefore divided at
+its loops: the loop runs as plain Python, and each run of its body is a function, which can break
+and resume. Without a loop, the statement that ends capture is set apart. Nothing is divided before
+Dynamo has failed on it.
 """
 
 from __future__ import annotations
@@ -37,10 +36,9 @@ _LOOPS = (ast.For, ast.While)
 class SplitBlockError(BaseException):
     """Dynamo is not to capture a block whole, and nothing of it has run yet.
 
-    Raised out of Dynamo's frame callback; no ``Exception``, which Dynamo would take for its own.
-    ``line`` is where, if that is in the block itself and not in a function it calls. ``parts``
-    take its place; without any, it is to run as plain Python. ``limit`` says that it was compiled
-    as often as torch allows.
+    No ``Exception``, which Dynamo would take for its own. ``line`` is where, if in the block
+    itself. ``parts`` take its place; without any, it runs as plain Python. ``limit``: it was
+    compiled as often as torch allows.
     """
 
     def __init__(
@@ -59,9 +57,9 @@ class SplitBlockError(BaseException):
 
 
 class FinishedError(BaseException):
-    """A block has run to its end as plain Python after a graph of it failed: it handles the error.
+    """A block has run to its end as plain Python after a graph of it failed.
 
-    Raised from the graph's call, since the rest of the compiled frame has nothing left to do; no
+    Raised from the graph's call: the rest of the compiled frame has nothing left to do. No
     ``Exception``, which the user's code might catch.
     """
 
@@ -74,13 +72,10 @@ class FinishedError(BaseException):
 class Block:
     """Consecutive statements as the code of one function.
 
-    ``shown`` is an expression after them whose value is the function's; ``is_loop_body`` says that
-    they are (part of) the body of a loop that is run as plain Python.
-
-    ``parts`` is empty until it is divided; from then on they are run in the block's place, or its
-    code as ``plain`` Python where nothing in it can be captured for good.
-    ``condition_breaks`` are graph breaks at the condition of a ``while`` or ``if`` that is plain
-    Python since then, which no captured frame records.
+    ``shown`` is an expression after them whose value is the function's; ``is_loop_body``: they are
+    (part of) the body of a loop that runs as plain Python. Once it is divided, ``parts`` run in its
+    place, or its code as ``plain`` Python where nothing in it can be captured. ``condition_breaks``
+    are graph breaks at the condition of a ``while`` or ``if`` that is plain Python.
     """
 
     def __init__(
@@ -105,8 +100,7 @@ class Block:
     def split_at(self, line: int | None, near: int | None = None) -> None:
         """Raise ``SplitBlockError`` if it can be divided: Dynamo gives it up because of ``line``.
 
-        That is in the block itself; ``near`` is the line of the block that led to another place.
-        By itself, the statement there is given up without what is around it.
+        ``near`` is the line of the block that led to another place; only its statement is given up.
         """
         if any(map(_divides, self._nodes)):
             raise SplitBlockError(self, line, self._at_loops(line))
@@ -117,11 +111,10 @@ class Block:
     def split_at_break(self, stack: Sequence[Any], captured: int = 0) -> None:
         """Raise ``SplitBlockError`` if there is a graph break at ``stack``, and a loop to come.
 
-        What follows a break becomes a function that resumes in its middle; a break in the loop
-        gives that function up as a whole, and by then it is too late to divide it. A turn of a
-        loop is divided at each break: what changes from turn to turn (a list of losses) is then
-        guarded in a part of its own. ``stack`` has ``traceback.FrameSummary`` objects, outermost
-        first; ``captured`` is the last line with an operation in the graph that ends at the break.
+        A break in the loop would give up the function that resumes after this one, too late to
+        divide it. A turn of a loop is divided at each break, so that what changes with the turn (a
+        list of losses) is guarded in a part of its own. ``stack`` is outermost first; ``captured``
+        is the last line with an operation in the graph that ends there.
         """
         if not stack:
             return
@@ -190,7 +183,6 @@ class Block:
         return (split_statement(nodes[0], self._origin, is_loop_body=self.is_loop_body), *after)
 
     def _around(self, line: int | None) -> list[int]:
-        """Where parts end if the statement at ``line`` is to be one; a single end if it is all."""
         end = len(self._nodes)
         if not line:
             return [end]
@@ -209,12 +201,10 @@ class Block:
         return sorted(end for end in ends if 0 < end <= len(nodes))
 
     def _index(self, line: int) -> int:
-        """Which statement is at ``line``, or the first one after it."""
         found = (i for i, node in enumerate(self._nodes) if (node.end_lineno or 0) >= line)
         return next(found, len(self._nodes))
 
     def _cut(self, ends: Sequence[int]) -> list[Block]:
-        """The statements up to each of ``ends``; the last ends where all do."""
         last = len(ends) - 1
         return [
             Block(
@@ -232,8 +222,8 @@ class Block:
 class ControlFlow:
     """A loop, ``with``, ``if`` or ``try``: its header as plain Python, its suites as blocks.
 
-    ``header_code`` is the code of a function of one argument, a function that runs the suite of a
-    number and gives back ``CONTINUE``, ``BREAK`` or ``None``.
+    ``header_code`` takes a function that runs the suite of a number, and gives ``CONTINUE``,
+    ``BREAK`` or ``None``.
     """
 
     header_code: types.CodeType

@@ -22,10 +22,7 @@ _LOOKS = 3
 
 @dataclass
 class Stepper:
-    """One run of a cell's blocks in a namespace.
-
-    ``region`` keeps the compiled code apart (``regions.new_region``).
-    """
+    """One run of a cell's blocks in a namespace; ``region`` keeps its compiled code apart."""
 
     tracer: Tracer
     namespace: dict[str, Any]

@@ -1,10 +1,8 @@
 """Dynamo's own names, kept out of the user's namespace while no cell's compiled code runs.
 
-Compiled code finds its graphs, resume functions and guard helpers by name in the globals of the
-function it came from; for a cell, and for functions defined in the notebook, that is the user's
-namespace. They are put there while compiled segments run. Afterwards they wait among Python's
-builtins, where a global name is looked up next, so that code which is reached another way (the
-Python API, the user's own ``torch.compile``) still finds them.
+Compiled code finds its graphs, resume functions and guard helpers by name in the globals of its
+function: of a notebook's functions, the user's namespace. Outside of cells they wait among Python's
+builtins, where compiled code that is called another way still finds them.
 """
 
 from __future__ import annotations

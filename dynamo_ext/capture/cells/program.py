@@ -1,11 +1,9 @@
 """A cell's text as segments that run one after the other in the user's namespace.
 
-TorchDynamo does not trace module code, so runs of ordinary statements become functions. Each
-such function declares every name it stores ``global``: reads, writes, deletions, exceptions
-half-way and functions that look at the namespace then behave exactly as in a plain cell,
-because it *is* the namespace they use. What Python treats differently inside a function
-(definitions, imports, annotations, ``locals()``, ``exec``) stays module code, statement by
-statement, as IPython itself runs a cell.
+Dynamo does not trace module code, so runs of ordinary statements become functions that declare each
+name they store ``global``: they behave as in a plain cell, since they use its namespace. What
+Python treats differently inside a function (definitions, imports, annotations, ``locals()``,
+``exec``) stays module code, statement by statement.
 """
 
 from __future__ import annotations
@@ -49,9 +47,9 @@ _DEFINITIONS = (
 class Segment:
     """A stretch of a cell with one way to run it.
 
-    ``plain`` is the stretch as IPython runs it, statement by statement. ``block`` is the same as
-    the code of one function, for Dynamo; ``None`` where only module code will do. ``displays``
-    says that the function's value goes to the display hook.
+    ``plain`` is the stretch as IPython runs it, ``block`` the same as one function for Dynamo
+    (``None``: only module code will do). ``displays``: the function's value goes to the display
+    hook.
     """
 
     plain: tuple[PlainStatement, ...]
@@ -63,8 +61,8 @@ class Segment:
 class PlainStatement:
     """One statement of module code.
 
-    ``code`` is ``None`` where Python itself refuses it: compiling it again at its turn raises what
-    a plain cell raises, after the code above it has run.
+    ``code`` is ``None`` where Python refuses it: compiling it at its turn raises what a plain cell
+    does.
     """
 
     tree: ast.AST = field(repr=False)
@@ -109,14 +107,8 @@ def build_program(
 
     ``source`` is Python (IPython syntax already translated) with the editor's line numbers, and
     ``compiler`` the shell's own, so that ``from __future__`` carries over. ``interactivity`` is
-    IPython's ``ast_node_interactivity``, and ``transform`` its AST transformers.
-
-    Raises
-    ------
-    SyntaxError
-        As a plain cell raises it.
-    CellError
-        For top-level ``await``.
+    IPython's ``ast_node_interactivity``, ``transform`` its AST transformers. Raises ``SyntaxError``
+    as a plain cell does, and ``CellError`` for top-level ``await``.
     """
     flags = ast.PyCF_ONLY_AST | getattr(compiler, "flags", 0)
     tree = transform(compile(source, filename, "exec", flags))
@@ -206,7 +198,7 @@ def _split_annotation(node: ast.stmt) -> list[ast.stmt]:
 
 
 def _annotations_setup(node: ast.AnnAssign) -> ast.stmt:
-    """Code that does only what Python does before the first annotation: make the dictionary."""
+    """What Python does before the first annotation: it makes the dictionary."""
     note = ast.AnnAssign(ast.Name("_", ast.Store()), ast.Constant(0), None, 1)
     never = ast.If(ast.Constant(value=False), [note], [])
     return ast.fix_missing_locations(ast.copy_location(never, node))

@@ -1,6 +1,5 @@
 """Cell programs kept by their text: the same text finds its compiled code again.
 
-Compiled code hangs off code objects, so the text must give the same objects each time it runs.
 A notebook cell that is edited lets go of its former text, unless another cell has it too.
 """
 
@@ -36,8 +35,7 @@ class ProgramCache:
     ) -> CellState:
         """The state for this text, built where it is new.
 
-        ``cell_id`` is the front end's name for the cell; without one (a terminal) texts are let
-        go only when there are more than ``most``.
+        Without a ``cell_id`` (a terminal), texts are let go only beyond ``most``.
         """
         state = self._states.get(key)
         if state is None:

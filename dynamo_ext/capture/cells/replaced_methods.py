@@ -1,8 +1,7 @@
 """Compiled code whose classes have other methods by now: Dynamo's guards do not look at those.
 
-``Net.forward = …``, or a method added to a subclass, would leave what was compiled with the old one
-in use. So each run of a cell looks at the classes first. Where a class changes while a cell runs,
-what was compiled with its methods is guarded on them from then on.
+So each run of a cell looks at the classes first. Where a class changes while a cell runs, what was
+compiled with its methods is guarded on them from then on.
 """
 
 from __future__ import annotations

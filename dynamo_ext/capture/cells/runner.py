@@ -72,9 +72,9 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
 ) -> CellResult:
     """Run every segment in order, as a plain cell would, and record what happened.
 
-    Never raises what the cell raises: the error comes back beside the report, so that a cell that
-    fails half-way still has one. ``source`` is the text under today's magic line; ``on_progress``
-    gets what is being compiled, and ``on_graph_call`` every graph call (``RunLog``).
+    What the cell raises comes back beside the report. ``source`` is the text under today's magic
+    line; ``on_progress`` gets what is being compiled, ``on_graph_call`` every graph call
+    (``RunLog``).
     """
     program = state.program
     run = RunLog(
@@ -126,10 +126,7 @@ def run_traced(
     names: HiddenNames,
     region: int | None = None,
 ) -> None:
-    """Run every segment under Dynamo, with no record of it.
-
-    ``region`` keeps the compiled code apart (``regions.new_region``).
-    """
+    """Run every segment under Dynamo, with no record; ``region`` keeps the compiled code apart."""
     stepper = Stepper(tracer, namespace, region)
     for segment in program.segments:
         block = segment.block

@@ -60,10 +60,7 @@ def note_division(
 
 
 def divide_turn(code: types.CodeType, reasons: Sequence[str]) -> None:
-    """Raise where a turn of a loop would be recompiled for what changes with each turn.
-
-    ``reasons`` is why none of the versions of its frame, whose code this is, fits.
-    """
+    """Raise where a turn of a loop would be recompiled for what changes with each turn."""
     block = block_of(code)
     if block is None or not block.is_loop_body:
         return

@@ -1,8 +1,7 @@
 """Whether a stretch of a cell can have anything to do with tensors.
 
-Tracing ordinary Python gains nothing, costs time, and shows in what Python lets a program see of
-itself (frames, finalisers). So a stretch that reaches no tensor, module, torch function or user
-function that does runs as the plain module code it is.
+Tracing other Python gains nothing, costs time, and is visible to the program (frames, finalisers):
+it runs as plain module code.
 """
 
 from __future__ import annotations
@@ -35,8 +34,6 @@ def names_read(code: types.CodeType) -> Iterator[str]:
 
 
 class _Search:
-    """One look, which visits no object twice."""
-
     def __init__(self) -> None:
         self._seen: set[int] = set()
 

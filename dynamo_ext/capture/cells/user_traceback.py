@@ -1,8 +1,7 @@
 """A traceback as a plain cell has it: the user's frames, theirs only, each once.
 
-Between the user's frames are ours, Dynamo's and generated ones, and one function may appear as
-several: the rewritten frame, the functions that resume it after a graph break, and its eager
-replay (``replay``).
+Between them are ours, Dynamo's and generated ones, and one function may appear several times: the
+rewritten frame, the functions that resume it, and its eager replay.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ def users_traceback(
 ) -> types.TracebackType | None:
     """The part of a traceback from the cell inwards.
 
-    Where the cell is not on it (an interrupt while the cell is being compiled, say, in a compiler
-    function of the user's), what is neither ours nor torch's nor IPython's.
+    Where the cell is not on it (interrupted in a compiler of the user's), the user's frames.
     """
     entries = list(_entries(traceback))
     starts = [i for i, tb in enumerate(entries) if tb.tb_frame.f_code.co_filename == cell_file]
@@ -110,10 +108,7 @@ def _is_step_of(code: types.CodeType, outer: types.CodeType) -> bool:
 
 
 def _can_be_counted(code: types.CodeType) -> bool:
-    """Whether a front end can tell repeated frames by their code.
-
-    Rewritten code may have a slice among its constants, which has no hash before Python 3.12.
-    """
+    """Whether it has a hash: code with a slice among its constants has none before 3.12."""
     try:
         hash(code)
     except TypeError:
@@ -122,10 +117,7 @@ def _can_be_counted(code: types.CodeType) -> bool:
 
 
 def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
-    """A frame that shows under the user's function name instead of the resume function's.
-
-    It is at ``line``, since not every front end asks the traceback for the line.
-    """
+    """A frame at ``line`` that shows under the user's function name, not the resume function's."""
     code = frame.f_code
     name = original_function(code.co_name)
     first = 1 if name == "<module>" else _definition(code.co_filename, name, line)

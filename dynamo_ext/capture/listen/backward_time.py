@@ -1,7 +1,6 @@
-"""How long the compiled backward passes of captured graphs take, which no call of ours makes.
+"""How long the compiled backward passes of captured graphs take, which autograd runs.
 
-Autograd runs them, from the user's ``backward()``. A graph that AOTAutograd compiled is one node
-there, with a hook before it and one after; of any other graph, each operation is a node.
+A graph that AOTAutograd compiled is one node there, with a hook before it and one after.
 """
 
 from __future__ import annotations

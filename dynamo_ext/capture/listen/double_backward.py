@@ -21,10 +21,7 @@ _ARGUMENT = "create_graph"
 
 
 def uses_create_graph(codes: Iterable[types.CodeType], inputs: Sequence[object]) -> bool:
-    """Whether a graph with these inputs may be differentiated twice.
-
-    ``codes`` are the user's, beside those of the functions that are running now.
-    """
+    """Whether a graph may be differentiated twice, by ``codes`` and what is running now."""
     if not torch.is_grad_enabled():
         return False
     if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in inputs):
@@ -33,7 +30,7 @@ def uses_create_graph(codes: Iterable[types.CodeType], inputs: Sequence[object])
 
 
 def _says_so(code: types.CodeType) -> bool:
-    """Whether a call in ``code`` has the argument: the names of a call's are a constant."""
+    """Whether a call in ``code`` has the argument: a call's names are a constant."""
     return any(
         (isinstance(const, tuple) and _ARGUMENT in const)
         or (isinstance(const, types.CodeType) and _says_so(const))

@@ -1,7 +1,6 @@
 """Frames of earlier runs that still run eagerly: Dynamo neither looks at them nor reports them.
 
-A cell that is run again may not reach them any more, since its functions were edited in between.
-Code that compiled frames have traced, and what skipped functions call by name, is reached.
+A run reaches those that its compiled frames have traced, and what skipped functions call by name.
 """
 
 from __future__ import annotations
@@ -43,10 +42,7 @@ def update(run: RunLog, backend: str) -> None:
 def reachable_from(
     run: RunLog, backend: str, roots: Collection[types.CodeType] = ()
 ) -> list[FrameEntry]:
-    """Those that a run came by, as far as its compiled code tells.
-
-    ``roots`` is code that the run has called itself, where it is not a cell's.
-    """
+    """Those that a run came by; ``roots`` is code that it called itself, beside a cell's."""
     called_first = {id(code) for code in roots}
     left = [e for key, e in _entries.items() if key[-1] in {_ANY, backend}]
     waiting = [*run.compiled, *(graph.frame for graph in run.calls)]

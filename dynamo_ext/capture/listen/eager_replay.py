@@ -1,9 +1,7 @@
 """A user's error inside a compiled graph, raised again from the user's own line.
 
-Inside a compiled graph, names that the frame stored before the error are not stored yet, and the
-error may be the engine's own. Dynamo applies a frame's effects only after its graph has run, so
-running the original code eagerly from the frame's arguments gives just what a plain cell gives:
-the same exception, line, and everything assigned before it.
+Dynamo applies a frame's effects only after its graph has run. So running the original code from the
+frame's arguments gives the exception, line and assignments of a plain cell.
 """
 
 from __future__ import annotations

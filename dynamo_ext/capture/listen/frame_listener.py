@@ -72,10 +72,9 @@ def entry_of_rewritten(code: types.CodeType) -> FrameEntry | None:
 
 
 class FrameListener:
-    """Dynamo's frame callback with ears: times each compile and keeps what it said.
+    """Dynamo's frame callback: times each compile and records it.
 
-    ``reuse`` is the callback that takes its place where torch's stance is that nothing new is
-    compiled.
+    ``reuse`` takes its place where torch's stance is that nothing new is compiled.
     """
 
     def __init__(
@@ -125,7 +124,6 @@ class FrameListener:
         return None
 
     def _compile(self, frame: Any, cache: Any, state: Any, run: RunLog) -> Any:
-        """Compile one frame and record it."""
         code = frame.f_code
         entry = FrameEntry(
             "", original_function(code.co_name), code.co_filename, code.co_firstlineno,
@@ -208,10 +206,9 @@ class FrameListener:
 
     @contextlib.contextmanager
     def _surroundings(self, frame: types.FrameType) -> Iterator[None]:
-        """What holds while a frame compiles, and only then: a compiled call pays for none of it.
+        """What holds while a frame compiles, and only then.
 
-        No other thread compiles meanwhile: what is put back must be what was found, and what the
-        user compiles elsewhere is to be traced as torch does.
+        No other thread compiles meanwhile: what is put back must be what was found.
         """
         with (
             frame_eval.compile_lock,

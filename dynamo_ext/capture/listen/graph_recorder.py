@@ -216,10 +216,7 @@ _recorded_compilers: dict[tuple[int, bool | None, bool], RecordedCompiler] = {}
 def recorded(
     compiler: CompilerFn, name: str, *, dynamic: bool | None = None, fullgraph: bool = False
 ) -> RecordedCompiler:
-    """The one ``RecordedCompiler`` of a compiler and the flags it compiles under.
-
-    Dynamo does not ask what flags its code was made under, only for which compiler.
-    """
+    """The one ``RecordedCompiler`` of a compiler and the flags, which Dynamo does not ask for."""
     key = (id(compiler), dynamic, fullgraph)
     known = _recorded_compilers.get(key)
     if known is None or known.compiler is not compiler:

@@ -12,10 +12,7 @@ from dynamo_ext.capture.torch_private import code_cache, frame_eval
 
 
 class ReuseListener:
-    """The frame callback of ``run``: compiled code is used, nothing is compiled, misses count.
-
-    Dynamo calls it only for a frame that no compiled version fits.
-    """
+    """The frame callback of ``run``, called for frames that no compiled version fits."""
 
     def __init__(self, compiler: Any) -> None:
         self._compiler = compiler

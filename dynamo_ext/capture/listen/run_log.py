@@ -1,8 +1,7 @@
 """What is known of frames and graphs, and what one run counted of them.
 
-Two lifetimes meet here. ``FrameEntry`` and ``GraphEntry`` live as long as Dynamo's compiled code
-(its graphs hold them), so that a later run that compiles nothing still has a full report.
-``RunLog`` lives for one run and counts what happened in it.
+Dynamo's graphs hold a ``FrameEntry`` and a ``GraphEntry``, so that a later run that compiles
+nothing has a full report. A ``RunLog`` lives for one run.
 """
 
 from __future__ import annotations
@@ -30,10 +29,9 @@ if TYPE_CHECKING:
 class FrameEntry:
     """A function that Dynamo compiled, skipped or failed on.
 
-    ``name`` is the user's; ``code_name`` tells the parts that Dynamo makes of it apart.
-    ``raised`` is the name and the text of the user's own error that ended its tracing;
-    ``given_up_by`` is the break for which all of it runs eagerly, ``turn`` the line of a
-    turn of a loop that runs as plain Python.
+    ``name`` is the user's; ``code_name`` tells the parts that Dynamo makes of it apart. ``raised``
+    is the name and text of the user's own error that ended its tracing, ``given_up_by`` the break
+    for which all of it runs eagerly, ``turn`` the line of a turn of a loop that is plain Python.
     """
 
     id: str
@@ -84,10 +82,10 @@ class GraphEntry:
 class GraphCalls:
     """How often a graph ran in one run, and for how many seconds of wall time.
 
-    ``fallbacks_before`` and ``raced_before`` are what its journal held when the run first met it.
-    Where that was asked for, ``operation_seconds`` are eager's by node, had in
-    ``profile_seconds``; ``untimed`` is why they could not be had. ``backward_seconds`` are those of
-    the backward passes that followed; ``backward_untimed`` says that they could not be measured.
+    ``fallbacks_before`` and ``raced_before`` are what its journal held before.
+    ``operation_seconds`` are eager's by node, where asked for, had in ``profile_seconds``;
+    ``untimed`` is why they are not known. ``backward_untimed``: the backward passes could not be
+    measured.
     """
 
     count: int = 0
@@ -111,10 +109,9 @@ class OnGraphCall(Protocol):
 class RunLog:
     """What happened between two moments, on one thread and those it starts (autograd's).
 
-    ``on_progress`` gets what is being captured or compiled as it begins, and an empty text when the
-    run goes on; ``on_graph_call`` gets every graph call; ``codes`` are the cell's. ``refused`` is
-    why a graph was not whole that had to be, where eager is expected to raise the user's own error.
-    ``fallbacks`` are of no one frame or graph.
+    ``on_progress`` gets what is being compiled, and an empty text when the run goes on;
+    ``on_graph_call`` gets every graph call; ``codes`` are the cell's. ``refused`` is why a graph
+    was not whole that had to be. ``fallbacks`` are not those of one frame or graph.
     """
 
     def __init__(
@@ -176,12 +173,8 @@ def note_stance() -> None:
 class Recording:
     """Makes ``run`` the one that compiled graphs report their calls to, within a block.
 
-    A class, since a generator's context costs a microsecond more, at every call of a model.
-
-    Raises
-    ------
-    Exception
-        What ``refused`` holds where the block ends well: it was no error of the user's.
+    A class, since a generator's context costs a microsecond more at every call of a model. Raises
+    what ``refused`` holds where the block ends well: it was no error of the user's.
     """
 
     __slots__ = ("_outer", "_run")

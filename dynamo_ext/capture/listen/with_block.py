@@ -1,7 +1,6 @@
 """What a ``with`` block calls, as far as the bytecode around it tells.
 
-Dynamo is asked about no frame that it gave up before, so nothing else tells that a block came by
-one. A block's own frame runs as it is and leaves only its names.
+Dynamo is asked about no frame that it gave up before, and a block's own frame runs as it is.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ _CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
 
 
 def functions_called_in(frame: types.FrameType, start: int, end: int) -> list[types.CodeType]:
-    """Code of the functions, methods and modules that ``frame`` names in a block.
-
-    ``start`` and ``end`` are the offsets of the instructions that enter the block and leave it.
-    """
+    """Code of what ``frame`` names between the instructions that enter and leave a block."""
     found = []
     names = collections.ChainMap(frame.f_locals, frame.f_globals)
     for name, attribute in _names(frame.f_code, start, end):

@@ -1,8 +1,7 @@
 """Graph breaks and capture failures, read out of torch's messages.
 
-Since torch 2.8 every message follows one template: the reason, ``Explanation:``, ``Hint:`` lines,
-``Developer debug context:`` and a link that ends in the registry id (torch/_dynamo/exc.py,
-``format_graph_break_message``).
+They follow one template (torch/_dynamo/exc.py, ``format_graph_break_message``): the reason,
+``Explanation:``, ``Hint:`` lines, ``Developer debug context:``, a link with the registry id.
 """
 
 from __future__ import annotations
@@ -100,7 +99,6 @@ _KINDS: tuple[tuple[str, BreakKind], ...] = (
 
 
 def _kind(reason: str) -> BreakKind:
-    """What torch's own reason is about."""
     if reason.startswith(_ANNOTATE):
         return "branch" if "Could not guard on" in reason else "number"
     return next((kind for start, kind in _KINDS if reason.startswith(start)), "")

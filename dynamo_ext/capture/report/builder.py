@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 
 def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()) -> Report:
-    """Put a finished run into words.
+    """The report of a run; ``facts`` has what the runner knows.
 
-    ``facts`` has what the runner knows and the recorder does not. ``standing`` are frames of
-    earlier runs, of this cell or another, that Dynamo skipped or failed on: it does not look at
-    them again, and they still run eagerly.
+    ``standing`` are frames of earlier runs, of this cell or another, that still run eagerly.
     """
     graphs = list(run.calls)
     frames = _frames(run, graphs, standing)

@@ -112,7 +112,6 @@ def note_lazy(entry: FrameEntry, module: str, stack: Sequence[Any], run: RunLog)
 
 
 def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:
-    """The user's line on the stack of what was captured, or the one that led to it."""
     line = users_line(stack)
     if line is None or line.in_cell or not is_library(line.file):
         return line

@@ -1,9 +1,8 @@
 """Equal graph breaks once, with their count.
 
-Torch reports one break several times: while it traces the cell (the break is then at a line of
-the cell, inside the function that the line calls), and again for each function on the way and for
-the function's own frame, often without the page in its registry. A count is of what one frame
-reported: more than once where it was compiled again.
+Torch reports one break several times: at a line of the cell while it traces the cell, again for
+each function on the way and for the function's own frame, often without its page. A count is of
+what one frame reported: more than once where it was compiled again.
 """
 
 from __future__ import annotations

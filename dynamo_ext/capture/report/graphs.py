@@ -41,10 +41,7 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
 
 
 def last_line(graph: GraphModule, file: str) -> int:
-    """The last line of ``file`` with an operation in the graph; 0 where there is none.
-
-    Of a function that was called, the line that called it counts.
-    """
+    """The last line of ``file`` with an operation in the graph, or a call that led to one; or 0."""
     lines = [0]
     for trace in {node.stack_trace for node in graph.graph.nodes}:
         lines += [found.line for found in from_trace_text(trace, file)[:1] if found.file == file]

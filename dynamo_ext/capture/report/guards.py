@@ -33,10 +33,7 @@ _QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
 
 
 def readable_source(source: str, arguments: Sequence[str] = ()) -> str:
-    """``L['self']._modules['fc'].weight`` as ``self.fc.weight``; ``G['x']`` as ``x``.
-
-    ``arguments`` are the names of what a frame knows as ``args[0]``, ``args[1]`` …
-    """
+    """``L['self']._modules['fc'].weight`` as ``self.fc.weight``; ``args[0]`` by ``arguments``."""
     typed = _TYPE_OF.match(source)
     if typed:
         return f"type({readable_source(typed['source'], arguments)})"
@@ -68,10 +65,7 @@ def _user_named(source: str, arguments: Sequence[str]) -> str:
 
 
 def root_variable(source: str, arguments: Sequence[str] = ()) -> str:
-    """The user's name that a source starts at; a library's name for its modules.
-
-    Torch's own state is ``torch``.
-    """
+    """The user's name that a source starts at; a library's for its modules, else ``torch``."""
     typed = _TYPE_OF.match(source)
     source = _user_named(typed["source"] if typed else source, arguments)
     found = _ROOT.match(source)
@@ -96,8 +90,7 @@ def guard_records(
 ) -> tuple[Guard, ...]:
     """Dynamo's guards as records, in Dynamo's own order.
 
-    ``shapes`` gives the captured sizes of the graph's inputs by source, symbolic ones as text;
-    ``arguments`` are the user's names of what the frame knows as ``args``.
+    ``shapes`` has the captured sizes of inputs by source; ``arguments`` are the names of ``args``.
     """
     return tuple(_record(frame, guard, cell_file, shapes, arguments) for guard in sorted(guards))
 

@@ -1,8 +1,7 @@
 """A failed guard's text as what was expected and what came.
 
-Torch writes one line for each compiled version that did not fit, such as
-``0/0: tensor 'x' size mismatch at index 0. expected 4, actual 6`` or ``0/1: n == 1``; most name
-what was expected, and what came is read from the frame.
+Torch writes a line for each version that did not fit, such as ``0/1: n == 1`` or ``0/0: tensor 'x'
+size mismatch at index 0. expected 4, actual 6``; what came may have to be read from the frame.
 """
 
 from __future__ import annotations
@@ -53,10 +52,9 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
 ) -> Recompile:
     """Put one failed guard into a record.
 
-    ``reason`` is torch's text, with the user stack below it where torch knows one; if it names no
-    line, ``line`` is the record's. ``scopes`` has the frame's locals ``L`` and globals ``G``, and
-    ``arguments`` the user's names of what the frame knows as ``args``. ``prevented`` says that the
-    frame ran eagerly instead of being compiled again.
+    ``reason`` is torch's text, with a user stack where torch knows one; else ``line`` is the
+    record's. ``scopes`` has the frame's locals ``L`` and globals ``G``, ``arguments`` the names of
+    ``args``. ``prevented``: the frame ran eagerly.
     """
     text = TORCH_COMMENT.sub("", _PREFIX.sub("", reason.strip().splitlines()[0])).strip()
     hinted = _PARAMETER_HINT.search(text) is not None
@@ -113,7 +111,6 @@ _SUBJECTS = (
 
 
 def _kind(text: str, expected: str, actual: str, *, is_parameter: bool) -> RecompileKind:
-    """What differed, as torch's own text tells."""
     for kind, pattern in _KINDS:
         found = pattern.search(text)
         if found and kind == "code":

@@ -1,8 +1,4 @@
-"""Lines of other cells: what compiled or failed in an earlier run calls that run's cell the cell.
-
-``SourceLine.in_cell`` was said when a frame was looked at. A later cell that calls the same
-function has a report of its own, whose lines are not those.
-"""
+"""Lines of other cells: ``in_cell`` was set for the cell in whose run a frame compiled."""
 
 from __future__ import annotations
 

@@ -22,9 +22,8 @@ def tracing_mode_active() -> bool:
 def tracing_mode_name() -> str:
     """The tool that observes each operation now, as its user calls it; empty where there is none.
 
-    Engines would read the memory of tensors that have none (``FakeTensorMode``), what compiled
-    code gives would be a constant to a tracer (``make_fx``, ``torch.jit.trace``), and have no
-    tangent in forward mode.
+    Engines would read memory that tensors do not have (``FakeTensorMode``); what compiled code
+    gives would be a constant to a tracer, and has no tangent in forward mode.
     """
     if forward_ad._current_level >= 0:
         return "forward_ad.dual_level"

@@ -51,10 +51,7 @@ def guard_managers(code: types.CodeType) -> list[Any]:
 
 
 def new_guards(result: Any) -> Any:
-    """What holds the guards of a frame that was compiled just now; ``None`` where none was.
-
-    ``result`` is what Dynamo's frame callback has given.
-    """
+    """What holds the guards of a frame that the callback has just compiled (``result``), if any."""
     guarded = getattr(result, "guarded_code", None)
     return guarded.guard_manager if guarded is not None else None
 
@@ -65,18 +62,14 @@ def guard_also(manager: Any, check: Callable[[Any], bool], said: str) -> None:
 
 
 def draws_first(rewritten: types.CodeType) -> bool:
-    """Whether compiled code draws numbers of Python's ``random`` before it calls its graph.
-
-    ``OutputGraph`` collects such calls in one function, ``__gen_rand_values``.
-    """
+    """Whether compiled code draws Python's random numbers before its graph (``OutputGraph``)."""
     return any(name.startswith("__gen_rand_values") for name in rewritten.co_names)
 
 
 def forget_code(code: types.CodeType) -> None:
     """Drop every compiled version of ``code``, and the functions that resume it.
 
-    ``ContinueExecutionCache`` keeps those, and the way back from them to ``code``; the cache of
-    cleaned instructions keeps the last 128 code objects of anyone's.
+    The cache of cleaned instructions keeps the last 128 code objects of any caller's.
     """
     resumed = ContinueExecutionCache.cache.get(code) or {}
     for inner in list(resumed.values()):
@@ -98,8 +91,7 @@ def forget_code(code: types.CodeType) -> None:
 def _forget_guards(gone: Sequence[Any]) -> None:
     """Let go of the guards of compiled code that is gone.
 
-    Torch would keep them, the stacks that they came of included, for as long as what they look at
-    lives: a class, a function of a library (``CheckFunctionManager.id_ref``).
+    ``CheckFunctionManager.id_ref`` keeps them as long as what they look at: a class, a library.
     """
     held = set(map(id, gone))
     for finalizer in list(weakref.finalize._registry) if held else ():  # type: ignore[attr-defined]
@@ -117,10 +109,7 @@ def forget_everything() -> None:
 
 
 def move_cleanup(names: AbstractSet[str], source: dict[str, Any], target: dict[str, Any]) -> None:
-    """Let Dynamo's end-of-life hooks for ``names`` delete from ``target`` and not ``source``.
-
-    ``torch._dynamo.utils.CleanupManager`` removes a name when its compiled code dies.
-    """
+    """Have the end-of-life hooks for ``names`` (``CleanupManager``) delete from ``target``."""
     for hooks in dynamo_utils.CleanupManager.instance.values.values():
         for hook in hooks:
             if hook.scope is source and hook.name in names:
@@ -139,8 +128,7 @@ def guarded_class(guard: Any) -> type | None:
 def finish_code(graph: torch.fx.GraphModule) -> None:
     """Generate a captured graph's code now.
 
-    Dynamo's graphs generate it at the first call, and a ``forward`` taken before that goes the
-    long way round at every call, printing the generated code where it raises.
+    A ``forward`` taken before its first call is slower, and prints the code where it raises.
     """
     from torch.fx._lazy_graph_module import _LazyGraphModule
 
@@ -148,10 +136,7 @@ def finish_code(graph: torch.fx.GraphModule) -> None:
 
 
 def marked_static(inputs: Sequence[Any]) -> list[weakref.ref[Any]]:
-    """The parameters and buffers that tracing has marked as such, on the user's own tensors.
-
-    ``_dynamo_static_input_type`` goes into ``vars(parameter)``, and so into copies and files.
-    """
+    """The tensors that tracing has marked as static, in ``vars(tensor)`` and so in copies."""
     found = []
     for value in inputs:
         kind = getattr(value, "_dynamo_static_input_type", None)

@@ -25,10 +25,7 @@ def latest_metrics() -> Any:
 
 
 def backward_compile_seconds(before: Any) -> float:
-    """What compiling a backward graph took, if that is what came after ``before``.
-
-    Reads ``CompilationMetrics.is_forward`` and ``backward_cumulative_compile_time_us``.
-    """
+    """What compiling a backward graph took, if that is what came after ``before``."""
     newest = latest_metrics()
     if newest is None or newest is before or newest.is_forward is not False:
         return 0.0

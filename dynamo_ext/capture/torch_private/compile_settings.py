@@ -17,13 +17,10 @@ import torch._dynamo as dynamo
 def capture_settings(**more: Any) -> Iterator[None]:
     """Torch's settings as a cell needs them, and ``more``, for as long as a frame is captured.
 
-    Errors are raised, to distinguish interruptions. NumPy is left to NumPy: traced, its calls
-    become torch's, with other random numbers, aliasing and warnings than the cell has by itself.
-    Python floats stay constants: as symbols they come back stale from Inductor and in float32 from
-    AOTAutograd (both seen on 2.13.0). That a module has no hooks is guarded, which torch leaves out
-    by default: a hook added later would not run. ``addcmul_`` and its like stay what they are:
-    torch writes them out as Inductor wants them, for which eager needs four times as long (a step
-    of Adam's).
+    Errors are raised, to distinguish interruptions. Traced NumPy has other random numbers, aliasing
+    and warnings. Symbolic floats come back stale from Inductor, in float32 from AOTAutograd
+    (2.13.0). A hook that is added to a module later is to run. ``addcmul_`` and its like,
+    decomposed, take eager four times as long.
     """
     with dynamo.config.patch(
         suppress_errors=False,
@@ -42,10 +39,7 @@ _LOUD = ("torch._", "torch.fx.experimental.symbolic_shapes", "torch.utils.cpp_ex
 
 @contextlib.contextmanager
 def quiet_logs() -> Iterator[None]:
-    """Keep torch's warnings about compiling off stderr: the report shows what they say.
-
-    ``TORCH_LOGS`` output (below WARNING) still passes.
-    """
+    """Keep torch's warnings about compiling off stderr; ``TORCH_LOGS`` output still passes."""
     shown = warnings.showwarning
 
     def show_unless_torch(*about: Any, **more: Any) -> None:

@@ -34,9 +34,8 @@ def frame_callback(
     on_guards: Callable[[Any], None],
     on_guard_fail: Callable[[Any], None],
 ) -> tuple[Any, Callable[[], contextlib.AbstractContextManager[Any]]]:
-    """Dynamo's own frame-evaluation callback for ``compiler``, and its backend's context.
+    """Dynamo's own frame callback for ``compiler``, and its backend's context.
 
-    From ``torch._dynamo.optimize(...)``; the callback is what its context manager would install.
     It captures nothing where the environment has ``TORCHDYNAMO_DISABLE=1``.
     """
     context: Any = dynamo.optimize(
@@ -56,8 +55,6 @@ def _skip(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
 
 
 class _Surroundings:
-    """A block with the hooks of a torch context entered before it and left after it."""
-
     __slots__ = ("_hooks", "_undo")
 
     def __init__(self, hooks: tuple[Callable[[], Callable[[], object]], ...]) -> None:
@@ -76,20 +73,14 @@ ENVIRONMENT_SWITCH = "TORCHDYNAMO_DISABLE=1"
 
 
 def switched_off(callback: Any) -> str:
-    """The switch with which torch compiles nothing, as its user sets it; empty where none is set.
-
-    ``callback`` is what ``frame_callback`` gave.
-    """
+    """The switch that keeps torch from compiling, as its user sets it; empty where none is."""
     if callback is _skip:
         return ENVIRONMENT_SWITCH
     return "torch._dynamo.config.disable" if dynamo.config.disable else ""
 
 
 def install(callback: Any) -> tuple[Any, bool]:
-    """Make ``callback`` this thread's frame evaluator, as torch's stance has it.
-
-    Gives what ``uninstall`` puts back.
-    """
+    """Make ``callback`` this thread's, as torch's stance has it; what ``uninstall`` puts back."""
     told = eval_frame._stance
     skipping = eval_frame.set_skip_guard_eval_unsafe(told.skip_guard_eval_unsafe)
     callback = None if told.stance == "force_eager" else callback
@@ -115,10 +106,7 @@ def call_under(callback: Any, function: Callable[..., Any], *args: Any, **kwargs
 
 
 def backend_identity(callback: Any, compiler: CompilerFn) -> None:
-    """Mark ``callback`` so that Dynamo's cache takes its code for ``compiler``'s.
-
-    The frame evaluator follows ``_torchdynamo_orig_backend`` (extra_state.cpp).
-    """
+    """Mark ``callback`` so that its code is found as ``compiler``'s (extra_state.cpp)."""
     callback._torchdynamo_orig_backend = compiler
 
 
@@ -156,8 +144,7 @@ def is_users_own(error: Exception) -> bool:
 def skip_permanently() -> ConvertFrameReturn:
     """Answer of a frame callback: Dynamo has nothing to do with this code, ever.
 
-    Unlike ``run_eagerly_once`` it leaves the callback alone while the frame runs, so that our own
-    frames can take it out.
+    It leaves the callback alone while the frame runs, so that our own frames can take it out.
     """
     return ConvertFrameReturn()
 
@@ -168,20 +155,13 @@ def is_library_code(code: types.CodeType) -> bool:
 
 
 def always_trace(code: types.CodeType) -> None:
-    """Have Dynamo look at a frame even where no tensor is among its arguments.
-
-    Its own test (``has_tensor_in_frame``) sees arguments and modules, not a namespace.
-    """
+    """Have Dynamo look at a frame that has no tensor or module among its arguments."""
     eval_frame.always_optimize_code_objects[code] = True
 
 
 @contextlib.contextmanager
 def traced_for_its_names(frame: types.FrameType) -> Iterator[None]:
-    """Have Dynamo look at a frame that works on a tensor or module which it is not given.
-
-    A function may work on the notebook's model, a method on one that its object holds. Dynamo
-    looks at arguments alone (``has_tensor_in_frame``), and runs others as they are, unreported.
-    """
+    """``always_trace`` a frame that works on a global's or attribute's tensor or module."""
     code, always = frame.f_code, eval_frame.always_optimize_code_objects
     waits = code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
     if waits or code in always or not _names_tensor(frame):
@@ -236,13 +216,8 @@ def heard_bytecode(hook: Any) -> Iterator[None]:
 def convert(callback: Any, frame: Any, cache: Any, state: Any) -> ConvertFrameReturn:
     """Dynamo's answer for a frame, by the callback that ``frame_callback`` gave.
 
-    A frame that cannot be compiled runs eagerly from now on, as under torch's ``suppress_errors``.
-    Torch's own would also swallow what a signal handler of the user's raises meanwhile.
-
-    Raises
-    ------
-    Exception
-        What torch raises in spite of ``suppress_errors``, and what interrupted it, as that was.
+    As under ``suppress_errors``, a frame that cannot be compiled runs eagerly from now on. Raises
+    what torch raises all the same, and what interrupted it, which torch would swallow.
     """
     try:
         return callback(frame, cache, state)  # type: ignore[no-any-return]

@@ -23,11 +23,7 @@ _NONE = -1
 
 
 def new_region() -> int:
-    """A number for compiled code that is kept apart from all other code's.
-
-    As under ``torch.compile(isolate_recompiles=True)``, several backends on one function do not
-    share its recompile limit.
-    """
+    """A number for compiled code apart from all other's, with a recompile limit of its own."""
     return int(next(_numbers)) if _numbers is not None else _NONE
 
 

@@ -28,11 +28,7 @@ def wrapped_module(module: torch.nn.Module, wrap: Callable[[Any], Any]) -> Any:
 def optimized_module(
     module: torch.nn.Module, wrap: Callable[[Any], Any], report: Callable[[], Any]
 ) -> Any:
-    """The module with its call wrapped, attributes and ``state_dict`` as torch.compile's.
-
-    ``torch._dynamo.eval_frame.OptimizedModule`` asks its context only to wrap a callable. Copied
-    or pickled, it is the module itself.
-    """
+    """The module with its call wrapped; copied or pickled, it is the module itself."""
     made = wrapped_module(module, wrap)
     # On the object, since Dynamo sees through no class derived from torch's, and past its
     # __setattr__, which would write to the user's module. Neither of them holds `made` itself,
@@ -44,8 +40,7 @@ def optimized_module(
 def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
     """``function``, under a frame of its own where Dynamo would skip its frame (torch's code).
 
-    The frame is ``torch._dynamo.external_utils.wrap_inline``'s, with code of its own: versions are
-    counted by code, and what is wrapped would share one limit with all else that is.
+    The frame is ``wrap_inline``'s with code of its own, since versions are counted by code.
     """
     code = getattr(function, "__code__", None)
     inner = getattr(function, "__func__", None)

@@ -59,11 +59,9 @@ _lock = threading.Lock()
 
 
 class Chart:
-    """A chart as SVG and PNG, with the words that stand for it.
+    """A chart of ``kind`` (one of ``KINDS``) as SVG and PNG, with the words that stand for it.
 
-    ``rows`` are the candidates to draw, the first one on top. ``kind`` is one of ``KINDS``:
-    speedups with their intervals, medians with quartiles, or how the samples are distributed.
-    ``log`` makes the axis logarithmic.
+    ``rows`` are the candidates to draw, the first one on top; ``log`` makes the axis logarithmic.
     """
 
     def __init__(
@@ -231,7 +229,6 @@ def _label(  # noqa: PLR0913 - a place, and what is written there
 
 
 def _limits(axes: Axes, low: float, high: float, *, log: bool) -> None:
-    """Leave room for the words beside a marker."""
     if log:
         reach = max(high / low, 1.2)
         axes.set_xlim(low / reach ** (0.35 if low < 1 else 0.06), high * reach**0.35)

@@ -38,9 +38,8 @@ def html(  # noqa: PLR0913 - how a table is shown, by keyword
 ) -> Markup:
     """Render candidates as a table with a header for every row.
 
-    ``group`` is a key of ``GROUPS``; ``by`` and ``reverse`` are what the rows are sorted by, for
-    ``aria-sort``. ``click`` gives the inline handler of a column's header, which is plain without.
-    ``reasons`` says whether a row that is not compared says why.
+    ``group`` is a key of ``GROUPS``; ``by`` and ``reverse`` say how the rows are sorted. ``click``
+    gives the handler of a column's header. ``reasons``: a row that is not compared says why.
     """
     columns = [BY_TITLE[title] for title in GROUPS[group]]
     head = element("tr", *(_header(each, by, click, reverse=reverse) for each in columns))

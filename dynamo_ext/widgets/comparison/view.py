@@ -26,9 +26,8 @@ _BEST_FIRST = "Best first"
 class ComparisonView(live.View):
     """A comparison as widgets; ``widget`` is their container.
 
-    ``use`` makes a candidate, by its name, the session's backend, and returns a sentence that says
-    so; without it there is no such control (``choice``, ``button`` and ``said`` are ``None``). What
-    the values of the other controls say is what is shown.
+    ``use`` makes a candidate, by its name, the session's backend, and returns a sentence; without
+    it ``choice``, ``button`` and ``said`` are ``None``.
     """
 
     def __init__(self, record: Comparison, use: Callable[[str], str] | None = None) -> None:
@@ -190,11 +189,7 @@ class ComparisonView(live.View):
 
 
 def display_comparison(record: Comparison, use: Callable[[str], str] | None = None) -> None:
-    """Show a comparison wherever this runs: static html and the live view, or text.
-
-    ``use`` makes a candidate, by its name, the session's backend, and says so in a sentence;
-    without it the view has no such control.
-    """
+    """Show a comparison: static html and the live view, or text; ``use`` as in the view."""
     live.show(
         lambda: static.text(record),
         lambda: static.mimebundle(record),

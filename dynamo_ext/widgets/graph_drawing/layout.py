@@ -1,8 +1,7 @@
 """A layered drawing's coordinates: rows by depth, few crossings, short straight edges.
 
-Longest-path layers, two barycentre sweeps, then each row is placed by weighted isotonic
-regression: the positions nearest to the neighbours' that keep the row's order and spacing.
-1,500 operations take about a tenth of a second.
+Longest-path layers, barycentre sweeps, then weighted isotonic regression in each row. 1,500
+operations take about a tenth of a second.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ _SWEEPS = 4
 class _Point:
     """A box, or a bend of an edge that passes a row.
 
-    The longer an edge, the more its bends weigh: a residual stream runs straight, and what branches
-    off it keeps to its side. Were all alike, each block would stand aside of the one before.
+    Bends of longer edges weigh more, so that a residual stream runs straight.
     """
 
     row: int

@@ -91,9 +91,8 @@ def draw(
 ) -> Markup:
     """Draw ``operations`` of a graph, inputs at the top; those in ``hits`` with a heavier rim.
 
-    Edges to operations that are not drawn are left out. It is one ``<svg>`` under a button for each
-    node, which shows all that is known of it while it has the focus. It has no ids, so that many
-    fit on one page; empty for no operations.
+    One ``<svg>`` under a button for each node, which shows what is known of it in focus. It has no
+    ids, so that many fit on one page; empty for no operations.
     """
     operations = operations[:MAX_NODES]
     if not operations:

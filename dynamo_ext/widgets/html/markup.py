@@ -1,8 +1,4 @@
-"""HTML that is well formed and escaped by construction.
-
-A plain ``str`` is escaped wherever it is put in; only `Markup` passes as it is. So a name that a
-user chose can never become markup, and a slip shows as visible ``&lt;`` rather than as a hole.
-"""
+"""HTML that is well formed and escaped by construction: only `Markup` is not escaped."""
 
 from __future__ import annotations
 
@@ -52,8 +48,7 @@ def join(parts: Iterable[object], separator: str = "") -> Markup:
 def element(tag: str, *children: object, **attributes: object) -> Markup:
     """``<tag attributes>children</tag>``.
 
-    Attributes take a trailing underscore for Python's keywords and an inner one for a dash
-    (``class_``, ``aria_label``); ``None`` leaves an attribute out.
+    ``class_`` is ``class``, ``aria_label`` ``aria-label``; ``None`` leaves an attribute out.
     """
     opening = tag + "".join(
         f' {name.rstrip("_").replace("_", "-")}="{markupsafe.escape(value)}"'
@@ -138,10 +133,7 @@ def table(
     numeric: Collection[int] = (),
     class_: str | None = None,
 ) -> Markup:
-    """Make a table with a header row, in a part of its own that scrolls when it is too wide.
-
-    ``numeric`` are indices of the columns that are aligned to the right.
-    """
+    """Make a table with a header row that scrolls; columns in ``numeric`` are aligned right."""
     made = [_row("td", cells, numeric) for cells in rows]
     return element("div", grid(label, header(headers, numeric), made, class_), class_="dx-wide")
 

@@ -64,7 +64,6 @@ def _winners(held: Sequence[GraphRace]) -> str:
 
 
 def _together(found: OnlineTrial) -> str:
-    """Say how fast the graphs' winners were in the user's own calls."""
     rivals = listing([_against(rival) for rival in found.rivals])
     kept = "it is kept" if found.kept == "mix" else f"{found.kept} runs instead"
     return (

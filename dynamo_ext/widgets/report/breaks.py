@@ -1,8 +1,4 @@
-"""Graph breaks: where capture stopped, why, and what lets it go on.
-
-Our words come first and torch's own are folded under them: its hints are for any program, and some
-of them do not hold here.
-"""
+"""Graph breaks: where capture stopped, why, and what lets it go on; torch's words are folded."""
 
 from __future__ import annotations
 

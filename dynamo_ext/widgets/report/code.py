@@ -1,7 +1,6 @@
 """The user's lines, each with the graph it ran in, and a mark at each break.
 
-The label in the gutter carries the meaning and the tint repeats it. A line gets a label only where
-the record has an operation of it; the others are Python that Dynamo evaluated while tracing.
+A line has a label where the record has an operation of it; others were evaluated in tracing.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ _OUTSIDE = 40  # lines of other files worth listing; a deep model has hundreds
 
 @dataclass
 class _Mark:
-    """What is known of one line: the graphs of its operations, and whether some ran eagerly.
-
-    ``seconds`` are what its operations take in eager, over all calls, where they were timed.
-    """
+    """A line's graphs, whether some of it ran eagerly, and its operations' seconds in eager."""
 
     line: SourceLine | None = None
     graphs: list[str] = field(default_factory=list)
@@ -227,7 +223,6 @@ def _row(number: int, line: str, mark: _Mark, tints: dict[str, str]) -> Markup:
 
 
 def _key(report: Report, tints: dict[str, str]) -> Markup:
-    """Say what each label means."""
     parts = [
         element("span", words, class_=f"dx-key {tints.get(graph, graph)}".rstrip())
         for graph, words in _key_words(report)

@@ -71,7 +71,6 @@ def text(report: Report) -> str:
 
 
 def _number(report: Report) -> str:
-    """How many guards there are."""
     frames = [f for f in report.frames if f.guards]
     if not frames:
         return ""
@@ -111,7 +110,6 @@ def _came(each: Recompile) -> str:
 
 
 def _then(report: Report, each: Recompile) -> str:
-    """Say what the failure led to."""
     if not each.prevented:
         return "compiled again"
     why = "run never compiles" if report.mode == "run" else "torch's stance has it"
@@ -140,7 +138,6 @@ def _total(guards: _Guards) -> int:
 
 
 def _group(name: str, guards: _Guards) -> Markup:
-    """Fold the many guards of one variable."""
     parts: list[object] = [_table(f"Guards on {name}", {name: guards[:_ROWS]}, named=False)]
     if len(guards) > _ROWS:
         parts.append(markup.quiet(f"{_total(guards[_ROWS:]):,} more guards."))

@@ -173,7 +173,6 @@ def _left(report: Report) -> set[str]:
 
 
 def _plain_words(report: Report) -> str:
-    """Say what ran as plain Python; empty where nothing did."""
     left = _left(report)
     frames = [f for f in report.frames if f.id in left and f.outcome in _PLAIN]
     named = dict.fromkeys(f"`{f.name}`" for f in frames if f.name != "<module>")
@@ -221,7 +220,6 @@ def refusal(report: Report) -> str:
 
 
 def _nothing(report: Report) -> str:
-    """Why there is no graph."""
     if report.interrupted:
         return "No graph was captured before."
     if report.error:

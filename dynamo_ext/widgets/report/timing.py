@@ -125,7 +125,6 @@ def _graphs(report: Report) -> list[list[str]]:
 
 
 def _operators(report: Report) -> list[list[str]]:
-    """What operators take in eager, over all calls of this run, and where they ran."""
     return [
         [
             each.name,

@@ -27,17 +27,8 @@ _ZOOMS = (25, 50, 75, 100, 150)  # percent
 class ReportView(live.View):
     """The interactive view of a report: one tab a part, built when it is opened.
 
-    Parameters
-    ----------
-    report
-        What to show.
-
-    Attributes
-    ----------
-    widget
-        The ipywidgets container, to be displayed or put into a layout.
-    tabs
-        Its tabs, in the order of ``TITLES``.
+    ``widget`` is the container, to be displayed or put into a layout; ``tabs`` are its tabs, in the
+    order of ``TITLES``.
     """
 
     def __init__(self, report: Report) -> None:
@@ -84,7 +75,6 @@ class ReportView(live.View):
         return ipywidgets().HTML(framed(body or markup.quiet(part.NOTHING)))
 
     def _summary(self) -> Widget:
-        """The summary, with a button for each part that its steps point to."""
         widgets = ipywidgets()
         body = widgets.HTML(framed(summary.html(self._report)))
         buttons = []
@@ -171,7 +161,6 @@ class GraphPane:
         return markup.join([element("p", markup.join(key), said), canvas])
 
     def _said(self, shown: int, hits: int) -> Markup:
-        """How much of the graph is shown."""
         total = len(self._report.graphs[self.choice.value].operations)
         words: list[str] = []
         if self.find.value.strip():
@@ -189,18 +178,9 @@ def report_mimebundle(report: Report) -> dict[str, str]:
 
 
 def display_report(report: Report, *, widget: bool = True) -> None:
-    """Show a report wherever this runs.
+    """Show a report: as text in a terminal, as static html and a widget in a notebook.
 
-    In a notebook this emits two outputs, the static form and then the widget alone; a style rule
-    hides the static form while the widget lives, and the widget's error once it does not. In a
-    terminal it prints the text.
-
-    Parameters
-    ----------
-    report
-        What to show.
-    widget
-        Whether to show the widget where there is one.
+    The widget hides the static form while it lives; with ``widget=False`` there is none.
     """
     live.show(
         lambda: static.text(report),

@@ -30,10 +30,7 @@ _traced: set[tuple[str, str]] = set()
 
 
 def take_traced() -> frozenset[tuple[str, str]]:
-    """File and qualified name of every function inlined since the last call of this function.
-
-    Those whose tracing was given up count, too.
-    """
+    """File and qualified name of every function inlined since the last call of this one."""
     found = frozenset(_traced)
     _traced.clear()
     return found
@@ -61,8 +58,8 @@ def build_inline_tracer(
 class LazyModuleMetError(BaseException):
     """A frame is not to be captured at this call: it would initialise a lazy module.
 
-    Nothing of the frame has run. No ``Exception``, which Dynamo would take for its own. ``stack``
-    is where it is called, ``traceback.FrameSummary`` objects from the frame inwards.
+    Nothing of it has run. No ``Exception``, which Dynamo would take for its own. ``stack`` is
+    outermost first.
     """
 
     def __init__(self, module: torch.nn.Module, stack: Sequence[Any]) -> None:

@@ -1,7 +1,6 @@
 """Generators that leave compiled code: they are made by Python, and stay what they are.
 
-Torch gives an iterator over all that a generator would still yield, had by running it to its end
-while tracing: no generator any more, computed too early, and without an end where it has none. So
+Torch would run one to its end while it traces, and give an iterator over what it yielded. So
 tracing restarts where one leaves, and the graph ends at the call that makes it.
 """
 
@@ -36,8 +35,6 @@ USE_IT_UP = "Use it up where it is made, as list() and sum() do, to have it capt
 
 
 class _Manager(ContextlibContextManagerLocalGeneratorObjectVariable):
-    """The generator in a context manager of ``contextlib``'s."""
-
     # Upstream walks through the globals of a generator that a break finds under way, as if they
     # were variables of its own, and never ends where one holds itself. Builtins do, once names of
     # Dynamo's wait among them (capture/cells/dynamo_globals.py).

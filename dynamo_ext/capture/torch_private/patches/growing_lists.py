@@ -1,9 +1,8 @@
 """Lists that grow from call to call, as ``self.losses.append(loss.item())`` has them grow.
 
-Torch guards on the length of a list, so a function that appends to one recompiles at each call,
-and is left to eager for good after eight versions. Where three versions did not fit, each for a
-list that was longer by as much, the next one knows of the list only that it is one: what is done
-with it ends the graph, and is Python's.
+Torch guards on a list's length, and leaves the function to eager after eight versions. Where three
+did not fit, each for a list longer by as much, the next one knows only that it is a list: what is
+done with it ends the graph.
 """
 
 from __future__ import annotations

@@ -15,9 +15,5 @@ if TYPE_CHECKING:
 
 @patches(guards, "profile_guard_manager")
 def guard_latency(upstream: Callable[..., float], *arguments: Any) -> float:
-    """Measure it only where the log that it is for is read.
-
-    Torch overwrites the processor's caches first, which takes 20 ms: longer than all else that
-    compiling a small frame takes.
-    """
+    """Measure it only where its log is read: torch overwrites caches for it, which takes 20 ms."""
     return upstream(*arguments) if guards.guards_log.isEnabledFor(logging.DEBUG) else 0.0

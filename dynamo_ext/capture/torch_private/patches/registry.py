@@ -29,9 +29,9 @@ _patches: list[tuple[Any, str, Any]] = []
 
 
 def patches(owner: Any, *names: str) -> Callable[[_Function], _Function]:
-    """Put a function in the place of ``owner.name``; its first argument is torch's own.
+    """Put a function in the place of ``owner.name``, or of the first of several names that exists.
 
-    Of several names, which versions of torch give to one method, the first that exists counts.
+    Its first argument is torch's own.
     """
     name = next((each for each in names if hasattr(owner, each)), names[0])
     upstream = getattr(owner, name)
@@ -59,10 +59,7 @@ def first_given(
 
 @contextlib.contextmanager
 def traced_our_way() -> Iterator[None]:
-    """Trace with the patches for the length of the block.
-
-    The caller holds ``frame_eval.compile_lock``.
-    """
+    """Trace with the patches within the block; the caller holds ``compile_lock``."""
     # As they are stored there: what an attribute gives may be another object (a static method).
     found = [vars(owner)[name] for owner, name, _ in _patches]
     for owner, name, ours in _patches:

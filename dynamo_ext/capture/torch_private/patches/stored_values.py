@@ -1,9 +1,8 @@
 """What traced code stores where others than the same variable look: there a graph ends.
 
 Dynamo puts a change off until its graph has run, and knows of it by the variable it was made
-through. Objects of a class, subclasses, and names that are looked up as globals go another way,
-and would see what was there before. Finalisers (``__del__``) would run late, and on the objects
-without contents that Dynamo makes to have an example.
+through. Objects of a class, subclasses and globals would see what was there before. Finalisers
+(``__del__``) would run late, and on the objects that Dynamo makes to have an example.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ def note_value(value: object) -> None:
 
 @contextlib.contextmanager
 def let_go_of_the_new() -> Iterator[None]:
-    """Free what tracing in the block leaves in cycles, where that may keep such an object alive.
+    """Free what tracing leaves in cycles, where that may keep an object with a finaliser alive.
 
     Older objects are left out: a full collection of a large process takes seconds.
     """
@@ -163,10 +162,7 @@ def _globals() -> dict[str, Any]:
 
 
 def _set_apart() -> None:
-    """Have a cell's block divided at this statement, so that what it makes or frees is not held.
-
-    What resumes code after a break is given the values of the break, and keeps them to its end.
-    """
+    """Have a cell's block divided here: what resumes after a break holds the break's values."""
     root = InstructionTranslator.current_tx().output.root_tx
     if block := block_of(root.f_code):
         block.split_at(root.lineno)

@@ -104,10 +104,9 @@ def _refuse_steps(layers: Any) -> None:
 
 
 def _is_cut_into_layers(layers: torch.nn.LSTM) -> bool:
-    """Whether AOTAutograd has one operation for each layer, and this CPU a kernel for it.
+    """Whether AOTAutograd has an operation for each layer, and this CPU a kernel for it.
 
-    ``torch._decomp.decompositions.select_one_layer_lstm_function`` does not ask for the kernel,
-    which for bfloat16 not every CPU has.
+    ``select_one_layer_lstm_function`` does not ask for the kernel, which bfloat16 may lack.
     """
     kinds = {torch.float32}
     if torch.ops.mkldnn._is_mkldnn_bf16_supported():

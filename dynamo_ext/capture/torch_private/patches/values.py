@@ -34,11 +34,7 @@ if TYPE_CHECKING:
 
 @patches(InstructionTranslatorBase, "load_builtin")
 def load_builtin(upstream: Callable[..., None], self: Any, inst: Any) -> None:
-    """Load a name that the frame has just bound.
-
-    Upstream takes a name for a builtin where it did not exist before the frame, and every
-    statement that reads it ends the graph.
-    """
+    """Load a name that the frame has just bound; upstream takes a new one for a builtin."""
     output = self.output
     if inst.argval in self.symbolic_globals and output.global_scope is self.f_globals:
         stored = output.side_effects[self.symbolic_globals[inst.argval]]
@@ -189,11 +185,7 @@ class _Format(BuiltinVariable):
 
 @patches(TensorVariable, "dynamic_getattr")
 def dynamic_getattr(upstream: Callable[..., Any], self: Any, tx: Any, name: str) -> Any:
-    """Raise for an attribute that no tensor has.
-
-    Upstream leaves it to the compiled code, which raises where the names that were stored before
-    are not yet, or not at all where nothing uses the value.
-    """
+    """Raise for an attribute that no tensor has; upstream raises too late, or not at all."""
     kind = self.python_type()
     if self.source is None and kind is torch.Tensor and not hasattr(kind, name):
         error = f"'{kind.__name__}' object has no attribute '{name}'"

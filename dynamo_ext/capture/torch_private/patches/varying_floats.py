@@ -1,10 +1,9 @@
 """Python numbers that a compiled function carries along without relying on their values.
 
-Where a function goes on after ``value = loss.item()``, torch takes the value for a constant: the
-function recompiles at each call, and is left to eager for good after eight versions. From the
-second version on, floats in it are carried: sums, products and comparisons of them are done by
-Python where the result is wanted, an ``if`` on one breaks the graph as one on a tensor does, and
-anything else ends the graph.
+After ``value = loss.item()`` torch takes the value for a constant: the function recompiles at each
+call, and is left to eager after eight versions. From the second version on, floats are carried:
+Python computes sums, products and comparisons where they are wanted, an ``if`` breaks the graph as
+at a tensor, and anything else ends it.
 """
 
 from __future__ import annotations
@@ -134,10 +133,7 @@ def _is_number(value: VariableTracker) -> bool:
 
 @patches(OutputGraph, "_get_stack_values_to_restore")
 def stack_values(upstream: Callable[..., Any], self: Any, tx: Any, stack_pops: int) -> Any:
-    """Leave Python numbers that wait on the stack unguarded while a graph break passes.
-
-    Upstream guards on their values, so that `total += loss.item()` recompiles each time.
-    """
+    """Leave Python numbers on the stack unguarded at a break: `total += loss.item()`."""
     below = tx.stack[: len(tx.stack) - stack_pops]
     if all(type.__instancecheck__(LazyConstantVariable, value) for value in below):
         stack_pops = len(tx.stack)
