@@ -181,17 +181,17 @@ class Session:
 
     def __call__(self, target: Any) -> Any:
         """Wrap a function or a module; the wrapper has a ``report()`` of its own."""
-        if wrapping.is_module(target):
-            name, on_graph_call = type(target).__name__, self._run.on_graph_call
-            session = Session(self._make_tracer, self._mode, name, on_graph_call)
-            return wrapping.optimized_module(target, session._wrap, lambda: session.report)
-        if not callable(target):
+        is_module = wrapping.is_module(target)
+        if not is_module and not callable(target):
             msg = f"A {type(target).__name__} cannot be wrapped: it cannot be called."
             raise OptionError(
                 msg, "Pass a function or a module, or use the session in a with block."
             )
-        name = getattr(target, "__qualname__", type(target).__name__)
+        kind = type(target).__name__
+        name = kind if is_module else getattr(target, "__qualname__", kind)
         session = Session(self._make_tracer, self._mode, name, self._run.on_graph_call)
+        if is_module:
+            return wrapping.optimized_module(target, session._wrap, lambda: session.report)
         wrapper = session._wrap(target)
         wrapper.report = lambda: session.report
         return wrapper

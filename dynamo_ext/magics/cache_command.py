@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _USAGE = f"Write it as {USAGE['cache'][2]}."
 
 
-def cache_command(action: str, file: str | None) -> None:
+def cache_command(action: str = "show", file: str | None = None) -> None:
     """Show, clear, export or import.
 
     Raises ``UsageError`` for anything else, or a file that cannot be written; ``RecordFormatError``

@@ -162,6 +162,10 @@ class DynamoMagics(Magics):
             self.workbench.part_command(name)
         elif name == "explain":
             self.workbench.explain_command(line.strip().removeprefix(name).strip())
+        elif name == "cache":
+            from dynamo_ext.magics.cache_command import cache_command
+
+            cache_command(*rest)
         else:
             getattr(self.workbench, f"{name}_command")(*rest)
 

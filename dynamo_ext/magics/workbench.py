@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.error import UsageError
+from IPython.display import display
 
 from dynamo_ext.backends import registry
 from dynamo_ext.capture import session
@@ -161,7 +162,10 @@ class Workbench:
 
             display_comparison(result.record, use=self.use)
         if result.record.interrupted:
-            raise _interrupt()
+            # One line stops "Run All", and shows none of our frames.
+            interrupt = KeyboardInterrupt("the comparison is partial")
+            _shown_as(interrupt, "the comparison shown above is partial.")
+            raise interrupt
 
     def _show_syntax_error(self, error: SyntaxError) -> None:
         """Show it and fail the cell as a plain cell does, with none of our frames."""
@@ -218,15 +222,9 @@ class Workbench:
 
     def backends_command(self, name: str | None = None) -> None:
         """``%dynamo backends [NAME]``."""
-        _show(render_backends(registry.describe(name)))
+        display(render_backends(registry.describe(name)))
         lost = [f"{reason} {version.REMEDY}" for reason in version.switched_off()]
         sys.stdout.writelines(f"{line}\n" for line in [*lost, version.unseen()] if line)
-
-    def cache_command(self, action: str = "show", file: str | None = None) -> None:
-        """``%dynamo cache [show|clear|export FILE|import FILE]``."""
-        from dynamo_ext.magics.cache_command import cache_command
-
-        cache_command(action, file)
 
     def report_command(self) -> None:
         """``%dynamo report``."""
@@ -236,19 +234,19 @@ class Workbench:
         """``%dynamo graphs|guards|breaks|fallbacks``: one part of the last report."""
         from dynamo_ext.widgets.report.static import ReportPart
 
-        _show(ReportPart(session.last_report(), name))
+        display(ReportPart(session.last_report(), name))
 
     def history_command(self) -> None:
         """``%dynamo history``."""
         from dynamo_ext.widgets.runs import history
 
-        _show(history(self._past.reports()))
+        display(history(self._past.reports()))
 
     def diff_command(self, *words: str) -> None:
         """``%dynamo diff [BEFORE AFTER]``."""
         from dynamo_ext.widgets.runs import side_by_side
 
-        _show(side_by_side(*self._past.pair(words)))
+        display(side_by_side(*self._past.pair(words)))
 
     def explain_command(self, expression: str) -> None:
         """``%dynamo explain EXPR``: capture it, run it eagerly, time its operations, report."""
@@ -289,19 +287,6 @@ class Workbench:
         self._programs.clear()
         # Functions of the notebook may have compiled versions too, which need the hidden names.
         code_cache.forget_everything()
-
-
-def _show(view: object) -> None:
-    from IPython.display import display
-
-    display(view)
-
-
-def _interrupt() -> KeyboardInterrupt:
-    """An interrupt that stops "Run All" and shows none of our frames."""
-    error = KeyboardInterrupt("the comparison is partial")
-    _shown_as(error, "the comparison shown above is partial.")
-    return error
 
 
 def _shown_as(error: BaseException, said: str) -> None:

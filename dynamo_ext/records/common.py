@@ -108,7 +108,7 @@ def structured(cls: type[T], record: Any, version: int, noun: str, maker: str) -
 
 
 def plain(text: str | bytes) -> Any:
-    """The value of JSON of any origin; raises ``RecordFormatError`` where it is none, or too deep."""
+    """The value of JSON of any origin; raises ``RecordFormatError`` for other text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -128,24 +128,20 @@ class Block:
 
     def split_at_lists(self, names: Collection[str]) -> None:
         """Raise ``SplitBlockError``: lists called so grow, and compiled code is guarded on that."""
-        cuts: list[int] = []
-        for index, node in enumerate(self._nodes):
-            if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
-                cuts += [index, index + 1]
-        if self.is_loop_body and cuts:
-            inner = sorted({cut for cut in cuts if 0 < cut < len(self._nodes)})
-            ends = [*inner, len(self._nodes)] if inner else []
-            raise SplitBlockError(self, None, self._cut(ends))
+        end = len(self._nodes)
+        found = [
+            index
+            for index, node in enumerate(self._nodes)
+            if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))
+        ]
+        if found:
+            cuts = sorted({cut for index in found for cut in (index, index + 1)} - {0, end})
+            raise SplitBlockError(self, None, self._cut([*cuts, end] if cuts else ()))
 
     def split_if_empty(self) -> None:
-        """Raise ``SplitBlockError`` if a turn that holds no graph would be recompiled."""
-        if self.is_loop_body and not self.has_graphs and not any(map(_divides, self._nodes)):
+        """Raise ``SplitBlockError`` if it, a turn that would be recompiled, holds no graph."""
+        if not self.has_graphs and not any(map(_divides, self._nodes)):
             raise SplitBlockError(self, None)
-
-    def split_at_limit(self) -> None:
-        """Raise ``SplitBlockError`` if it is a turn: it was compiled as often as torch allows."""
-        if self.is_loop_body:
-            raise SplitBlockError(self, None, limit=True)
 
     def has_loop_from(self, line: int) -> bool:
         """Whether a loop is at ``line`` or after it."""
@@ -312,12 +308,12 @@ class _Signals(ast.NodeTransformer):
         return node if isinstance(node, SCOPES) else super().generic_visit(node)
 
 
+def _has_loop(node: ast.stmt, kinds: tuple[type[ast.stmt], ...] = _LOOPS) -> bool:
+    return isinstance(node, kinds) or any(_has_loop(n, kinds) for n in _statements_in(node))
+
+
 def _divides(node: ast.stmt) -> bool:
-    return isinstance(node, (*_LOOPS, ast.With)) or any(map(_divides, _statements_in(node)))
-
-
-def _has_loop(node: ast.stmt) -> bool:
-    return isinstance(node, _LOOPS) or any(map(_has_loop, _statements_in(node)))
+    return _has_loop(node, (*_LOOPS, ast.With))
 
 
 def _statements_in(node: ast.stmt) -> list[ast.stmt]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.capture.cells.block import block_of
+from dynamo_ext.capture.cells.block import SplitBlockError, block_of
 from dynamo_ext.capture.report.capture_failures import LIMIT, WHAT_CHANGES, graph_breaks
 from dynamo_ext.capture.report.source_lines import source_line
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import types
     from collections.abc import Sequence
 
-    from dynamo_ext.capture.cells.block import SplitBlockError
     from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
     from dynamo_ext.records.report import FallbackCause
 
@@ -70,7 +69,7 @@ def divide_turn(code: types.CodeType, reasons: Sequence[str]) -> None:
     if reasons:
         block.split_if_empty()
     if len(reasons) >= code_cache.recompile_limit():
-        block.split_at_limit()
+        raise SplitBlockError(block, None, limit=True)
 
 
 _GIVEN_UP = ("Unsupported", "RecursionError")

@@ -18,8 +18,6 @@ _CLOSE = 1e-4
 _ORDER = ("baseline", "faster", "same", "unclear", "slower", "eager", "wrong", "failed", "none")
 
 NONE = "–"
-"""A cell that has nothing to say."""
-
 Value = float | str | None
 Row = Callable[["Comparison", "CandidateResult"], Value]
 
@@ -273,9 +271,9 @@ GROUPS["All"] = SORTS
 def data(record: Comparison, each: CandidateResult) -> dict[str, Value]:
     """A row of ``to_dataframe``: seconds, bytes, ratios, counts; ``None`` for what it lacks."""
     row = {column.key: (column.data or column.value)(record, each) for column in COLUMNS}
-    low, high = (each.speedup.low, each.speedup.high) if each.speedup else (None, None)
-    more = {"speedup_low": low, "speedup_high": high, "operations": each.operations}
-    return row | more | {"reason": each.reason}
+    row["speedup_low"] = each.speedup.low if each.speedup else None
+    row["speedup_high"] = each.speedup.high if each.speedup else None
+    return row | {"operations": each.operations, "reason": each.reason}
 
 
 def ordered(
