@@ -280,49 +280,36 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
     if not covered.graphs or report.interrupted:
         return
     costliest = next(iter(operator_times(report)), None)
+    compiling = report.compile_seconds > COMPILE_DOMINATES * max(report.run_seconds, 1e-9)
+    weight = 0.1
     if costliest and (report.backend == EAGER or covered.in_engine):
-        yield Advice(
-            "profiled",
-            f"Nothing is in the way, and `{costliest.name}` has {percent(costliest.share)} of the "
-            "operations' time in eager",
-            "See which backend is fastest at it: %%dynamo compare.",
-            f"{count(costliest.calls, 'call')} of it; each operation was timed by itself",
-            "Timing",
-            0.1,
+        topic, step = "profiled", "See which backend is fastest at it: %%dynamo compare."
+        share = percent(costliest.share)
+        problem = (
+            f"Nothing is in the way, and `{costliest.name}` has {share} of the operations' time "
+            "in eager"
         )
-    elif report.mode == "optimize" and report.compile_seconds > COMPILE_DOMINATES * max(
-        report.run_seconds, 1e-9
-    ):
-        spent = report.compile_seconds + report.race_seconds
+        evidence = f"{count(costliest.calls, 'call')} of it; each operation was timed by itself"
+    elif report.mode == "optimize" and compiling:
+        topic, step = "first-run", "Run the cell again, or measure it: %%dynamo compare."
         raced, racing = (" and raced", " and racing") if report.race_seconds else ("", "")
-        share = spent / report.seconds if report.seconds else 0.0
-        step = "Run the cell again, or measure it: %%dynamo compare."
-        yield Advice(
-            "first-run",
-            f"This run compiled{raced}, so its time says nothing about speed",
-            "Run the cell again: what won is remembered." if raced else step,
-            f"{share:.0%} of the time was compiling{racing}",
-            "Timing",
-            0.1,
-        )
+        if raced:
+            step = "Run the cell again: what won is remembered."
+        problem = f"This run compiled{raced}, so its time says nothing about speed"
+        spent = report.compile_seconds + report.race_seconds
+        share = f"{spent / report.seconds if report.seconds else 0.0:.0%}"
+        evidence = f"{share} of the time was compiling{racing}"
     elif not covered.in_engine and report.backend == EAGER:
-        yield Advice(
-            "captured",
-            "The code is captured, and eager runs it",
-            "See which backend is faster: %%dynamo compare.",
-            count(covered.total, "operation"),
-            "Timing",
-            0.1,
-        )
+        topic, step = "captured", "See which backend is faster: %%dynamo compare."
+        problem = "The code is captured, and eager runs it"
+        evidence = count(covered.total, "operation")
     elif covered.in_engine:
-        yield Advice(
-            "all-in-engine",
-            "Nothing is in the way",
-            "What it gains: %%dynamo compare.",
-            f"{covered.in_engine:,} of {count(covered.total, 'operation')} in the engine",
-            "Timing",
-            0.05,
-        )
+        topic, step, weight = "all-in-engine", "What it gains: %%dynamo compare.", 0.05
+        problem = "Nothing is in the way"
+        evidence = f"{covered.in_engine:,} of {count(covered.total, 'operation')} in the engine"
+    else:
+        return
+    yield Advice(topic, problem, step, evidence, "Timing", weight)
 
 
 def _is_limit(fallback: Fallback) -> bool:
