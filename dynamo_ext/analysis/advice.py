@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.break_location import ON_PURPOSE, is_torchs_own, origin, place, where
 from dynamo_ext.analysis.breaks import break_of, cause_of, remedy
 from dynamo_ext.analysis.placement import EAGER, coverage, operator_times, shares_by_reason
-from dynamo_ext.analysis.recompiles import changes
+from dynamo_ext.analysis.recompiles import Changes, changes
 from dynamo_ext.formatting import count, listing, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dynamo_ext.analysis.recompiles import Changes
-    from dynamo_ext.records.report import Fallback, Frame, GraphBreak, Report
+from dynamo_ext.records.report import Fallback, Frame, GraphBreak, Report
 
 COMPILE_DOMINATES = 3.0
 """Compile seconds over run seconds from which a first run says nothing about speed."""

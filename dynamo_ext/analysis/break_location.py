@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import is_other_cell
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.common import SourceLine
-    from dynamo_ext.records.report import GraphBreak
+from dynamo_ext.records.common import SourceLine
+from dynamo_ext.records.report import GraphBreak
 
 ON_PURPOSE = "gb0025"
 """Torch's page on calls of ``torch._dynamo.graph_break()``."""

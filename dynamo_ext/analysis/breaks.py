@@ -6,16 +6,12 @@ Registry ids are those of torch 2.13.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.break_location import ON_PURPOSE, is_in_torch, origin
 from dynamo_ext.analysis.source_hints import chooses_by_reading, condition, leaves_value, reader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dynamo_ext.records.report import BreakKind, Fallback, GraphBreak, Report
+from dynamo_ext.records.report import BreakKind, Fallback, GraphBreak, Report
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import article
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.report import Guard, Recompile
+from dynamo_ext.records.report import Guard, Recompile
 
 _COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
 

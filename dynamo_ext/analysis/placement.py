@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dynamo_ext.records.report import Fallback, Graph, Operation, Partition, Report
+from dynamo_ext.records.report import Fallback, Graph, Operation, Partition, Report
 
 EAGER = "eager"
 FORWARD = frozenset({"inference", "forward"})

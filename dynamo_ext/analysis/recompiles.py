@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.guards import actual, expected
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dynamo_ext.records.report import Recompile, RecompileKind
+from dynamo_ext.records.report import Recompile, RecompileKind
 
 _DTYPES = {
     "Float": "float32",

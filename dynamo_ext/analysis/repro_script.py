@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from dynamo_ext.records.report import Graph, Operation
+from dynamo_ext.records.report import Graph, Operation
 
 SIZE = 8
 """What a symbolic size is in the script."""

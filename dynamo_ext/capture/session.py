@@ -7,26 +7,22 @@ import functools
 import platform
 import sys
 import time
+import types
 import weakref
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterable
+from typing import Any, Self
 
 import torch
 
 from dynamo_ext.capture.listen import eager_frames, run_log, with_block
+from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
+from dynamo_ext.capture.listen.run_log import OnGraphCall
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import frame_eval, wrapping
 from dynamo_ext.capture.tracer import Tracer, reusing
 from dynamo_ext.errors import NoReportError, OptionError
-from dynamo_ext.records.report import Report
+from dynamo_ext.records.report import Mode, Report
 from dynamo_ext.torch_private import version
-
-if TYPE_CHECKING:
-    import types
-    from collections.abc import Callable, Iterable
-
-    from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
-    from dynamo_ext.capture.listen.run_log import OnGraphCall
-    from dynamo_ext.records.report import Mode
 
 _last: Callable[[], Report] | None = None
 _last_compiler: RecordedCompiler | None = None

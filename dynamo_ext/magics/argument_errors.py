@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from IPython.core.error import UsageError
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Collection
 
 _STRAY = re.compile(r"(?:unrecognized arguments: |mode: invalid choice: ')(?P<word>[^\s']+)")
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import argparse
 import keyword
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import article
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from dynamo_ext.records.report import Mode
+from dynamo_ext.records.report import Mode
 
 MODES = ("optimize", "run")
 COMPARE = "compare"

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import collections
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
 from dynamo_ext.auto.backend import BACKEND
-from dynamo_ext.auto.cache import Place
+from dynamo_ext.auto.cache import Entry, Place, Store
 from dynamo_ext.backends import crash_records
+from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.support import support_cache
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.formatting import count
 from dynamo_ext.magics.arguments import USAGE, unquoted
 from dynamo_ext.records.common import checked, plain
-
-if TYPE_CHECKING:
-    from dynamo_ext.auto.cache import Entry, Store
-    from dynamo_ext.backends.crash_records import Unfinished
 
 _USAGE = f"Write it as {USAGE['cache'][2]}."
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser
@@ -14,9 +15,6 @@ from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.argument_errors import refused
 from dynamo_ext.magics.arguments import given, key_and_value, name, unquoted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HELP = """Measure several backends on a cell, against eager and each other.
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
 from dynamo_ext.magics.arguments import USAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dynamo_ext.records.report import Report
+from dynamo_ext.records.report import Report
 
 MOST = 50
 """Records kept: those of large models are a few megabytes each."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from dynamo_ext.formatting import sentence
+from dynamo_ext.records.common import BackendInfo
 from dynamo_ext.widgets.blocks import Block, Shown, Table
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import Markup, code, element, quiet_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from dynamo_ext.records.common import BackendInfo
 
 _OURS = "dynamo_ext"
 

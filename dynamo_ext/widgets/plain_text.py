@@ -5,15 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from dynamo_ext.formatting import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
 
 WIDTH = 96
 _GAP = "  "

@@ -6,14 +6,12 @@ import contextlib
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from collections.abc import Callable
+from typing import Any, Self, TextIO
 
 from dynamo_ext.formatting import clip
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.live import close
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PATIENCE = 2.0
 """Seconds of compiling before anything is said: most cells are done by then."""

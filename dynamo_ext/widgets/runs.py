@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from dynamo_ext.analysis import report_diff
 from dynamo_ext.formatting import clip, printable, seconds
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.blocks import Block, Items, Quiet, Shown, Table
 from dynamo_ext.widgets.report import autotuning, summary
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterator, Sequence
-
-    from dynamo_ext.records.report import Report
 
 _COUNTS = ("Graphs", "Breaks", "Recompiles", "Fallbacks", "Compile", "Run")
 _HEADERS = ("Cell", "Backend", "Outcome", *_COUNTS)

@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import ast
 import copy
+import types
 import weakref
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dynamo_ext.capture.cells.function_code import SCOPES, function_code
-
-if TYPE_CHECKING:
-    import types
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from dynamo_ext.capture.cells.function_code import Origin
-    from dynamo_ext.records.report import GraphBreak
+from dynamo_ext.capture.cells.function_code import SCOPES, Origin, function_code
+from dynamo_ext.records.report import GraphBreak
 
 CONTINUE, BREAK = 1, 2
 """What a loop's body gives back where it ended with that statement (``None``: at its end)."""

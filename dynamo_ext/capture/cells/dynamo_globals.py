@@ -10,14 +10,11 @@ from __future__ import annotations
 import atexit
 import builtins
 import contextlib
+from collections.abc import Iterator
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo_ext.capture.torch_private import code_cache
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _BUILTINS = MappingProxyType(builtins.__dict__)
 

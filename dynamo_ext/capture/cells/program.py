@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import ast
 import types
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from dynamo_ext.capture.cells.block import Block
-from dynamo_ext.capture.cells.function_code import SCOPES, Origin, function_code, stored_names
+from dynamo_ext.capture.cells.function_code import (
+    SCOPES,
+    Compiler,
+    Origin,
+    function_code,
+    stored_names,
+)
 from dynamo_ext.errors import CellError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from dynamo_ext.capture.cells.function_code import Compiler
 
 _CLASS_ARGUMENTS = 3
 _FRAME_READERS = frozenset(

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import types
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo_ext.capture.torch_private import code_cache
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 @dataclass

@@ -11,8 +11,9 @@ import linecache
 import re
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -21,9 +22,6 @@ from dynamo_ext.capture.listen import frame_listener
 from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE
 from dynamo_ext.capture.report.source_lines import OURS, is_users, original_function
 from dynamo_ext.capture.torch_private import frame_eval
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _TORCH = Path(torch.__file__).parent
 _MACHINERY = (

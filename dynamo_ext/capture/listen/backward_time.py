@@ -6,15 +6,13 @@ A graph that AOTAutograd compiled is one node there, with a hook before it and o
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from dynamo_ext.capture.listen import run_log
+from dynamo_ext.capture.listen.run_log import GraphCalls, GraphEntry, RunLog
 from dynamo_ext.capture.torch_private import compile_metrics
-
-if TYPE_CHECKING:
-    from dynamo_ext.capture.listen.run_log import GraphCalls, GraphEntry, RunLog
 
 
 def follow(result: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> None:

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 MESSAGE = "The code says create_graph, and compiled graphs have no second derivatives."
 REMEDY = "Without create_graph in the cell, or under -b eager, nothing of this applies."

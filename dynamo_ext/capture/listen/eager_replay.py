@@ -7,10 +7,8 @@ frame's arguments gives the exception, line and assignments of a plain cell.
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any
 
 
 def run_original(

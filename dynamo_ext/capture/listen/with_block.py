@@ -10,12 +10,10 @@ import dis
 import functools
 import inspect
 import types
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from dynamo_ext.capture.torch_private import wrapping
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from dynamo_ext.records.common import SourceLine
-    from dynamo_ext.records.report import GraphBreak
+from dynamo_ext.records.common import SourceLine
+from dynamo_ext.records.report import GraphBreak
 
 _Place = tuple[str, tuple[str, int], tuple[str, int]]
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
 from dynamo_ext.capture.report.source_lines import from_summaries, users_line
 from dynamo_ext.records.report import Guard
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")
 _BUILTIN = re.compile(r"^G\['__builtins_dict\w*'\]\['(?P<name>[^']+)'\]")

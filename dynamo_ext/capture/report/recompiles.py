@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from dynamo_ext.capture.report.guards import TORCH_COMMENT, readable_source, root_variable
 from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import Recompile, RecompileKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _PREFIX = re.compile(r"^\s*-?\s*\[?\d+/\d+\]?:\s*")
 _EXPECTED = re.compile(r"expected (?P<expected>.+?),? actual (?P<actual>.+?)(?=$|\s{2,}|\.$)")

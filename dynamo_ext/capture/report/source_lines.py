@@ -7,14 +7,12 @@ import linecache
 import re
 import sysconfig
 import traceback
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dynamo_ext
 from dynamo_ext.records.common import SourceLine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 _TRACE_LINE = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
 _LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]")

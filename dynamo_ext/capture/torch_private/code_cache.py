@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import types
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
 
 import torch
 import torch._dynamo as dynamo
 from torch._dynamo import bytecode_transformation, eval_frame, guards
 from torch._dynamo import utils as dynamo_utils
 from torch._dynamo.resume_execution import ContinueExecutionCache
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from collections.abc import Set as AbstractSet
 
 
 def entries(code: types.CodeType, compiler: Any) -> list[Any]:

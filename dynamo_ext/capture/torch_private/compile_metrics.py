@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch._dynamo import exc
 from torch._dynamo import utils as dynamo_utils
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def is_refusal(error: BaseException | None) -> bool:

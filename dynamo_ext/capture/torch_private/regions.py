@@ -5,16 +5,14 @@ Torch 2.11 and 2.12 have none: there each backend's own versions are distinguish
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import types
+from collections.abc import Callable
+from typing import Any
 
 import torch._dynamo as dynamo
 from torch._dynamo import eval_frame, guards
 
 from dynamo_ext.capture.torch_private import code_cache, frame_eval
-
-if TYPE_CHECKING:
-    import types
-    from collections.abc import Callable
 
 _numbers: Any = getattr(eval_frame, "_next_isolate_recompiles_id", None)
 _enter: Any = getattr(eval_frame, "set_eval_frame_isolate_recompiles_id", None)

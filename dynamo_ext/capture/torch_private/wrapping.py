@@ -6,13 +6,11 @@ import copy
 import functools
 import types
 import weakref
-from typing import TYPE_CHECKING, Any, TypeGuard
+from collections.abc import Callable
+from typing import Any, TypeGuard
 
 import torch
 from torch._dynamo import eval_frame, external_utils, trace_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def is_module(target: object) -> TypeGuard[torch.nn.Module]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from dynamo_ext.formatting import clip, printable, sentence
+from dynamo_ext.records.comparison import Accuracy, CandidateResult
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison.columns import cosine, error
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, unbroken
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dynamo_ext.records.comparison import Accuracy, CandidateResult
 
 TITLE = "Accuracy"
 NOTHING = "No result was compared."

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo_ext.formatting import seconds
+from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets.comparison.summary import counted, interval, probability, ratio, verdict
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 _KIB = 1024
 _CLOSE = 1e-4

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from dynamo_ext.formatting import clip, count, printable, seconds, sentence
+from dynamo_ext.records.comparison import Comparison, GraphComparison, GraphTime
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison.summary import WORDS, compared, interval, probability, ratio
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dynamo_ext.records.comparison import Comparison, GraphComparison, GraphTime
 
 TITLE = "Graphs"
 NOTHING = "No graph was raced by itself: ask for it with --per-graph (per_graph=True)."

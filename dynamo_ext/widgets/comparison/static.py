@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from dynamo_ext.formatting import printable, sentence
+from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison import accuracy as comparison_accuracy
 from dynamo_ext.widgets.comparison import columns
@@ -15,11 +16,6 @@ from dynamo_ext.widgets.comparison.chart import Chart
 from dynamo_ext.widgets.comparison.summary import closing, headline, status
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, asset, element, prose
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 
 def text(record: Comparison) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dynamo_ext.formatting import clip, count, listing, printable, seconds, sentence
-from dynamo_ext.records.comparison import FEWEST_ROUNDS, USUAL_ROUNDS
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.comparison import CandidateResult, Comparison, Speedup
+from dynamo_ext.records.comparison import (
+    FEWEST_ROUNDS,
+    USUAL_ROUNDS,
+    CandidateResult,
+    Comparison,
+    Speedup,
+)
 
 _MAX_NAMES = 4
 _MAX_CHARS = 240

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from dynamo_ext.formatting import clip, printable, remedy, sentence
+from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison.columns import (
     BY_TITLE,
@@ -17,11 +18,6 @@ from dynamo_ext.widgets.comparison.columns import (
 from dynamo_ext.widgets.comparison.summary import grade, verdict
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 _SUMMARY_CHARS = 200
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from dynamo_ext.formatting import count, printable, sentence
+from dynamo_ext.records.comparison import Comparison
 from dynamo_ext.widgets import live
 from dynamo_ext.widgets.comparison import accuracy, columns, graphs, static
 from dynamo_ext.widgets.comparison import table as comparison_table
@@ -13,11 +15,6 @@ from dynamo_ext.widgets.comparison.summary import counted
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import STYLE, Markup, element, prose
 from dynamo_ext.widgets.live import control, framed, row
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dynamo_ext.records.comparison import Comparison
 
 TITLES = ("Speed", "Accuracy", "Graphs", "Samples")
 _BEST_FIRST = "Best first"

@@ -6,13 +6,11 @@ operations take about a tenth of a second.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 BOX_WIDTH, BOX_HEIGHT = 168, 36
 _ROW, _COLUMN, _LANE = 62, 186, 16

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dynamo_ext.analysis.placement import EAGER, Placement
 from dynamo_ext.formatting import clip, count, percent, place, seconds
+from dynamo_ext.records.report import Graph, Operation
 from dynamo_ext.widgets.graph_drawing.layout import BOX_HEIGHT, BOX_WIDTH, arrange
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, hue
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from dynamo_ext.records.report import Graph, Operation
 
 MAX_NODES = 1500
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import markupsafe
 
 from dynamo_ext.formatting import clip, is_command, sentence
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
 
 Markup = markupsafe.Markup
 BREAK = Markup("<br>")

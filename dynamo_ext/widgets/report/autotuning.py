@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from dynamo_ext.formatting import clip, count, listing, seconds
+from dynamo_ext.records.autotune import (
+    BaselineComparison,
+    GraphCandidateResult,
+    GraphRace,
+    OnlineTrial,
+)
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.blocks import Block, Heading, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from dynamo_ext.records.autotune import (
-        BaselineComparison,
-        GraphCandidateResult,
-        GraphRace,
-        OnlineTrial,
-    )
-    from dynamo_ext.records.report import Report
 
 TITLE = "Races"
 

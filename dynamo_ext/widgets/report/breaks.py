@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dynamo_ext.analysis.break_location import callers, origin, where
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.formatting import count, function_name, place, sentence
+from dynamo_ext.records.report import GraphBreak, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import (
@@ -18,9 +17,6 @@ from dynamo_ext.widgets.html.markup import (
     quiet_words,
     unbroken,
 )
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.report import GraphBreak, Report
 
 TITLE = "Graph breaks"
 NOTHING = "No graph break: each function was captured to its end."

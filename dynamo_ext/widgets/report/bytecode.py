@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dynamo_ext.formatting import count, function_name, printable
+from dynamo_ext.records.report import Bytecode, Report
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.report import Bytecode, Report
 
 TITLE = "Bytecode"
 NOTHING = "No bytecode was recorded: Dynamo rewrote no function in this run."

@@ -9,22 +9,18 @@ import ast
 import contextlib
 import math
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.break_location import origin
 from dynamo_ext.analysis.placement import EAGER, place_graph
 from dynamo_ext.formatting import clip, function_name, percent, place, printable
+from dynamo_ext.records.common import CodeBlock, SourceLine
+from dynamo_ext.records.report import Graph, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, hue, prose
 from dynamo_ext.widgets.report import breaks
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from dynamo_ext.records.common import CodeBlock, SourceLine
-    from dynamo_ext.records.report import Graph, Report
 
 TITLE = "Code"
 NOTHING = "No source was recorded for this run."

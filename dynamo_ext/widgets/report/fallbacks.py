@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dynamo_ext import formatting
 from dynamo_ext.analysis.breaks import remedy
 from dynamo_ext.formatting import clip, count, place, printable
+from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, unbroken
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.report import Fallback, Report
 
 TITLE = "Fallbacks"
 NOTHING = "No fallback: nothing that was handed to the backend fell back to eager."

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from dynamo_ext.analysis.placement import partition_engine, place_graph
 from dynamo_ext.analysis.repro_script import repro
 from dynamo_ext.formatting import clip, count, function_name, place, seconds, sentence
+from dynamo_ext.records.report import Graph, Operation, Report
 from dynamo_ext.widgets import blocks, plain_text
 from dynamo_ext.widgets.blocks import Table
 from dynamo_ext.widgets.graph_drawing.svg import colours, is_parameter, result, share
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, quiet_words, unbroken
 from dynamo_ext.widgets.report import breaks
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dynamo_ext.records.report import Graph, Operation, Report
 
 TITLE = "Graphs"
 NOTHING = "No graph was captured."

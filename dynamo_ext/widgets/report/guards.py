@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from dynamo_ext.analysis.guards import actual, condition, expected
 from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.formatting import clip, count, function_name, place, sentence
+from dynamo_ext.records.report import Guard, Recompile, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose, unbroken
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dynamo_ext.records.report import Guard, Recompile, Report
 
 _Guards = list[tuple["Guard", list[str]]]
 """Guards, each with the frames that have it."""

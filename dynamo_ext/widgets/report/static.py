@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from dynamo_ext.formatting import count, seconds
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.blocks import Shown
 from dynamo_ext.widgets.html import markup
@@ -19,9 +20,6 @@ from dynamo_ext.widgets.report import (
     summary,
     timing,
 )
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.report import Report
 
 
 class Part(Protocol):

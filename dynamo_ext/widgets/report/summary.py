@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.advice import Advice, advise
 from dynamo_ext.analysis.break_location import where
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.placement import EAGER, Coverage, coverage
 from dynamo_ext.formatting import clip, count, listing, printable, remedy, seconds, sentence
+from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose, quiet, quiet_words
 from dynamo_ext.widgets.report import autotuning
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from dynamo_ext.analysis.advice import Advice
-    from dynamo_ext.records.report import Fallback, Report
 
 TITLE = "Summary"
 _MAX_STEPS = 5

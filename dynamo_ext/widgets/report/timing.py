@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from dynamo_ext.analysis.placement import coverage, operator_times, place_graph
 from dynamo_ext.formatting import clip, count, function_name, percent, seconds, sentence
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.blocks import Block, Quiet, Table
 from dynamo_ext.widgets.html.markup import Markup, element
 from dynamo_ext.widgets.report import autotuning
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dynamo_ext.records.report import Report
 
 TITLE = "Timing"
 NOTHING = ""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from torch._dynamo import guards
 
 from dynamo_ext.capture.torch_private.patches.registry import patches
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @patches(guards, "profile_guard_manager")

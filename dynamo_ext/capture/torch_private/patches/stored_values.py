@@ -11,7 +11,8 @@ import builtins
 import contextlib
 import gc
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.side_effects import SideEffects
@@ -24,9 +25,6 @@ from dynamo_ext.capture.cells.block import block_of
 from dynamo_ext.capture.cells.replaced_methods import watch
 from dynamo_ext.capture.torch_private.frame_eval import attributes
 from dynamo_ext.capture.torch_private.patches.registry import patches
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @patches(SideEffects, "store_attr")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch._dynamo as dynamo
@@ -19,9 +20,6 @@ from torch.nn.modules import transformer
 
 from dynamo_ext.capture.report.breaks import RECURRENT
 from dynamo_ext.capture.torch_private.patches.registry import inliners, wrappers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @inliners.append

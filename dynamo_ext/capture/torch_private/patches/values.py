@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import types
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -27,9 +28,6 @@ from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
 from dynamo_ext.capture.torch_private.patches import stored_values
 from dynamo_ext.capture.torch_private.patches.registry import first_given, patches, wrappers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @patches(InstructionTranslatorBase, "load_builtin")

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 import sys
+import types
 import weakref
+from collections.abc import Callable, Iterable
 from functools import partialmethod
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from torch._dynamo.bytecode_transformation import create_call_function
 from torch._dynamo.exc import unimplemented
@@ -27,10 +29,6 @@ from torch._dynamo.variables.lazy import LazyConstantVariable
 from dynamo_ext.capture.torch_private.frame_eval import users_code
 from dynamo_ext.capture.torch_private.patches.opaque_value import Carried
 from dynamo_ext.capture.torch_private.patches.registry import on_recompile, patches
-
-if TYPE_CHECKING:
-    import types
-    from collections.abc import Callable, Iterable
 
 _SUM = VariableTracker.nb_add_impl
 """What ``nb_add_impl`` below overrides: torch 2.11 and 2.12 trace sums in another way."""
