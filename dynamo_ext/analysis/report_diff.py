@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from dynamo_ext.analysis.break_location import origin
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.guards import condition
 from dynamo_ext.analysis.placement import coverage, place_graph
 from dynamo_ext.formatting import count, function_name
+from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Recompile, Report
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Recompile, Report
-
-    _T = TypeVar("_T", GraphBreak, Recompile, Fallback)
+_T = TypeVar("_T", GraphBreak, Recompile, Fallback)
 
 
 def code(report: Report) -> str:
     """The text of a run's cell without its magics: they say how it runs, not what."""
     lines = report.cell.source.strip().split("\n") if report.cell is not None else []
     return "\n".join(line for line in lines if not line.lstrip().startswith("# %%"))
-
-
-def title(report: Report) -> str:
-    """What ran, and how: ``Cell In[4] · optimize · onnxrt``."""
-    return " · ".join(filter(None, [report.title, report.mode, report.backend]))
 
 
 def numbers(report: Report) -> dict[str, float]:

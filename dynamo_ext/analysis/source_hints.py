@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-_READERS = ("float", "int", "bool", "complex")
-_READER = re.compile(rf"(?<![\w.])(?P<name>{'|'.join(_READERS)})\(")
+_READER = re.compile(r"(?<![\w.])(?P<name>float|int|bool|complex)\(")
 _CONDITIONS = ("while", "elif", "if", "assert", "and", "or", "not")
 
 
@@ -14,13 +13,8 @@ def reader(code: str) -> str:
     """The call that reads a value out of a tensor, as written (``float()``), or an empty text."""
     if ".item()" in code:
         return ".item()"
-    tree = _parsed(code)
-    if tree is None:
-        found = _READER.search(code)
-        return f"{found['name']}()" if found else ""
-    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    names = (called.id for called in calls if isinstance(called, ast.Name))
-    return next((f"{name}()" for name in names if name in _READERS), "")
+    found = _READER.search(code)
+    return f"{found['name']}()" if found else ""
 
 
 def chooses_by_reading(code: str) -> bool:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dynamo_ext.backends.base import CompilerFn
+from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.listen import frame_listener
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler, forget_recorded, recorded
 from dynamo_ext.capture.listen.reuse_listener import ReuseListener
 from dynamo_ext.capture.torch_private import frame_eval
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dynamo_ext.backends.base import CompilerFn
-    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import types
 import weakref
+from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.formatting import article
 from dynamo_ext.magics.argument_errors import explain_several
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dynamo_ext.backends.base import CompilerFn
 
 
 def choose(

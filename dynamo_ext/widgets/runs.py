@@ -9,7 +9,7 @@ from dynamo_ext.analysis import report_diff
 from dynamo_ext.formatting import clip, printable, seconds
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.blocks import Block, Items, Quiet, Shown, Table
-from dynamo_ext.widgets.report import autotuning, summary
+from dynamo_ext.widgets.report import autotuning, static, summary
 
 _COUNTS = ("Graphs", "Breaks", "Recompiles", "Fallbacks", "Compile", "Run")
 _HEADERS = ("Cell", "Backend", "Outcome", *_COUNTS)
@@ -35,7 +35,7 @@ def side_by_side(before: Report, after: Report) -> Shown:
 
 
 def _differences(before: Report, after: Report) -> Iterator[Block]:
-    yield f"{report_diff.title(before)} → {report_diff.title(after)}"
+    yield f"{static.title(before)} → {static.title(after)}"
     if report_diff.code(before) != report_diff.code(after):
         yield Quiet("The cells' texts differ. %dynamo diff 5 7 compares two runs of your choice.")
     olds, news = report_diff.numbers(before), report_diff.numbers(after)

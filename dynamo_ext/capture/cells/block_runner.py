@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dynamo_ext.capture.cells.block import Block, FinishedError, SplitBlockError
+from dynamo_ext.capture.cells.block import Block, ControlFlow, FinishedError, SplitBlockError
 from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.listen import run_log
 from dynamo_ext.capture.torch_private import frame_eval, regions
-
-if TYPE_CHECKING:
-    from dynamo_ext.capture.cells.block import ControlFlow
-    from dynamo_ext.capture.tracer import Tracer
-
+from dynamo_ext.capture.tracer import Tracer
 
 _LOOKS = 3
 """A turn may read a tensor that an earlier one has bound; after so many none will come."""

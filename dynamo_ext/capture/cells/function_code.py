@@ -11,14 +11,11 @@ import dis
 import inspect
 import types
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    # codeop's and IPython's compilers share this shape: (tree, file name, mode) -> code
-    Compiler = Callable[[ast.AST, str, str], types.CodeType]
+# codeop's and IPython's compilers share this shape: (tree, file name, mode) -> code
+Compiler = Callable[[ast.AST, str, str], types.CodeType]
 
 SEGMENT_NAME = "<module>"
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)

@@ -6,15 +6,11 @@ A notebook cell that is edited lets go of its former text, unless another cell h
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
 
+from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.capture.cells.runner import CellState
 from dynamo_ext.capture.listen import eager_frames
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from dynamo_ext.capture.cells.program import CellProgram
 
 MOST_PROGRAMS = 128
 

@@ -5,33 +5,29 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo_ext.capture.cells.block_runner import Stepper
+from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.cells.program import CellProgram, PlainStatement
 from dynamo_ext.capture.cells.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.cells.user_traceback import users_traceback
 from dynamo_ext.capture.listen import eager_frames
-from dynamo_ext.capture.listen.run_log import Recording, RunLog
+from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
+from dynamo_ext.capture.listen.run_log import OnGraphCall, Recording, RunLog
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.report.capture_failures import (
     forget_on_the_way_to,
     leave_out_missing_name,
 )
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
+from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.report import Mode, Report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-    from dynamo_ext.capture.cells.program import CellProgram, PlainStatement
-    from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
-    from dynamo_ext.capture.listen.run_log import OnGraphCall
-    from dynamo_ext.capture.tracer import Tracer
 
 
 @dataclass

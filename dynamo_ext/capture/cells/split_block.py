@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+import types
+from collections.abc import Sequence
+from typing import Any
 
 from dynamo_ext.capture.cells.block import SplitBlockError, block_of
+from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 from dynamo_ext.capture.report.capture_failures import LIMIT, WHAT_CHANGES, graph_breaks
 from dynamo_ext.capture.report.source_lines import source_line
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
-from dynamo_ext.records.report import Fallback
-
-if TYPE_CHECKING:
-    import types
-    from collections.abc import Sequence
-
-    from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
-    from dynamo_ext.records.report import FallbackCause
+from dynamo_ext.records.report import Fallback, FallbackCause
 
 
 def divide(entry: FrameEntry, before: Any, breaks: Sequence[Any]) -> None:

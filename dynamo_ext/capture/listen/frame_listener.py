@@ -6,10 +6,13 @@ import contextlib
 import functools
 import inspect
 import time
+import types
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from dynamo_ext.capture.cells.block import SplitBlockError, block_of, is_plain
+from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.replaced_methods import guard_watched, note_classes, watch_changed
 from dynamo_ext.capture.cells.split_block import divide, divide_turn, note_division
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
@@ -29,13 +32,6 @@ from dynamo_ext.capture.torch_private import (
 from dynamo_ext.capture.torch_private.patches import calls, registry, stored_values
 from dynamo_ext.interruptions import Listening, interruption, pass_on
 from dynamo_ext.records.report import Fallback
-
-if TYPE_CHECKING:
-    import types
-    from collections.abc import Callable, Iterator
-
-    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-
 
 _compiling: list[tuple[FrameEntry, Any]] = []
 """The frames being compiled, innermost last: one thread compiles at a time (``compile_lock``)."""

@@ -5,18 +5,14 @@ from __future__ import annotations
 import dataclasses
 import dis
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from dynamo_ext.backends.journal import subject_of
+from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
 from dynamo_ext.capture.report.relative_lines import relabel_lines
 from dynamo_ext.records.report import Bytecode, Fallback, Frame, Graph, Guard, Report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 
 
 def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()) -> Report:

@@ -6,9 +6,11 @@ import ast
 import contextlib
 import linecache
 import traceback
+from collections.abc import Iterable, Iterator, Sequence
 from traceback import FrameSummary
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 from dynamo_ext.capture.report.breaks import (
     MISSING_NAME,
     graph_break,
@@ -23,14 +25,7 @@ from dynamo_ext.capture.report.source_lines import (
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.formatting import article, sentence
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import Fallback, GraphBreak
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
-    from dynamo_ext.records.report import FallbackCause
-
+from dynamo_ext.records.report import Fallback, FallbackCause, GraphBreak
 
 LIMIT = "gb0039"
 """Torch's page on its recompile limit."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from dynamo_ext.capture.report.source_lines import users_line
+from dynamo_ext.records.common import SourceLine
+from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Guard, Operation, Report
 
-if TYPE_CHECKING:
-    from dynamo_ext.records.common import SourceLine
-    from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Guard, Operation, Report
-
-    Placed = TypeVar("Placed", Fallback, GraphBreak, Guard, Operation)
+Placed = TypeVar("Placed", Fallback, GraphBreak, Guard, Operation)
 
 
 def relabel_lines(report: Report) -> Report:

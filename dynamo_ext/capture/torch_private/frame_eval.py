@@ -6,8 +6,8 @@ import contextlib
 import functools
 import inspect
 import types
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch._dynamo as dynamo
@@ -15,12 +15,8 @@ from torch._dynamo import convert_frame, eval_frame, exc, external_utils, trace_
 from torch._dynamo.resume_execution import ContinueExecutionCache
 from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
 
+from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.interruptions import pass_on
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dynamo_ext.backends.base import CompilerFn
 
 # Our frames run while a callback is installed (leaving a `with`, nested sessions).
 trace_rules.add("dynamo_ext")

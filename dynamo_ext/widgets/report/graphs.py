@@ -29,14 +29,16 @@ def html(report: Report) -> Markup:
     """Render the list of graphs, then each one folded."""
     if not report.graphs:
         return EMPTY
-    return element("div", overview(report), *(_folded(report, graph) for graph in report.graphs))
+    return element(
+        "div", blocks.html([overview(report)]), *(_folded(report, graph) for graph in report.graphs)
+    )
 
 
 def text(report: Report) -> str:
     """Render the list of graphs, and the first operations of the first ones."""
     if not report.graphs:
         return ""
-    parts = [blocks.text([_overview(report)])]
+    parts = [blocks.text([overview(report)])]
     for graph in report.graphs[:_TEXT_GRAPHS]:
         lasting = [op for op in graph.operations if not is_parameter(op)]
         shown = lasting[:_TEXT_ROWS]
@@ -59,11 +61,6 @@ def text(report: Report) -> str:
     if len(report.graphs) > _TEXT_GRAPHS:
         parts.append(f"… {len(report.graphs) - _TEXT_GRAPHS:,} more graphs")
     return "\n\n".join(parts)
-
-
-def overview(report: Report) -> Markup:
-    """One row a graph: where it ran, how often, how long."""
-    return blocks.html([_overview(report)])
 
 
 def describe(report: Report, graph: Graph) -> str:
@@ -146,7 +143,8 @@ def download(report: Report, graph: Graph) -> Markup:
     return element("p", link, quiet_words(" runs this graph with torch alone"))
 
 
-def _overview(report: Report) -> Table:
+def overview(report: Report, title: str = "") -> Table:
+    """One row a graph: where it ran, how often, how long."""
     names = {frame.id: function_name(frame.name) for frame in report.frames}
     rows = []
     for graph in report.graphs:
@@ -160,10 +158,11 @@ def _overview(report: Report) -> Table:
                 f"{graph.calls:,}",
                 seconds(graph.compile_seconds) if graph.compiled_now else "reused",
                 seconds(graph.run_seconds),
+                seconds(graph.run_seconds / graph.calls) if graph.calls else "",
             ]
         )
-    headers = ["Graph", "Function", "Ran in", "Operations", "Calls", "Compile", "Run"]
-    return Table("Graphs", headers, rows, {3, 4, 5, 6})
+    headers = ["Graph", "Function", "Ran in", "Operations", "Calls", "Compile", "Run", "Per call"]
+    return Table("Graphs", headers, rows, {3, 4, 5, 6, 7}, title)
 
 
 def _keywords(op: Operation) -> str:

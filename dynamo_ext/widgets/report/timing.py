@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dynamo_ext.analysis.placement import coverage, operator_times, place_graph
+from dynamo_ext.analysis.placement import coverage, operator_times
 from dynamo_ext.formatting import clip, count, function_name, percent, seconds, sentence
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.blocks import Block, Quiet, Table
 from dynamo_ext.widgets.html.markup import Markup, element
-from dynamo_ext.widgets.report import autotuning
+from dynamo_ext.widgets.report import autotuning, graphs
 
 TITLE = "Timing"
 NOTHING = ""
@@ -42,8 +42,7 @@ def text(report: Report) -> str:
 def _blocks(report: Report) -> Iterator[Block]:
     yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
     yield captured(report)
-    headers = ["Graph", "Ran in", "Compile", "Calls", "Run", "Time per call"]
-    yield Table("Time by graph", headers, _graphs(report), {2, 3, 4, 5}, "Graphs")
+    yield graphs.overview(report, graphs.TITLE)
     yield from autotuning.blocks(report)
     headers = ["Operator", "Calls", "In eager", "Share", "Ran in"]
     title = "Operators, by their time in eager"
@@ -69,12 +68,12 @@ def captured(report: Report) -> str:
         return ""
     taken = sum(graph.run_seconds + graph.backward_seconds for graph in report.graphs)
     share = min(taken / rest, 1.0)
-    graphs = count(covered.graphs, "graph")
+    number = count(covered.graphs, "graph")
     operations = count(covered.total, "operation")
     *others, last = (name.lower() for name, _ in _apart(report))
     what = f"neither {', '.join(others)} nor {last}" if others else f"not {last}"
     return (
-        f"{operations} in {graphs}, {covered.in_engine:,} of them in an engine. "
+        f"{operations} in {number}, {covered.in_engine:,} of them in an engine. "
         f"Graphs took {percent(share)} of the time that was {what}."
         f"{_ELSEWHERE if any(graph.backward_untimed for graph in report.graphs) else ''}"
     )
@@ -90,10 +89,10 @@ def _apart(report: Report) -> list[tuple[str, float]]:
 
 def _parts(report: Report) -> list[list[str]]:
     """Shares of the wall time. A graph's time can hold another's, so a share is capped at all."""
-    graphs = min(sum(g.run_seconds for g in report.graphs), report.seconds)
+    running = min(sum(g.run_seconds for g in report.graphs), report.seconds)
     backward = min(sum(g.backward_seconds for g in report.graphs), report.seconds)
-    rest = max(report.run_seconds - graphs - backward, 0.0)
-    spent = [*_apart(report), ("Running graphs", graphs)]
+    rest = max(report.run_seconds - running - backward, 0.0)
+    spent = [*_apart(report), ("Running graphs", running)]
     spent += [("Their backward passes", backward)] if backward else []
     spent += [("Python and uncaptured code", rest)]
     rows = [_share(name, value, report.seconds) for name, value in spent]
@@ -104,20 +103,6 @@ def _share(name: str, value: float, whole: float) -> list[str]:
     share = value / whole if whole > 0 else 0.0
     bar = element("span", "█" * round(share * _BAR), class_="dx-meter")
     return [name, seconds(value), percent(share), bar]
-
-
-def _graphs(report: Report) -> list[list[str]]:
-    return [
-        [
-            graph.id,
-            place_graph(report, graph).label,
-            seconds(graph.compile_seconds) if graph.compiled_now else "reused",
-            f"{graph.calls:,}",
-            seconds(graph.run_seconds),
-            seconds(graph.run_seconds / graph.calls) if graph.calls else "",
-        ]
-        for graph in report.graphs
-    ]
 
 
 def _operators(report: Report) -> list[list[str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.placement import place_graph, sets_mode
 from dynamo_ext.formatting import clip, count
-from dynamo_ext.widgets import live
+from dynamo_ext.widgets import blocks, live
 from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, matches, select
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element, quiet_words
@@ -119,7 +119,7 @@ class GraphPane:
         self.body = widgets.HTML()
         for each in (self.choice, self.view, self.find, self.parameters, self.zoom):
             each.observe(self._draw, "value")
-        top = [widgets.HTML(framed(graphs.overview(report)))]
+        top = [widgets.HTML(framed(blocks.html([graphs.overview(report)])))]
         if len(report.graphs) > 1:
             top.append(self.choice)
         controls = row(self.view, self.find, self.parameters, self.zoom)
