@@ -1,8 +1,8 @@
 """Dynamo's own names, kept out of the user's namespace while no cell's compiled code runs.
 
 Compiled code finds its graphs, resume functions and guard helpers by name in the globals of its
-function: of a notebook's functions, the user's namespace. Outside of cells they wait among Python's
-builtins, where compiled code that is called another way still finds them.
+function, which in a notebook are the user's namespace. Outside of cells these names wait among
+Python's builtins, where compiled code that is called another way still finds them.
 """
 
 from __future__ import annotations

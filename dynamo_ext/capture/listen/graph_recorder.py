@@ -216,7 +216,7 @@ _recorded_compilers: dict[tuple[int, bool | None, bool], RecordedCompiler] = {}
 def recorded(
     compiler: CompilerFn, name: str, *, dynamic: bool | None = None, fullgraph: bool = False
 ) -> RecordedCompiler:
-    """The one ``RecordedCompiler`` of a compiler and the flags, which Dynamo does not ask for."""
+    """The one ``RecordedCompiler`` of a compiler and flags: Dynamo asks for the compiler alone."""
     key = (id(compiler), dynamic, fullgraph)
     known = _recorded_compilers.get(key)
     if known is None or known.compiler is not compiler:

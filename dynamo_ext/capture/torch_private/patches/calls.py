@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from torch._dynamo import symbolic_convert
 from torch._dynamo.exc import unimplemented
@@ -70,8 +70,8 @@ class LazyModuleMetError(BaseException):
 
 @wrappers.append
 def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
-    """Take a lazy module as one whose first call is not traced."""
-    if not isinstance(value, LazyModuleMixin):
+    """Take a lazy module that is not initialised as one whose call is not traced."""
+    if not isinstance(value, LazyModuleMixin) or not hasattr(value, "_initialize_hook"):
         return None
     found = upstream(self, value)
     found.__class__ = _LazyModule
@@ -81,12 +81,10 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
 class _LazyModule(UnspecializedNNModuleVariable):
     """A lazy module: upstream draws its parameters before what the code above the call draws."""
 
-    value: Any
+    value: torch.nn.Module
 
-    def call_function(self, *called: Any) -> Any:
-        if hasattr(self.value, "_initialize_hook"):
-            raise LazyModuleMetError(self.value, TracingContext.extract_stack())
-        return super().call_function(*called)
+    def call_function(self, *_: Any) -> NoReturn:
+        raise LazyModuleMetError(self.value, TracingContext.extract_stack())
 
 
 @patches(symbolic_convert, "is_forbidden")
