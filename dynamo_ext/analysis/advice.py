@@ -34,8 +34,8 @@ class Advice:
     problem: str
     step: str
     evidence: str
-    part: str
     weight: float
+    part: str = "Fallbacks"
 
 
 def advise(report: Report) -> tuple[Advice, ...]:
@@ -45,7 +45,9 @@ def advise(report: Report) -> tuple[Advice, ...]:
         return ()
     gone = next((f for f in report.fallbacks if f.stage == "unavailable"), None)
     if gone is not None:
-        return (_unavailable(report, gone),)
+        problem = f"{report.backend} is not available here: {_clause(gone.message)}"
+        evidence = f"{count(len(report.graphs), 'captured graph')} ran eagerly"
+        return (Advice("unavailable", problem, gone.remedy, evidence, 1.0),)
     found = [
         *_kept_out(report),
         *_limits(report),
@@ -60,32 +62,18 @@ def advise(report: Report) -> tuple[Advice, ...]:
     return tuple(sorted(found, key=lambda advice: -advice.weight))
 
 
-def _unavailable(report: Report, gone: Fallback) -> Advice:
-    return Advice(
-        "unavailable",
-        f"{report.backend} is not available here: {_clause(gone.message)}",
-        gone.remedy,
-        f"{count(len(report.graphs), 'captured graph')} ran eagerly",
-        "Fallbacks",
-        1.0,
-    )
-
-
 def _kept_out(report: Report) -> Iterator[Advice]:
+    evidence = f"{count(len(report.graphs), 'graph')} in this run"
     for fallback in report.fallbacks:
         if fallback.scope == "run":
-            yield Advice(
-                "kept-out",
-                f"Dynamo is kept out: {_clause(fallback.message)}",
-                fallback.remedy,
-                f"{count(len(report.graphs), 'graph')} in this run",
-                "Fallbacks",
-                0.95,
-            )
+            problem = f"Dynamo is kept out: {_clause(fallback.message)}"
+            yield Advice("kept-out", problem, fallback.remedy, evidence, 0.95)
 
 
 def _limits(report: Report) -> Iterator[Advice]:
-    for fallback in filter(_is_limit, report.fallbacks):
+    for fallback in report.fallbacks:
+        if fallback.cause != "recompile_limit":
+            continue
         frame = _frame(report, fallback)
         own = [r for r in report.recompiles if frame is None or r.function == frame.name]
         found = changes(own)
@@ -96,8 +84,8 @@ def _limits(report: Report) -> Iterator[Advice]:
             f"{_name(report, frame)} was compiled so often that it stays in eager now{why}",
             found[0].step if found else fallback.remedy,
             f"{count(times, 'recompile')} in this run" if times else "torch's recompile limit",
-            "Guards" if found else "Fallbacks",
             0.9,
+            "Guards" if found else "Fallbacks",
         )
 
 
@@ -119,7 +107,6 @@ def _failures(report: Report) -> Iterator[Advice]:
             f"{where[0].upper()}{where[1:]} {verb}: {_clause(first.message or first.exception)}",
             first.remedy or "Compare the other backends on this cell: %%dynamo compare.",
             f"eager's result was used {_times(first.count)}{others}",
-            "Fallbacks",
             weight,
         )
 
@@ -158,17 +145,17 @@ def _unsupported(report: Report) -> Iterator[Advice]:
             left = listing(names, MAX_LISTED)
             problem = f"{report.backend} leaves {left} to eager: {_clause(message)}"
             evidence = f"met {_times(kept)}"
-        step = next((f.remedy for f in group if f.remedy), "")
-        if not step:
-            step = "See which backend takes it: %%dynamo compare."
+        otherwise = "See which backend takes it: %%dynamo compare."
+        step = next((f.remedy for f in group if f.remedy), otherwise)
         weight = 0.05 if all(f.harmless for f in group) else 0.3 + 0.4 * share
-        yield Advice("unsupported", problem, step, evidence, "Fallbacks", weight)
+        yield Advice("unsupported", problem, step, evidence, weight)
 
 
 def _uncaptured(report: Report) -> Iterator[Advice]:
     """Functions that stay in Python for another reason than a limit."""
     for fallback in report.fallbacks:
-        if fallback.stage != "capture" or fallback.scope == "run" or _is_limit(fallback):
+        is_kept = fallback.stage == "capture" and fallback.scope != "run"
+        if not is_kept or fallback.cause == "recompile_limit":
             continue
         cut, harmless = break_of(report, fallback), fallback.harmless
         name = _name(report, _frame(report, fallback))
@@ -191,8 +178,8 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
             f"{name} runs as plain Python: {why}",
             step,
             f"{_times(fallback.count)} in this run",
-            "Code",
             0.05 if harmless else 0.6 if report.graphs else 0.72,
+            "Code",
         )
 
 
@@ -218,8 +205,8 @@ def _breaks(report: Report) -> Iterator[Advice]:
             f"{lead} because {because}",
             cause.step or "See Code for torch's own reason.",
             f"{count(len(report.graphs), 'graph')} in this run",
-            "Code",
             0.05 if cause.harmless else 0.4,
+            "Code",
         )
 
 
@@ -239,7 +226,7 @@ def _splits_nothing(report: Report, index: int, line: int) -> bool:
 
 
 def _recompiles(report: Report) -> Iterator[Advice]:
-    if any(_is_limit(f) for f in report.fallbacks):
+    if any(f.cause == "recompile_limit" for f in report.fallbacks):
         return
     total = sum(r.count for r in report.recompiles)
     for each in changes(report.recompiles):
@@ -254,8 +241,8 @@ def _recompiles(report: Report) -> Iterator[Advice]:
                 f"changed{examples}",
                 step,
                 "ran eagerly",
-                "Guards",
                 0.7,
+                "Guards",
             )
             continue
         share = f"{each.times:,} of {count(total, 'recompile')}"
@@ -265,8 +252,8 @@ def _recompiles(report: Report) -> Iterator[Advice]:
             f"{lead} came from {each.what}{examples}",
             each.step,
             f"compiling took {report.compile_seconds:.1f} s of this run's {report.seconds:.1f} s",
-            "Guards",
             0.06 if each.harmless else 0.3 + 0.3 * min(each.times, 8) / 8,
+            "Guards",
         )
 
 
@@ -304,11 +291,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
         evidence = f"{covered.in_engine:,} of {count(covered.total, 'operation')} in the engine"
     else:
         return
-    yield Advice(topic, problem, step, evidence, "Timing", weight)
-
-
-def _is_limit(fallback: Fallback) -> bool:
-    return fallback.cause == "recompile_limit"
+    yield Advice(topic, problem, step, evidence, weight, "Timing")
 
 
 def _frame(report: Report, fallback: Fallback) -> Frame | None:
