@@ -1,4 +1,4 @@
-"""A notebook of its own process that says what our package changed there: ``main(backend)``.
+"""A notebook of its own process that says what our package changed there: ``main(*backends)``.
 
 What plain ``torch.compile`` changes in the same process (its caches and counters) is torch's own,
 unless it is code. All else that may change has its reason here.
@@ -20,7 +20,7 @@ from tests import process_state
 from tests.magics.shell import Notebook, notebook, run_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     from tests.process_state import State
 
@@ -115,8 +115,8 @@ OF_ENGINES: dict[str, tuple[tuple[str, str], ...]] = {
 """What the engines' own packages change, and cannot be kept from."""
 
 
-def main(backend: str) -> None:
-    """Print what has changed and should not have, one a line, after the step that changed it."""
+def main(*backends: str) -> None:
+    """Print what has changed and should not have, one a line, after the backend that changed it."""
     warnings.simplefilter("ignore")
     with notebook() as shell:
         for text in (SETUP, INFER, TRAIN, "import ipywidgets, IPython.display", "1", "2"):
@@ -126,32 +126,24 @@ def main(backend: str) -> None:
             gc.collect()
             return process_state.snapshot("torch", "functorch", shell=shell)
 
-        def load() -> None:
-            import_us()
-            cell(shell, "%load_ext dynamo_ext")
-
         first = look()
-        compile_plainly(shell, backend)
+        compile_plainly(shell, backends)
         before = look()
         changed = process_state.differences(first, before)
         own = {process_state.base(path) for path in changed if path.startswith("torch.")}
-        magic = f"%%dynamo -b {backend} --quiet\n"
-        compare = f"%%dynamo compare -b {backend} --budget 1 --quiet\n"
-        steps: dict[str, Callable[[], None]] = {
-            "load": load,
-            "a cell": lambda: cell(shell, magic + INFER),
-            "a training cell": lambda: cell(shell, magic + TRAIN),
-            "compare": lambda: cell(shell, compare + INFER),
-        }
-        for name, act in steps.items():
-            act()
+        import_us()
+        cell(shell, "%load_ext dynamo_ext")
+        for backend in backends:
+            cell(shell, f"%%dynamo -b {backend} --quiet\n{INFER}")
+            cell(shell, f"%%dynamo -b {backend} --quiet\n{TRAIN}")
+            cell(shell, f"%%dynamo compare -b {backend} --budget 1 --quiet\n{INFER}")
             after = look()
             found: dict[str, list[str]] = {}
             for path, change in sorted(process_state.differences(before, after).items()):
                 if not is_expected(path, backend, own, before):
                     found.setdefault(process_state.base(path), []).append(f"{path}: {change}")
             for changes in found.values():
-                print(f"{name}: {len(changes)} changes, as {changes[0]}", flush=True)  # noqa: T201
+                print(f"{backend}: {len(changes)} changes, as {changes[0]}", flush=True)  # noqa: T201
             before = after
 
 
@@ -170,9 +162,9 @@ def import_us() -> None:
         getattr(dynamo_ext, name)
 
 
-def compile_plainly(shell: Notebook, backend: str) -> None:
+def compile_plainly(shell: Notebook, backends: Sequence[str]) -> None:
     """Have torch fill the caches and counters of its own."""
-    inductor = ("inductor", "inductor") if backend in {"auto", "inductor"} else ()
+    inductor = () if {"auto", "inductor"}.isdisjoint(backends) else ("inductor", "inductor")
     for name in (*inductor, "eager", "aot_eager"):
         for function in ("infer", "train"):
             compiled = torch.compile(shell.user_ns[function], backend=name)
@@ -192,4 +184,4 @@ def is_expected(path: str, backend: str, own: set[str], before: State) -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

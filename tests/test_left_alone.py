@@ -16,12 +16,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("backend", [*BACKENDS, "auto"])
-def test_the_process_is_as_it_was(backend: str, tmp_path: Path) -> None:
-    if not registry.probe(registry.get(backend)).available:
-        pytest.skip(f"{backend} cannot run here.")
+TOGETHER = ("eager", "aot_eager", "ts", "ofi", "lazy")
+"""Backends that are torch's own and compile in no time: one process looks after each."""
+OTHERS = [(name,) for name in (*BACKENDS, "auto") if name not in TOGETHER]
+
+
+@pytest.mark.parametrize("backends", [TOGETHER, *OTHERS], ids="-".join)
+def test_the_process_is_as_it_was(backends: tuple[str, ...], tmp_path: Path) -> None:
+    for backend in backends:
+        if not registry.probe(registry.get(backend)).available:
+            pytest.skip(f"{backend} cannot run here.")
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.left_alone", backend],
+        [sys.executable, "-W", "ignore", "-m", "tests.left_alone", *backends],
         capture_output=True,
         text=True,
         check=False,

@@ -47,6 +47,26 @@ def test_settings_of_capture_are_put_back() -> None:
     assert (config.suppress_errors, config.trace_numpy) == before
 
 
+def test_a_log_of_side_effects_is_written_for_a_reader_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = torch._dynamo.config
+    with compile_settings.capture_settings():
+        assert config.side_effect_replay_policy == "silent"
+    with config.patch(side_effect_replay_policy="warn"), compile_settings.capture_settings():
+        assert config.side_effect_replay_policy == "warn"
+    monkeypatch.setattr(compile_settings._SIDE_EFFECTS, "level", logging.DEBUG)
+    compile_settings._SIDE_EFFECTS.manager._clear_cache()  # type: ignore[attr-defined]
+    with compile_settings.capture_settings():
+        assert config.side_effect_replay_policy == "info"
+
+
+def test_the_log_of_side_effects_is_torchs() -> None:
+    from torch._dynamo import side_effects
+
+    assert side_effects.side_effects_log is compile_settings._SIDE_EFFECTS
+
+
 def test_a_call_puts_the_former_callback_back() -> None:
     prior = frame_eval.install(None)
     try:
