@@ -147,12 +147,12 @@ class Block:
         """Whether it is one ``while`` or ``if`` statement, and ``line`` its condition's."""
         first = self._nodes[0]
         one = len(self._nodes) == 1 and isinstance(first, (ast.While, ast.If))
-        return one and line is not None and line < _first_line(first.body[0])  # type: ignore[attr-defined]
+        return one and line is not None and line < first.body[0].lineno  # type: ignore[attr-defined]
 
     @property
     def first_line(self) -> int:
         """Where it begins."""
-        return _first_line([*self._nodes, self._shown][0])  # type: ignore[arg-type]
+        return [*self._nodes, self._shown][0].lineno  # type: ignore[union-attr]
 
     def codes(self) -> Iterator[types.CodeType]:
         """Its own code, and that of all parts."""
@@ -168,7 +168,7 @@ class Block:
             return self._cut([first or 1, len(nodes)])
         if first:
             before, rest = self._cut([first, len(nodes)])
-            if line is None or line >= _first_line(nodes[first]):
+            if line is None or line >= nodes[first].lineno:
                 rest.parts = tuple(rest._at_loops(line))  # noqa: SLF001 - a block of its own
             return before, rest
         after = self._cut([1, len(nodes)])[1:]
@@ -188,7 +188,7 @@ class Block:
         ends = {there + 1, len(nodes)}
         if there < len(nodes):
             loop = _has_loop(nodes[there])
-            if loop or (self.is_loop_body and captured < _first_line(nodes[there])):
+            if loop or (self.is_loop_body and captured < nodes[there].lineno):
                 ends.add(there)
         return sorted(end for end in ends if 0 < end <= len(nodes))
 
@@ -316,7 +316,3 @@ def _statements_in(node: ast.stmt) -> list[ast.stmt]:
     """What a ``with``, ``if`` or ``try`` runs, but for the handlers of errors."""
     within = isinstance(node, (ast.With, ast.If, ast.Try))
     return [*node.body, *getattr(node, "orelse", ())] if within else []  # type: ignore[attr-defined]
-
-
-def _first_line(node: ast.stmt) -> int:
-    return getattr(node, "lineno", 1)
