@@ -1,4 +1,4 @@
-"""Leaving out a file whose package is not installed, without importing the package.
+"""Leaving out a file or a test that cannot run here; files, without importing their packages.
 
 Every worker collects every test. ``pytest.importorskip`` would load TensorFlow, JAX and TVM into
 each of them: seconds, and gigabytes that each full garbage collection goes through.
@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from dynamo_ext.backends import registry
 from dynamo_ext.torch_private import version
 
 
@@ -17,6 +18,13 @@ def needs(package: str) -> None:
     """Skip the file that is being collected unless a package is installed."""
     if find_spec(package) is None:
         pytest.skip(f"{package} is not installed", allow_module_level=True)
+
+
+def needs_backend(name: str) -> None:
+    """Skip the test that runs where a backend cannot, for the reason that the backend gives."""
+    answer = registry.probe(registry.get(name))
+    if not answer.available:
+        pytest.skip(f"{name}: {answer.reason}")
 
 
 def needs_feature(feature: str) -> None:

@@ -14,6 +14,14 @@ from dynamo_ext.formatting import article
 from dynamo_ext.magics.argument_errors import explain_several
 
 
+def torchs_default() -> Any:
+    """The backend of ``torch.compile`` where none is named: a name or a function."""
+    import torch
+
+    # Torch 2.11 and 2.12 have Inductor and no choice.
+    return getattr(torch.compiler, "get_default_backend", lambda: "inductor")()
+
+
 def choose(
     text: str, namespace: dict[str, Any], options: Mapping[str, str], *, strict: bool
 ) -> CompilerFn:

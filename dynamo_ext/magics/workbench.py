@@ -23,7 +23,7 @@ from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.errors import CellError, DynamoExtError, UnknownBackendError
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
 from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_silently
-from dynamo_ext.magics.resolve_backend import choose
+from dynamo_ext.magics.resolve_backend import choose, torchs_default
 from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
 from dynamo_ext.torch_private import version
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from dynamo_ext.capture.cells.program import CellProgram
     from dynamo_ext.capture.tracer import Tracer
 
-DEFAULT_BACKEND = "inductor"
-
 
 class Workbench:
     """One shell's state. Made when the first cell needs it, since it loads torch."""
@@ -52,7 +50,8 @@ class Workbench:
         self._names = HiddenNames(shell.user_ns)
         self._past = PastRuns()
         name_cells_by(cell_names(shell))
-        self.default = DEFAULT_BACKEND
+        # What `%dynamo use` chose; without it cells use what torch.compile does.
+        self.default = ""
 
     def run_cell(
         self, line: str, body: str, arguments: CellArguments, *, silent: bool = False
@@ -111,13 +110,13 @@ class Workbench:
         options = dict(arguments.options)
         if arguments.mode == "run" and arguments.backend is None:
             return tracing.reusing(state.last_compiler or session.last_compiler())
-        compiler = choose(
-            arguments.backend or self.default,
-            self._shell.user_ns,
-            options,
-            strict=arguments.strict,
-        )
-        name = getattr(compiler, "name", arguments.backend or self.default)
+        backend = arguments.backend or self.default or torchs_default()
+        strict = arguments.strict
+        if isinstance(backend, str):
+            compiler = choose(backend, self._shell.user_ns, options, strict=strict)
+        else:
+            compiler = registry.compiler(backend, options, strict=strict)
+        name = getattr(compiler, "name", backend)
         if arguments.mode == "run":
             last = state.last_compiler
             same = last is not None and last.compiler is compiler
@@ -259,8 +258,9 @@ class Workbench:
         self._forget_compiled()
         self._names.forget()
         self._past.clear()
-        self.default = DEFAULT_BACKEND
-        print("Everything compiled is forgotten; the default backend is inductor.")  # noqa: T201
+        self.default = ""
+        name = getattr(torchs_default(), "__name__", torchs_default())
+        print(f"Everything compiled is forgotten; the default backend is {name}.")  # noqa: T201
 
     def use_command(self, backend: str) -> None:
         """``%dynamo use BACKEND``."""

@@ -274,7 +274,10 @@ def test_a_race_that_fails_leaves_eager(monkeypatch):
 
 
 @pytest.mark.usefixtures("real_clock")
-def test_a_race_is_no_part_of_running_the_graph():
+def test_a_race_is_no_part_of_running_the_graph(monkeypatch):
+    run = elimination.run
+    # How long the race alone takes depends on the machine: 0.09 to 0.9 s on an idle one.
+    monkeypatch.setattr(elimination, "run", lambda *args: wait(0.5) or run(*args))
     options = {"candidates": "ts", "budget": 0.3}
     session = dynamo_ext.optimize("auto", options=options)
     fast = session(lambda x: torch.relu(x) + 1)
@@ -283,7 +286,7 @@ def test_a_race_is_no_part_of_running_the_graph():
         raced = fast.report()
         fast(torch.ones(3))
     again = fast.report()
-    assert raced.race_seconds >= raced.graphs[0].contest.seconds > 0.1
+    assert raced.race_seconds >= raced.graphs[0].contest.seconds > 0.5
     assert raced.graphs[0].run_seconds < raced.graphs[0].contest.seconds
     assert raced.run_seconds < raced.seconds - raced.race_seconds
     assert again.race_seconds == raced.race_seconds

@@ -6,9 +6,10 @@ import os
 
 import pytest
 
-from dynamo_ext.backends import fork_safety, registry
+from dynamo_ext.backends import fork_safety
 from dynamo_ext.backends.base import StayEager
 from tests.backends.own_process import silent
+from tests.needs import needs_backend
 
 _SCRIPT = """
 import os, signal, traceback, warnings
@@ -58,8 +59,7 @@ with torch.no_grad():
 
 @pytest.mark.parametrize("name", ["tvm", "xla", "onnx2tf"])
 def test_a_forked_process_runs_in_eager_what_its_parent_compiled(name: str) -> None:
-    if not registry.probe(registry.get(name)).available:
-        pytest.skip(f"{name} is not installed")
+    needs_backend(name)
     silent(_SCRIPT.format(name=name))
 
 

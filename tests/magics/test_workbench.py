@@ -19,7 +19,7 @@ from dynamo_ext.records.report import Report
 from tests.capture.live import Live, counting_compiles, live
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -196,6 +196,25 @@ def test_use_changes_the_default_until_reset(cells: Live) -> None:
     assert cells.report("y = x + 1", "").backend == "mine"
     assert "inductor" in cells.well("%dynamo reset").out
     assert cells.report("n = 1", "").backend == "inductor"
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.compiler, "set_default_backend"), reason="Torch 2.13 brings it."
+)
+def test_torchs_default_is_ours_until_use(cells: Live) -> None:
+    def mine(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[..., Any]:
+        return graph.forward
+
+    try:
+        torch.compiler.set_default_backend("aot_eager")
+        assert cells.report("y = x + 1", "").backend == "aot_eager"
+        torch.compiler.set_default_backend(mine)
+        assert cells.report("y = x + 2", "").backend == "mine"
+        cells.well("%dynamo use eager")
+        assert cells.report("y = x + 3", "").backend == "eager"
+        assert "backend is mine." in cells.well("%dynamo reset").out
+    finally:
+        torch.compiler.set_default_backend(None)
 
 
 def test_a_refused_use_keeps_the_default(cells: Live) -> None:

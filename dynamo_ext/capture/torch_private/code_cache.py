@@ -112,6 +112,12 @@ def move_cleanup(names: AbstractSet[str], source: dict[str, Any], target: dict[s
         for hook in hooks:
             if hook.scope is source and hook.name in names:
                 hook.scope = target
+    # Since 2.14 a hook deletes only what is still listed as its own.
+    owners: dict[tuple[int, str], object] = getattr(dynamo_utils, "_cleanup_owners", {})
+    for name in names:
+        token = owners.pop((id(source), name), None)
+        if token is not None:
+            owners[id(target), name] = token
 
 
 def guarded_class(guard: Any) -> type | None:

@@ -14,6 +14,7 @@ from benchmarks.backends import ENGINES
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.pipeline import runner
 from dynamo_ext.numerics import tolerance
+from tests.needs import needs_backend
 
 Harness = Any
 SIZES = range(2, 22)
@@ -26,9 +27,7 @@ def _counted_afresh() -> None:
 
 @pytest.fixture(params=ENGINES)
 def backend(request: pytest.FixtureRequest) -> Any:
-    found = registry.get(request.param)
-    if not registry.probe(found).available:
-        pytest.skip(f"{request.param} does not run here")
+    needs_backend(request.param)
     return registry.compiler(request.param)
 
 

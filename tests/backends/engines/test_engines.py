@@ -25,6 +25,7 @@ from tests.backends.engine_zoo import (
     same,
 )
 from tests.backends.own_process import silent
+from tests.needs import needs_backend
 
 Harness = Any
 # TorchScript's own tests have gradients; ofi does not train.
@@ -32,8 +33,7 @@ TRAINS = without("ts", "ofi")
 
 
 def compiler(name: str, **options: Any) -> Any:
-    if not registry.probe(registry.get(name)).available:
-        pytest.skip(f"{name} does not run here")
+    needs_backend(name)
     return registry.compiler(name, options)
 
 

@@ -11,19 +11,15 @@ from torch import nn
 
 from dynamo_ext.backends import registry
 from dynamo_ext.numerics import tolerance
+from tests.needs import needs_backend
 
 Harness = Any
 STEPS = 10
 
 
-def runs_here(name: str) -> bool:
-    return registry.probe(registry.get(name)).available
-
-
 @pytest.fixture(params=["onnxrt", "ts", "tvm", "xla"])
 def backend(request: pytest.FixtureRequest) -> Any:
-    if not runs_here(request.param):
-        pytest.skip(f"{request.param} does not run here")
+    needs_backend(request.param)
     return registry.compiler(request.param)
 
 

@@ -11,13 +11,13 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from dynamo_ext.backends import registry
+from tests.needs import needs_backend
 
 Harness = Any
 
 
 def under(harness: Harness, engine: str, function: Any) -> Any:
-    if not registry.probe(registry.get(engine)).available:
-        pytest.skip(f"{engine} does not run here")
+    needs_backend(engine)
     options: dict[str, Any] = {} if registry.get(engine).whole_graph else {"min_partition": 1}
     if engine == "auto":
         # Which backend wins is not what is tested.

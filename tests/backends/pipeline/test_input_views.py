@@ -9,8 +9,8 @@ import torch
 
 import dynamo_ext
 from benchmarks.backends import BACKENDS
-from dynamo_ext.backends import registry
 from dynamo_ext.backends.pipeline.input_views import apart
+from tests.needs import needs_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,8 +76,7 @@ def where(results: Tensors, given: torch.Tensor) -> list[object]:
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("engine", [name for name in BACKENDS if name != "eager"])
 def test_a_view_is_of_this_call_s_input(engine: str, function: Callable[..., Tensors]) -> None:
-    if not registry.probe(registry.get(engine)).available:
-        pytest.skip(f"{engine} is not installed")
+    needs_backend(engine)
     fast = dynamo_ext.optimize(engine)(function)
     for call in CALLS:
         x, y = at(*call), at(*call)

@@ -7,8 +7,8 @@ import torch
 
 import dynamo_ext
 from benchmarks.backends import BACKENDS
-from dynamo_ext.backends import registry
 from dynamo_ext.backends.pipeline.overlapping_inputs import MESSAGE
+from tests.needs import needs_backend
 
 
 def step(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -32,8 +32,7 @@ ORDERS = (
 @pytest.mark.parametrize("order", ORDERS, ids=" ".join)
 @pytest.mark.parametrize("engine", [name for name in BACKENDS if name != "eager"])
 def test_inputs_that_come_to_overlap(engine: str, order: tuple[str, ...]) -> None:
-    if not registry.probe(registry.get(engine)).available:
-        pytest.skip(f"{engine} is not installed")
+    needs_backend(engine)
     fast = dynamo_ext.optimize(engine)(step)
     for size in (6, 9):
         for kind in order:

@@ -10,8 +10,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import dynamo_ext
 from benchmarks.backends import ENGINES
-from dynamo_ext.backends import registry
 from dynamo_ext.backends.pipeline.returned_views import is_returned_view, separate_returned_views
+from tests.needs import needs_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,8 +84,7 @@ def shared(results: Tensors, given: torch.Tensor) -> list[int]:
 @pytest.mark.parametrize("function", [*FUNCTIONS, *OVERLAPPING], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_views_are_where_eager_has_them(engine: str, function: Callable[..., Tensors]) -> None:
-    if not registry.probe(registry.get(engine)).available:
-        pytest.skip(f"{engine} is not installed")
+    needs_backend(engine)
     fast = dynamo_ext.optimize(engine)(function)
     for i in (0, 16, 32, 5):
         x = torch.arange(64.0 * 6).reshape(64, 6)

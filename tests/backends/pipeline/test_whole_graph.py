@@ -118,7 +118,7 @@ def test_a_callable_that_computes_something_else(harness: Any, function: Any) ->
     torch.testing.assert_close(compiled(X.clone()), function(X.clone()))
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own use of it
 def test_a_check_leaves_no_level_of_a_derivative_behind() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.func.hessian(lambda y: (y**2).sum())(x)

@@ -32,11 +32,23 @@ from dynamo_ext.capture.torch_private.patches.registry import first_given, patch
 
 @patches(InstructionTranslatorBase, "load_builtin")
 def load_builtin(upstream: Callable[..., None], self: Any, inst: Any) -> None:
-    """Load a name that the frame has just bound; upstream takes a new one for a builtin."""
-    output = self.output
-    if inst.argval in self.symbolic_globals and output.global_scope is self.f_globals:
-        stored = output.side_effects[self.symbolic_globals[inst.argval]]
-        self.push(output.side_effects.load_global(stored, inst.argval))
+    """Load a name that the frame has just bound; end the graph at one that does not exist.
+
+    Upstream takes a name for a builtin where it did not exist before the frame, and every
+    statement that reads it ends the graph. Since 2.14 it traces the ``NameError``, what handles it
+    too, without a guard: the compiled code would go on without the name once it is defined.
+    """
+    output, name = self.output, inst.argval
+    if name in self.symbolic_globals and output.global_scope is self.f_globals:
+        stored = output.side_effects[self.symbolic_globals[name]]
+        self.push(output.side_effects.load_global(stored, name))
+    elif name not in self.f_builtins:
+        unimplemented(
+            gb_type="failed to find name in frame builtins",
+            context="",
+            explanation=f"Failed to find name `{name}` in frame's builtins.",
+            hints=[],
+        )
     else:
         upstream(self, inst)
 

@@ -387,6 +387,16 @@ def test_a_name_that_the_cell_has_just_bound_is_known() -> None:
     assert (len(report.graphs), report.breaks) == (1, ())
 
 
+def test_a_name_that_was_missing_is_read_once_it_is_defined() -> None:
+    f = "def f(v):\n    try:\n        return v + later\n    except NameError:\n        return -v"
+    with live("x = torch.ones(2)", f) as cells:
+        cells.report("y = f(x)")
+        assert cells.names["y"].tolist() == [-1, -1]
+        cells.well("later = 5")
+        cells.report("y = f(x)")
+        assert cells.names["y"].tolist() == [6, 6]
+
+
 def test_a_name_that_was_just_bound_is_read_through_its_module() -> None:
     f = "def f(v):\n    global q\n    q = v * 3\n    return __main__.q + 1"
     with live("import __main__\nx = torch.ones(2)\nw = q = 0", f) as cells:
