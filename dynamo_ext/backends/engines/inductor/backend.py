@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, WholeGraphBackend
+from dynamo_ext.backends.base import VERIFY_GRAPH, WholeGraphBackend, unavailable
 from dynamo_ext.backends.engines.inductor import torch_private
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,13 +41,11 @@ class InductorBackend(WholeGraphBackend):
         cuda = torch.cuda.is_available()
         if cuda and importlib.util.find_spec("triton") is None:
             reason = "Inductor needs Triton for GPUs, and it is not installed."
-            return Availability(available=False, reason=reason, remedy="pip install triton")
+            return unavailable(reason, "pip install triton")
         if not cuda and not _cpp_compiler():
             reason = "Inductor needs a C++ compiler, and none was found."
-            remedy = "Install g++ or clang, or point CXX at one."
-            return Availability(available=False, reason=reason, remedy=remedy)
-        device = "cuda:0" if cuda else "cpu"
-        return Availability(available=True, version=torch.__version__, device=device)
+            return unavailable(reason, "Install g++ or clang, or point CXX at one.")
+        return super().probe()
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options

@@ -145,10 +145,7 @@ class Writer:
 def written(graph: GraphModule, *, fold: bool = False) -> Writer:
     """Write a whole graph, its constants folded as far as ``JitGraph.freeze`` does.
 
-    Raises
-    ------
-    LoweringError
-        Where TorchScript has no operator for a node.
+    Raises ``LoweringError`` where TorchScript has no operator for a node.
     """
     writer = Writer()
     for node in graph.graph.nodes:
