@@ -73,12 +73,7 @@ class StayEager(Exception):  # noqa: N818 - a decision, no error
 class LoweringError(RuntimeError):
     """An engine does not take an operation or a partition.
 
-    Parameters
-    ----------
-    message
-        Why, in one line; it is cut where it is longer than 300 characters.
-    operator
-        The operation, where it is one that is refused.
+    ``message`` is cut after 300 characters; ``operator`` is the operation that is refused, if any.
     """
 
     def __init__(self, message: str, operator: str = "") -> None:

@@ -105,7 +105,7 @@ class Table:
                     return []
                 return self._run(text, values)
             except (sqlite3.Error, OSError) as error:
-                if not _is_unreadable(error):
+                if not isinstance(error, _ForeignError) and _code(error) not in _UNREADABLE:
                     self._go_without(error)
                     return []
                 self._put_aside(error)
@@ -159,10 +159,6 @@ def _check_owner(connection: sqlite3.Connection) -> None:
     if application or (names and names.isdisjoint(TABLES)):
         message = "it belongs to another program"
         raise _ForeignError(message)
-
-
-def _is_unreadable(error: Exception) -> bool:
-    return isinstance(error, _ForeignError) or _code(error) in _UNREADABLE
 
 
 def _code(error: Exception) -> int | None:

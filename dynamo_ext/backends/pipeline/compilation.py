@@ -174,7 +174,7 @@ class _GraphCompilation:
             return Support(supported=False, reason=reason)
 
     def _weights(self, graph: GraphModule) -> dict[str, torch.Tensor]:
-        """The real weights behind placeholders, by name: cutting a graph makes its nodes anew."""
+        """The real weights behind placeholders, by name: cutting a graph replaces its nodes."""
         placeholders = list(graph.graph.find_nodes(op="placeholder"))
         weights: dict[str, torch.Tensor] = {}
         if not self._context.options.get("freeze", True) or len(placeholders) != len(self._inputs):

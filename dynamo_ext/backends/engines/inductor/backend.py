@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,8 @@ class InductorBackend(WholeGraphBackend):
         if cuda and importlib.util.find_spec("triton") is None:
             reason = "Inductor needs Triton for GPUs, and it is not installed."
             return unavailable(reason, "pip install triton")
-        if not cuda and not _cpp_compiler():
+        compilers = (os.environ.get("CXX", ""), "g++", "clang++", "c++", "cl")
+        if not cuda and not any(name and shutil.which(name.split()[0]) for name in compilers):
             reason = "Inductor needs a C++ compiler, and none was found."
             return unavailable(reason, "Install g++ or clang, or point CXX at one.")
         return super().probe()
@@ -53,13 +55,6 @@ class InductorBackend(WholeGraphBackend):
         """Compile with inductor under ``options["mode"]``."""
         mode = str(options.get("mode", "default"))
         return torch_private.inductor_compile(graph, example_inputs, mode)
-
-
-def _cpp_compiler() -> bool:
-    import os
-
-    names = (os.environ.get("CXX", ""), "g++", "clang++", "c++", "cl")
-    return any(name and shutil.which(name.split()[0]) for name in names)
 
 
 BACKEND = InductorBackend()

@@ -44,7 +44,6 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
     cut_up: Sequence[str] = (
         *ThroughOnnx.cut_up,
         # XLA fuses the pieces.
-        "native_layer_norm.default",
         "_native_batch_norm_legit.default",
         "_native_batch_norm_legit_no_training.default",
         "hardswish.default",

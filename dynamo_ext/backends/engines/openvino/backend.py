@@ -6,13 +6,15 @@ so nothing is copied on the way in or out. What the frontend gets wrong is found
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, unavailable
-from dynamo_ext.backends.engines.openvino import convert, limits, session
+from dynamo_ext.backends.engines.openvino import limits, session
 from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
+from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
     from dynamo_ext.backends.base import CompiledFn, Options
+
+_NOISE = re.compile(
+    r"^((Exception from|Check '|Converting input model|FrontEnd API failed|-- ).*|Summary:?)$"
+)
 
 
 class OpenVinoBackend(TriedBackend):
@@ -82,7 +88,10 @@ class OpenVinoBackend(TriedBackend):
 
     def error_summary(self, error: BaseException) -> str:
         """Without its file names."""
-        return convert.error_summary(error)
+        unknown = re.search(r"No conversion rule found for operations: ([^\n]+)", str(error))
+        if unknown:
+            return f"OpenVINO's frontend has no conversion for {unknown[1]}"
+        return one_line(error, _NOISE)
 
 
 BACKEND = OpenVinoBackend()

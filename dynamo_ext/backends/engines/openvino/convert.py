@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -11,23 +10,10 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.backends.engines.openvino.mends import MENDS
 from dynamo_ext.backends.fx_graph import duplicate, replace
 from dynamo_ext.backends.support.single_op import operator_name, used
-from dynamo_ext.errors import one_line
 
 if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule, Node
-
-_NOISE = re.compile(
-    r"^((Exception from|Check '|Converting input model|FrontEnd API failed|-- ).*|Summary:?)$"
-)
-
-
-def error_summary(error: BaseException) -> str:
-    """OpenVINO's message in one line, without its file names."""
-    unknown = re.search(r"No conversion rule found for operations: ([^\n]+)", str(error))
-    if unknown:
-        return f"OpenVINO's frontend has no conversion for {unknown[1]}"
-    return one_line(error, _NOISE)
 
 
 @functools.cache

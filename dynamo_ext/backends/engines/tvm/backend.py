@@ -19,7 +19,6 @@ from dynamo_ext.backends.support.tensor_limits import INTEGERS, TensorLimits
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
 from dynamo_ext.errors import lines
-from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.base import CompiledFn, Options
 
 _NOISE = re.compile(r"^(File |Traceback|at ).*")
-_INSTALL = 'pip install "dynamo-ext[tvm]"'
 
 _LIMITS = TensorLimits(
     "TVM",
@@ -75,15 +73,10 @@ class TvmBackend(TriedBackend):
 
     def probe(self) -> Availability:
         """Its version, or what it lacks."""
-        version = ""
-        try:
-            version = target.version()
-            reason = "" if target.has_llvm() else f"This build of TVM {version} has no LLVM."
-        except Exception as error:  # noqa: BLE001 - a broken installation raises many kinds
-            pass_on(error)
-            reason = f"tvm cannot be imported: {error}"
-        if reason:
-            return unavailable(reason, _INSTALL, version)
+        version = target.version()
+        if not target.has_llvm():
+            reason = f"This build of TVM {version} has no LLVM."
+            return unavailable(reason, 'pip install "dynamo-ext[tvm]"', version)
         return Availability(available=True, version=version, device="cpu")
 
     def unsupported_reason(self, node: Node) -> str:

@@ -295,7 +295,7 @@ def test_probe_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_target_that_fails_elsewhere_is_not_used_here(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("DYNAMO_EXT_CACHE", str(tmp_path))
     monkeypatch.setattr(tvm_target, "_PROOF", "import os, sys; os.kill(os.getpid(), 11)")
     proof, target = tvm_target.proof.__wrapped__, tvm_target.target.__wrapped__
     found = proof()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import LoweringError
 from dynamo_ext.backends.engines.onnx2tf.ops import conv_pool, data_movement
-from dynamo_ext.backends.engines.onnx2tf.ops.onnx_node import TABLE, Call, converts
+from dynamo_ext.backends.engines.onnx2tf.ops.onnx_node import TABLE, Call, converts, wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -127,6 +127,23 @@ def _affine(call: Call) -> Any:
         return found
     bias = call.tensor(2)
     return found + (bias if beta == 1 else bias * tf.cast(beta, left.dtype))
+
+
+@converts("LayerNormalization")
+def _layer_norm(call: Call) -> Any:
+    if call.reads(1) or call.reads(2):
+        call.refuse("its statistics")
+    tf, value = call.tf, call.tensor(0)
+    rank = value.shape.rank
+    axes = list(range(call.get("axis", -1) % rank, rank))
+    full = wide(tf, value)
+    mean = tf.reduce_mean(full, axis=axes, keepdims=True)
+    variance = tf.reduce_mean(tf.square(full - mean), axis=axes, keepdims=True)
+    epsilon = tf.cast(call.get("epsilon", 1e-5), full.dtype)
+    found = (full - mean) * tf.math.rsqrt(variance + epsilon)
+    found = found * tf.cast(call.tensor(1), found.dtype)
+    found = found + tf.cast(call.tensor(2), found.dtype) if call.has(2) else found
+    return tf.cast(found, value.dtype)
 
 
 def evaluate(
