@@ -174,7 +174,7 @@ def main() -> None:
     singles = [name for name in given.backends.split(",") if name] or available()
     with tempfile.TemporaryDirectory() as folder:
         # The user's own races neither help nor are added to.
-        BACKEND.use(Store(Path(folder, "races.sqlite")))
+        BACKEND.store = Store(Path(folder, "races.sqlite"))
         facts = {"budget": given.budget, "race": given.race, "beside": not given.no_peers}
         workers.go_through(
             [given.model], lambda name: [measure(name, singles, form=Form.of(given), **facts)]

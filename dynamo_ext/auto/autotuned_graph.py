@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamo_ext.auto import graph_race, ranking
+from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.interruptions import Listening, pass_on, suppressed
 from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
@@ -125,7 +126,7 @@ class AutotunedGraph:
             # Another thread's race was over before.
             return
         self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent), switch)
-        self.trains = graph_race.trains(args)
+        self.trains = may_differentiate(args)
         seconds = self.seconds
         if len(seconds) <= 1:
             self.settle()
@@ -208,7 +209,7 @@ class CachedWinner(AutotunedGraph):
             # Another thread has just settled it.
             return self(*args)
         result = variants.compiled[winner](*args)
-        self._checked, self.trains = True, graph_race.trains(args)
+        self._checked, self.trains = True, may_differentiate(args)
         wrong = any(f.stage in {"verify", "run"} for f in variants.fallbacks(winner))
         wrong = wrong or not runs_in_engine(variants, winner)
         self._journal.merge(variants.journals[winner])

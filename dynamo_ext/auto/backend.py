@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import crash_records, registry
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import OptionSpec, WholeGraphBackend
+from dynamo_ext.backends.base import WholeGraphBackend
+from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.errors import OptionError
 from dynamo_ext.records.autotune import GraphCandidateResult
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import OptionSpec
 from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
@@ -72,10 +73,6 @@ class AutoBackend(WholeGraphBackend):
 
         return Store()
 
-    def use(self, store: Store) -> None:
-        """Remember races in another store from now on."""
-        self.store = store
-
     @functools.cached_property
     def cycles(self) -> CallCycles:
         """Where it turns out which graphs run one after another."""
@@ -87,12 +84,6 @@ class AutoBackend(WholeGraphBackend):
     def unsettled_calls(self) -> int:  # type: ignore[override]
         """Calls of graphs so far, in this thread, whose variant was not final."""
         return self.cycles.unsettled_calls
-
-    def probe(self) -> Availability:
-        """Everywhere: at worst eager wins."""
-        import torch
-
-        return Availability(available=True, version=str(torch.__version__), device="cpu")
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[Any], options: Mapping[str, Any]
@@ -108,7 +99,7 @@ class AutoBackend(WholeGraphBackend):
         names = candidate_names(options)
         tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
         device = tensors[0].device if tensors else torch.device("cpu")
-        training = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+        training = may_differentiate(example_inputs)
         key = graph_key(graph, example_inputs, training=training)
         place = place_key(names, device)
         known = self.store.find(key, place) if options["remember"] else None

@@ -108,10 +108,7 @@ class Store(Table):
     def take(self, path: Path) -> int:
         """Read what ``export`` wrote, perhaps on another machine of the same kind; how many.
 
-        Raises
-        ------
-        RecordFormatError
-            Where the file is none, or cannot be read.
+        Raises ``RecordFormatError`` where the file is none, or cannot be read.
         """
         remedy = "Give a file that %dynamo cache export wrote."
         try:

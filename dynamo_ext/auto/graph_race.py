@@ -62,13 +62,6 @@ def run_race(switch: MultiBackendGraph, args: Sequence[Any], budget: float) -> G
     return _judge(candidates, time.perf_counter() - started)
 
 
-def trains(args: Sequence[Any]) -> bool:
-    """Whether a backward pass may follow a call."""
-    return torch.is_grad_enabled() and any(
-        isinstance(value, torch.Tensor) and value.requires_grad for value in args
-    )
-
-
 def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict[str, Any]]:
     """One call as the user's code makes it: with its backward pass where one follows."""
     leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]

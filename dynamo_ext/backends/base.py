@@ -18,22 +18,6 @@ if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule, Node
 
-__all__ = [
-    "Availability",
-    "Backend",
-    "CompiledFn",
-    "CompilerFn",
-    "LoweringError",
-    "OptionSpec",
-    "Options",
-    "RunEagerlyError",
-    "StayEager",
-    "Support",
-    "WholeGraphBackend",
-    "fact",
-    "in_torch",
-]
-
 CompiledFn = Callable[..., Sequence[Any]]
 CompilerFn = Callable[["GraphModule", Sequence[Any]], Callable[..., Any]]
 Options = Mapping[str, Any]
@@ -89,12 +73,7 @@ class StayEager(Exception):  # noqa: N818 - a decision, no error
 class LoweringError(RuntimeError):
     """An engine does not take an operation or a partition.
 
-    Parameters
-    ----------
-    message
-        Why, in one line; it is cut where it is longer than 300 characters.
-    operator
-        The operation, where it is one that is refused.
+    ``message`` is cut after 300 characters; ``operator`` is the operation that is refused, if any.
     """
 
     def __init__(self, message: str, operator: str = "") -> None:
@@ -201,6 +180,11 @@ def fact(backend: Backend, name: str) -> Any:
     return getattr(backend, name, getattr(Backend, name, None))
 
 
+def unavailable(reason: str, remedy: str, version: str = "") -> Availability:
+    """Of a backend that cannot run here."""
+    return Availability(available=False, version=version, reason=reason, remedy=remedy)
+
+
 def in_torch() -> Availability:
     """Of a backend that every torch has."""
     import torch
@@ -214,6 +198,10 @@ class WholeGraphBackend(Backend):
 
     whole_graph = True
     options: Sequence[OptionSpec] = (VERIFY_GRAPH,)
+
+    def probe(self) -> Availability:
+        """Every torch has it, unless a subclass says otherwise."""
+        return in_torch()
 
     def supports(self, node: Node) -> Support:  # noqa: ARG002
         """Everything."""

@@ -36,8 +36,7 @@ CREATE TABLE IF NOT EXISTS {} (
 )
 """
 _WAIT = 10.0
-_PAUSE = 0.02
-"""Seconds, to wait for another process at most, and between two tries."""
+"""Seconds to wait for another process, at most."""
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _UNREADABLE = (
     sqlite3.SQLITE_CORRUPT,
@@ -63,16 +62,11 @@ class _ForeignError(sqlite3.DatabaseError):
 
 
 class Table:
-    """One table of the file; a subclass names it.
+    """One table of the file; a subclass names it. The file is made when something is first kept.
 
-    A file that is not such a cache (damaged, or another program's) is put aside under another name
-    and a new one begun, with a warning. Where the file cannot be used for another reason (a full
-    disk, no right to write), it stays as it is: nothing is kept, and one warning says so.
-
-    Parameters
-    ----------
-    path
-        Where the file is, by default in ``folder()``. It is made when something is first kept.
+    One that is not such a cache (damaged, or another program's) is put aside under another name and
+    a new one begun, with a warning. Where the file cannot be used for another reason (a full disk,
+    no right to write), it stays as it is: nothing is kept, and one warning says so.
     """
 
     name: ClassVar[str]
@@ -109,9 +103,9 @@ class Table:
             try:
                 if not self.path.exists() and not create:
                     return []
-                return self._patiently(text, values)
+                return self._run(text, values)
             except (sqlite3.Error, OSError) as error:
-                if not _is_unreadable(error):
+                if not isinstance(error, _ForeignError) and _code(error) not in _UNREADABLE:
                     self._go_without(error)
                     return []
                 self._put_aside(error)
@@ -119,24 +113,12 @@ class Table:
                 return self._run(text, values)
         return []
 
-    def _patiently(self, text: str, values: Iterable[Row]) -> list[Row]:
-        """Wait for a process that makes the file: SQLite does not while it switches to WAL."""
-        until = time.monotonic() + _WAIT
-        while True:
-            try:
-                return self._run(text, values)
-            except sqlite3.OperationalError as error:
-                if _code(error) not in _BUSY or time.monotonic() > until:
-                    raise
-            time.sleep(_PAUSE)
-
     def _run(self, text: str, values: Iterable[Row]) -> list[Row]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self.path, timeout=_WAIT)) as connection, connection:
             # A damaged text is for the caller to refuse: the other rows are good.
             connection.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
             _check_owner(connection)
-            connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(_SCHEMA.format(self.name))
             found = [row for each in values for row in connection.execute(text, each)]
             if text.startswith("INSERT"):
@@ -177,10 +159,6 @@ def _check_owner(connection: sqlite3.Connection) -> None:
     if application or (names and names.isdisjoint(TABLES)):
         message = "it belongs to another program"
         raise _ForeignError(message)
-
-
-def _is_unreadable(error: Exception) -> bool:
-    return isinstance(error, _ForeignError) or _code(error) in _UNREADABLE
 
 
 def _code(error: Exception) -> int | None:

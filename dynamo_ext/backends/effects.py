@@ -66,13 +66,13 @@ def of_node(node: Node) -> Effects:
         return _UNKNOWN
     name = str(getattr(target, "__name__", target)).partition(".")[0]
     readings = _readings(node, name)
-    changes = any(reading.writes for reading in readings)
+    changes = any(told.changes for _, told in readings)
     if not fx_nodes.is_operator(target):
         changes = changes or _is_inplace(name, target) or node.kwargs.get("out") is not None
-        changes = changes or any(_told_to_write(reading.given) for reading in readings)
+        changes = changes or any(_told_to_write(given) for given, _ in readings)
     if not fx_nodes.is_operator(target, besides=("aten", "prims")):
-        changes = changes or any(_updates(name, reading.given) for reading in readings)
-    return Effects(changes, any(reading.draws for reading in readings))
+        changes = changes or any(_updates(name, given) for given, _ in readings)
+    return Effects(changes, any(told.draws for _, told in readings))
 
 
 def _together(effects: Iterable[Effects]) -> Effects:
@@ -92,43 +92,15 @@ def _of_inner(node: Node) -> Effects:
     return _together(map(of_graph, graphs)) if graphs else _UNKNOWN
 
 
-class _Reading:
-    """The arguments of a call by name, and the overload (of several it may be) that has them."""
-
-    def __init__(self, given: Mapping[str, Any], overload: Any, *, may_draw: bool) -> None:
-        self.given = given
-        self._overload = overload
-        self._may_draw = may_draw
-
-    @property
-    def writes(self) -> bool:
-        """Whether the schema says that an argument is written to which was given."""
-        schema = getattr(self._overload, "_schema", None)
-        return schema is not None and any(
-            each.alias_info is not None
-            and each.alias_info.is_write
-            and self.given[each.name] is not None
-            for each in schema.arguments
-        )
-
-    @property
-    def draws(self) -> bool:
-        """Whether it draws: attention, dropout and recurrent layers may be set not to."""
-        given = self.given
-        trains = given.get("training", given.get("train"))
-        drops = [given[name] for name in ("dropout_p", "dropout") if name in given]
-        idle = trains in (False, 0) or any(share in (0, None) for share in drops)
-        return self._may_draw and not idle
-
-
-def _readings(node: Node, name: str) -> list[_Reading]:
+def _readings(node: Node, name: str) -> list[tuple[Mapping[str, Any], Effects]]:
+    """The arguments of a call by name, and what these and the schema tell, for each overload."""
     target: Any = node.target
     overloads = fx_nodes.overloads(target)
     given = _bound(node)
     fitting = [each for each in overloads if _fits(node, each)] if given is None else []
     if fitting:
         return [
-            _Reading(fx_nodes.arguments(node, o), o, may_draw=fx_nodes.is_seeded(o))
+            _told(fx_nodes.arguments(node, o), o._schema, may_draw=fx_nodes.is_seeded(o))  # noqa: SLF001 - FX itself reads it so
             for o in fitting
         ]
     # Python's own function, or sizes that are not in a list: `torch.rand(2, 3)`.
@@ -136,7 +108,21 @@ def _readings(node: Node, name: str) -> list[_Reading]:
     drops = "training" in given and "running_mean" not in given
     seeded = any(map(fx_nodes.is_seeded, overloads))
     may_draw = seeded or drops or any(part in name for part in _DRAWING)
-    return [_Reading(given, None, may_draw=may_draw)]
+    return [_told(given, None, may_draw=may_draw)]
+
+
+def _told(
+    given: Mapping[str, Any], schema: Any, *, may_draw: bool
+) -> tuple[Mapping[str, Any], Effects]:
+    changes = schema is not None and any(
+        each.alias_info is not None and each.alias_info.is_write and given[each.name] is not None
+        for each in schema.arguments
+    )
+    # Attention, dropout and recurrent layers may be set not to draw.
+    trains = given.get("training", given.get("train"))
+    drops = [given[name] for name in ("dropout_p", "dropout") if name in given]
+    idle = trains in (False, 0) or any(share in (0, None) for share in drops)
+    return given, Effects(changes, may_draw and not idle)
 
 
 def _bound(node: Node) -> Mapping[str, Any] | None:

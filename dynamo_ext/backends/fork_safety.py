@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Protocol
+from typing import Any
 
 from dynamo_ext.backends.base import StayEager
 
@@ -16,30 +16,23 @@ _REMEDY = 'Start worker processes with "spawn", or use the engine in them alone.
 _begun: dict[str, int] = {}
 
 
-class Leaver(Protocol):
-    """What the parent compiled; ``leave`` has it run in eager from its next call on."""
-
-    def leave(self, reason: str, remedy: str) -> None:
-        """Only note it: right after a fork, nothing may be released or reported."""
-
-
-_leavers: weakref.WeakKeyDictionary[Leaver, str] = weakref.WeakKeyDictionary()
+_leavers: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def begin(runtime: str) -> None:
     """Note that a runtime is used in this process.
 
-    Raises
-    ------
-    StayEager
-        Where it was used before this process was forked.
+    Raises ``StayEager`` where it was used before this process was forked.
     """
     if _begun.setdefault(runtime, os.getpid()) != os.getpid():
         raise StayEager(_reason(runtime), _REMEDY)
 
 
-def stay_behind(leaver: Leaver, runtime: str) -> None:
-    """Have what was compiled for a runtime leave it in every process that is forked from here."""
+def stay_behind(leaver: Any, runtime: str) -> None:
+    """Have what was compiled for a runtime leave it in every process that is forked from here.
+
+    Its ``leave(reason, remedy)`` only notes that: right after a fork, nothing may be released.
+    """
     _leavers[leaver] = runtime
 
 

@@ -54,10 +54,8 @@ def resolve(
 
     A spec named ``*`` stands for all other names, whose values are passed on unread.
 
-    Raises
-    ------
-    OptionError
-        For a name that is not an option, or a value that does not fit; it names those that do.
+    Raises ``OptionError`` for a name that is not an option, or a value that does not fit; it names
+    those that do.
     """
     known = {spec.name: spec for spec in specs}
     values: dict[str, Any] = {spec.name: spec.default for spec in specs if spec.name != "*"}

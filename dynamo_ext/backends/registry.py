@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
 from dynamo_ext.backends import torch_registered, user_backends
-from dynamo_ext.backends.base import fact
+from dynamo_ext.backends.base import fact, unavailable
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.backends.torch_private import backend_registry
 from dynamo_ext.errors import BackendUnavailableError, UnknownBackendError
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.records.common import Availability, BackendInfo
+from dynamo_ext.records.common import BackendInfo
 from dynamo_ext.torch_private import version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
     from dynamo_ext.backends.base import Backend
+    from dynamo_ext.records.common import Availability
 
 OURS: dict[str, str] = {
     "eager": "dynamo_ext.backends.engines.eager.backend:EAGER",
@@ -93,10 +94,7 @@ def names() -> list[str]:
 def get(name: str) -> Backend:
     """The backend of a name, ours before the user's before torch's.
 
-    Raises
-    ------
-    UnknownBackendError
-        With the nearest names there are.
+    Raises ``UnknownBackendError`` with the nearest names there are.
     """
     if name in OURS:
         return _load(name)
@@ -107,9 +105,7 @@ def get(name: str) -> Backend:
     if name in _foreign_names() or name in backend_registry.torch_backends(debugging=True):
         from dynamo_ext.backends.engines.callable.backend import TorchBackend
 
-        return TorchBackend(
-            name, lambda: torch_registered.availability(name), torch_registered.summary(name)
-        )
+        return TorchBackend(name)
     known = names()
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(known)}."
@@ -125,30 +121,21 @@ def probe(backend: Backend) -> Availability:
             reason = f"{' and '.join(missing)} cannot be imported."
             extra = backend.extra and f'pip install "dynamo-ext[{backend.extra}]"'
             remedy = extra or f"Install what has {' and '.join(missing)}."
-            return Availability(available=False, reason=reason, remedy=remedy)
+            return unavailable(reason, remedy)
         found = backend.probe()
         reason = version.reason_without_backend(type(backend).__module__) if found.available else ""
     except Exception as error:  # noqa: BLE001 - a broken engine must not break the list
         pass_on(error)
         reason = f"Looking for it failed: {type(error).__name__}: {error}"
-        return Availability(available=False, reason=reason, remedy="Reinstall its package.")
-    if reason:
-        return Availability(available=False, reason=reason, remedy=version.REMEDY)
-    return found
+        return unavailable(reason, "Reinstall its package.")
+    return unavailable(reason, version.REMEDY) if reason else found
 
 
 def describe(name: str | None = None) -> list[BackendInfo]:
-    """Rows for ``%dynamo backends``: every backend, or one.
+    """Rows for ``%dynamo backends``: every backend, or the one of a name.
 
-    Parameters
-    ----------
-    name
-        A backend's name; ``None`` for all: ours first, then torch's and other packages'.
-
-    Raises
-    ------
-    UnknownBackendError
-        When no backend has the name.
+    Ours come first, then torch's and other packages'. Raises ``UnknownBackendError`` where no
+    backend has the name.
     """
     rows = []
     outside = torch_registered.entry_points()
@@ -173,34 +160,13 @@ def compiler(
     *,
     strict: bool = False,
 ) -> Compiler:
-    """The object that Dynamo takes as its backend.
+    """The object that Dynamo takes as its backend: the identical one for the same request.
 
-    Parameters
-    ----------
-    backend
-        A name from ``names()``, a backend object, or a callable
-        ``(graph, example_inputs) -> callable``.
-    options
-        The backend's options; text is converted to their types.
-    strict
-        Raise where the backend cannot run here; otherwise everything runs eagerly and the
-        journal says why.
-
-    Returns
-    -------
-    Compiler
-        The identical object for the same request: Dynamo goes by identity.
-
-    Raises
-    ------
-    UnknownBackendError
-        When no backend has the name.
-    InvalidBackendError
-        Where a backend object lacks something.
-    OptionError
-        For an unknown option or a value that does not fit.
-    BackendUnavailableError
-        Under ``strict``.
+    ``backend`` is a name from ``names()``, a backend object, or a callable ``(graph,
+    example_inputs) -> callable``; ``options`` are its own, whose text is converted to their types.
+    A backend that cannot run here leaves everything to eager, and the journal says why; with
+    ``strict`` it raises ``BackendUnavailableError``. Raises ``UnknownBackendError``,
+    ``InvalidBackendError`` where a backend object lacks something, and ``OptionError``.
     """
     if isinstance(backend, Compiler):
         return backend

@@ -6,6 +6,7 @@ import importlib.util
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from dynamo_ext.backends.base import unavailable
 from dynamo_ext.records.common import Availability
 
 if TYPE_CHECKING:
@@ -43,18 +44,14 @@ def availability(name: str) -> Availability:
         package = entry.value.partition(":")[0].partition(".")[0]
         if importlib.util.find_spec(package) is None:
             reason = f"{name} is registered by {package}, which cannot be found."
-            return _no(reason, "Reinstall it.")
+            return unavailable(reason, "Reinstall it.")
         return Availability(available=True, version=entry.dist.version if entry.dist else "")
     if name.startswith("openxla"):
         if importlib.util.find_spec("torch_xla") is None:
             reason = "torch's openxla backend needs torch_xla, which is not installed."
-            return _no(reason, "Install a torch_xla made for this torch, if there is one.")
+            return unavailable(reason, "Install a torch_xla made for this torch, if there is one.")
         return Availability(available=True, version=metadata.version("torch_xla"), device="xla")
     if name == "aot_ts":
         reason = "torch's ts backends fail on every graph in this version."
-        return _no(reason, "Use inductor or onnxrt.")
+        return unavailable(reason, "Use inductor or onnxrt.")
     return Availability(available=True, version=torch.__version__)
-
-
-def _no(reason: str, remedy: str) -> Availability:
-    return Availability(available=False, reason=reason, remedy=remedy)

@@ -52,12 +52,8 @@ def compare_workload(
     An interrupt ends the measuring and keeps what there is (``partial``); everything the workload
     reaches is as before in any case.
 
-    Raises
-    ------
-    OptionError
-        Where the code initialises a lazy module, which is put back as it was.
-    Exception
-        What the code itself raises when it runs plainly.
+    Raises ``OptionError`` where the code initialises a lazy module, which is put back as it was;
+    ``Exception`` what the code itself raises when it runs plainly.
     """
     return _Comparing(workload, candidates, settings, progress).run(cell)
 

@@ -11,12 +11,12 @@ from torch._dynamo import guards
 
 from dynamo_ext.backends import disk_cache
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import OptionSpec, Support
+from dynamo_ext.backends.base import Support
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.backends.support import support_cache
 from dynamo_ext.capture.torch_private import patches as _patches  # noqa: F401 - they keep torch's
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

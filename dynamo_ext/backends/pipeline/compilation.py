@@ -51,15 +51,9 @@ def compile_graph(
 ) -> Callable[..., Any]:
     """Compile a captured graph with a backend; at worst, the result is the graph's ``forward``.
 
-    Parameters
-    ----------
-    graph
-        As Dynamo hands it over.
-    example_inputs
-        Real tensors and symbolic sizes, one for each placeholder.
-    context
-        The backend, its resolved options (``freeze``, ``verify`` and ``min_partition`` are read
-        here), and the journal, which receives partitions and fallbacks, now and in later calls.
+    ``example_inputs`` are real tensors and symbolic sizes, one for each placeholder. Of the options
+    ``freeze``, ``verify`` and ``min_partition`` are read here. The context's journal receives
+    partitions and fallbacks, now and in later calls.
     """
     whole, journal = context.backend.whole_graph, context.journal
     try:
@@ -129,7 +123,7 @@ class _GraphCompilation:
         if role != "backward":
             self._needs_check = self._needs_check or aot.changes_results()
         views = separate_returned_views(graph)
-        answers = decide_support(graph, self._supports)
+        answers = decide_support(graph, self._supports, weights)
         total = sum(map(computes, graph.graph.nodes))
         context.journal.normalised += total
         for node, answer in answers.items():
@@ -143,7 +137,8 @@ class _GraphCompilation:
         if total and all(answers.values()) and _returns_only_results(graph):
             operations = list(filter(computes, graph.graph.nodes))
             record = _known(role, role, context.backend.name, operations)
-            positions = {i: w for i, w in enumerate(weights.values()) if w is not None}
+            inputs = enumerate(graph.graph.find_nodes(op="placeholder"))
+            positions = {i: weights[node.name] for i, node in inputs if node.name in weights}
             runner = Runner(record, graph, context, weights=positions)
             return self._finish(role, [runner], runner.call)
         smallest = int(context.options.get("min_partition", SMALLEST_PART))
@@ -178,23 +173,20 @@ class _GraphCompilation:
             reason = f"Asking failed: {type(error).__name__}: {one_line(error)}"
             return Support(supported=False, reason=reason)
 
-    def _weights(self, graph: GraphModule) -> dict[str, torch.Tensor | None]:
-        """Each placeholder to the real weight behind it, or ``None`` where there is none.
-
-        By name: partitioning a graph creates its nodes again.
-        """
-        placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-        none: dict[str, torch.Tensor | None] = dict.fromkeys(node.name for node in placeholders)
-        if not self._context.options.get("freeze", True) or len(none) != len(self._inputs):
-            return none
+    def _weights(self, graph: GraphModule) -> dict[str, torch.Tensor]:
+        """The real weights behind placeholders, by name: cutting a graph replaces its nodes."""
+        placeholders = list(graph.graph.find_nodes(op="placeholder"))
+        weights: dict[str, torch.Tensor] = {}
+        if not self._context.options.get("freeze", True) or len(placeholders) != len(self._inputs):
+            return weights
         for position in aot.static_inputs():
             node, weight = placeholders[position], self._inputs[position]
             if not dispatch.is_plain_tensor(weight) or not watchable(weight):
                 continue
             facts = node.meta["val"]
             if (facts.shape, facts.dtype) == (weight.shape, weight.dtype):
-                none[node.name] = weight
-        return none
+                weights[node.name] = weight
+        return weights
 
     def _record_eager(self, parts: PartitionPlan, role: PartitionRole) -> None:
         left: dict[EagerNode, list[Node]] = {}
@@ -235,7 +227,7 @@ def _install(
     parts: PartitionPlan,
     context: CompileContext,
     role: PartitionRole,
-    weights: Mapping[str, torch.Tensor | None],
+    weights: Mapping[str, torch.Tensor],
     *,
     constants: bool,
 ) -> list[Runner]:

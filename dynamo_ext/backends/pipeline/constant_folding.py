@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import effects
-from dynamo_ext.backends.fx_graph import attribute
+from dynamo_ext.backends.fx_graph import attribute, is_view
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
@@ -22,9 +22,6 @@ LARGEST = 1 << 24
 
 ALTOGETHER = 1 << 27
 """Bytes that a graph's constants may take, those included that only lead to others."""
-
-_ALIASES = ("aten::_unsafe_view",)
-"""Operators whose result is a view although their schema does not say so."""
 
 
 def fold(graph: GraphModule) -> int:
@@ -80,10 +77,9 @@ def _returned(graph: GraphModule) -> set[Node]:
 
 
 def _may_be_a_view(node: Node) -> bool:
-    if not fx_nodes.is_overload(node.target):
-        return node.op == "call_function"
-    schema = node.target._schema  # type: ignore[union-attr]  # noqa: SLF001 - FX itself reads it so
-    return schema.name in _ALIASES or any(each.alias_info for each in schema.returns)
+    # Of this one the schema does not say so.
+    unsaid = str(node.target) == "aten._unsafe_view.default"
+    return unsaid or is_view(node) or not fx_nodes.is_overload(node.target)
 
 
 def _computable(node: Node) -> bool:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.base import fact
 from dynamo_ext.backends.pipeline.freeze import frozen
+from dynamo_ext.backends.pipeline.graph_call import memory_of
 from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
 from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
 from dynamo_ext.backends.pipeline.weight_sets import WeightSets
+from dynamo_ext.backends.support.lending import aligned
 from dynamo_ext.interruptions import Listening
 from dynamo_ext.torch_private import dispatch
 
@@ -44,17 +46,34 @@ class Engine:
     """A lowered form of a partition; trusted once its first results agreed with eager's.
 
     ``select`` takes what the engine gets of a call's arguments. ``orders`` has the dimensions of
-    those outputs that are not row-major.
+    those outputs that are not row-major, ``shared`` the positions of those that are copied: they
+    come in the memory of an input, or of another output.
     """
 
     run: CompiledFn
     select: Callable[[Sequence[Any]], Sequence[Any]]
     orders: dict[int, tuple[int, ...]]
     trusted: bool = False
+    shared: Sequence[int] = ()
 
     def call(self, args: Sequence[Any]) -> Sequence[Any]:
         """Run it on the arguments of the partition."""
-        return in_layout(self.run(*self.select(args)), self.orders)
+        return self._own(self.run(*self.select(args)))
+
+    def first_call(self, args: Sequence[Any]) -> Sequence[Any]:
+        """``call``, which finds out about ``shared``."""
+        # In this form engines read them where they are.
+        given = [aligned(v) if dispatch.is_plain_tensor(v) else v for v in self.select(args)]
+        outputs = self.run(*given)
+        owners = list(map(memory_of, (*given, *outputs)))
+        positions = enumerate(owners[len(given) :])
+        self.shared = [i for i, own in positions if own and own in owners[: len(given) + i]]
+        return self._own(outputs)
+
+    def _own(self, outputs: Sequence[Any]) -> Sequence[Any]:
+        if self.shared:
+            outputs = [o.clone() if i in self.shared else o for i, o in enumerate(outputs)]
+        return in_layout(outputs, self.orders)
 
     def lay_out(self, outputs: Sequence[Any], expected: Sequence[Any]) -> Sequence[Any]:
         """The outputs in eager's order of dimensions, which later ones have from the start."""
@@ -66,7 +85,7 @@ class Engine:
     def fast_path(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
         """``call`` with no more steps than it needs."""
         run, select = self.run, self.select
-        if self.orders:
+        if self.orders or self.shared:
             return self.call
         return (lambda args: run(*args)) if select is tuple else lambda args: run(*select(args))
 

@@ -177,7 +177,7 @@ def _copies(args: Sequence[Any], undo: Undo | None) -> Sequence[Any] | None:
 
 def _places(outcome: _Outcome) -> list[object]:
     """Of each result, what comes first in its memory, and how it lies there if that is another."""
-    owners = list(map(_owner, (*outcome.inputs, *outcome.results)))
+    owners = list(map(memory_of, (*outcome.inputs, *outcome.results)))
     count = len(outcome.inputs)
     places: list[object] = []
     for position, result in enumerate(outcome.results, count):
@@ -192,7 +192,7 @@ def _places(outcome: _Outcome) -> list[object]:
     return places
 
 
-def _owner(value: Any) -> int | None:
+def memory_of(value: Any) -> int | None:
     """The memory that a tensor's elements are in; ``None`` of anything else."""
     if not dispatch.is_plain_tensor(value) or not value.numel():
         return None

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.base import Support
-from dynamo_ext.backends.fx_graph import duplicate
+from dynamo_ext.backends.fx_graph import duplicate, is_view
 from dynamo_ext.backends.pipeline.returned_views import is_returned_view
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from torch.fx import GraphModule, Node
+
+_FIXED = "It depends on no input: an engine would return the same memory at each call."
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,15 @@ def unsupported_reason(node: Node) -> str:
     return ""
 
 
-def decide_support(graph: GraphModule, supports: Callable[[Node], Support]) -> dict[Node, Support]:
-    """An answer for each call node of the graph; indexing goes with what it indexes."""
+def decide_support(
+    graph: GraphModule, supports: Callable[[Node], Support], weights: Collection[str] = ()
+) -> dict[Node, Support]:
+    """An answer for each call node of the graph; indexing goes with what it indexes.
+
+    ``weights`` are the names of placeholders that become constants.
+    """
     answers: dict[Node, Support] = {}
+    fixed = _fixed_results(graph, weights)
     for node in graph.graph.nodes:
         if not node.op.startswith("call_"):
             continue
@@ -101,9 +109,26 @@ def decide_support(graph: GraphModule, supports: Callable[[Node], Support]) -> d
         elif _is_number(node.meta.get("val")):
             answers[node] = Support(supported=False, reason="It computes a size.")
         else:
-            reason = unsupported_reason(node)
+            reason = _FIXED if node in fixed else unsupported_reason(node)
             answers[node] = Support(supported=False, reason=reason) if reason else supports(node)
     return answers
+
+
+def _fixed_results(graph: GraphModule, weights: Collection[str]) -> set[Node]:
+    """Operations for results that depend on no input: engines give these the same memory always."""
+    fixed: set[Node] = set()
+    for node in graph.graph.nodes:
+        if node.op in ("placeholder", "get_attr"):
+            known = node.op == "get_attr" or node.name in weights
+        else:
+            known = node.op == "call_function" and fixed.issuperset(node.all_input_nodes)
+        fixed |= {node} if known else set()
+    found = set()
+    for node in graph.graph.output_node().all_input_nodes:
+        while is_view(node):
+            node = node.args[0]  # noqa: PLW2901 - what it is a view of
+        found.add(node)
+    return found & fixed
 
 
 def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) -> PartitionPlan:
@@ -146,30 +171,23 @@ def _propose(
     if whole and not numbers:
         # Nothing can come between: the partitioner's reachability sets would be for nothing.
         return [dict.fromkeys(taken)]
-    groups = _partition(graph, answers, None)
+    groups = _partition(graph, answers, {})
     if _keeps_random_order(graph, groups):
         return groups
     return _partition(graph, answers, _segments(graph))
 
 
 def _partition(
-    graph: GraphModule, answers: Mapping[Node, Support], segments: Mapping[Node, int] | None
+    graph: GraphModule, answers: Mapping[Node, Support], segments: Mapping[Node, int]
 ) -> list[dict[Node, int | None]]:
     from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
-    from torch.fx.passes.operator_support import OperatorSupportBase
-
-    wanted: int | None = None
-
-    class Answers(OperatorSupportBase):
-        def is_node_supported(self, submodules: Mapping[str, Any], node: Node) -> bool:  # noqa: ARG002
-            inside = wanted is None or (segments or {}).get(node) == wanted
-            return inside and bool(answers.get(node))
+    from torch.fx.passes.operator_support import create_op_support
 
     groups: list[dict[Node, int | None]] = []
-    for wanted in sorted(set(segments.values())) if segments else [None]:  # noqa: B007
-        partitioner = CapabilityBasedPartitioner(
-            graph, Answers(), allows_single_node_partition=True
-        )
+    for wanted in (*sorted(set(segments.values())),) or (None,):
+        inside = {n for n, answer in answers.items() if answer and segments.get(n) == wanted}
+        support = create_op_support(lambda _, node, inside=inside: node in inside)  # type: ignore[misc]
+        partitioner = CapabilityBasedPartitioner(graph, support, allows_single_node_partition=True)
         groups += [partition.nodes for partition in partitioner.propose_partitions()]
     return groups
 

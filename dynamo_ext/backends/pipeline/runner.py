@@ -96,7 +96,7 @@ class Runner:
             attempt = None if engine.trusted else self._context.attempt
             try:
                 with crash_records.during(attempt, "first running"):
-                    outputs = engine.call(args)
+                    outputs = engine.call(args) if engine.trusted else engine.first_call(args)
             except Exception as error:  # noqa: BLE001
                 return self._failed(error, args)
             if engine.trusted:

@@ -24,21 +24,11 @@ def specialised(graph: GraphModule, args: Sequence[Any]) -> GraphModule:
     It has the same placeholders; those for numbers have no users.
     """
     import torch
-    from torch.fx import Interpreter
+    from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
     result = duplicate(graph)
-    mode = dispatch.fake_mode()
-
-    class Shapes(Interpreter):
-        def run_node(self, n: torch.fx.Node) -> Any:
-            value = super().run_node(n)
-            if n.op != "output":
-                n.meta["val"] = value
-            return value
-
-    with dispatch.outside_modes(), mode, torch.no_grad():
-        fakes = [mode.from_tensor(a) if isinstance(a, torch.Tensor) else a for a in args]
-        Shapes(result).run(*fakes)
+    with dispatch.outside_modes(), torch.no_grad():
+        FakeTensorProp(result, dispatch.fake_mode()).propagate(*args)
     for node in list(result.graph.nodes):
         value = node.meta.get("val")
         if isinstance(value, (int, float)) and node.op in ("placeholder", "call_function"):

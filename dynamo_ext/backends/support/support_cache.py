@@ -20,11 +20,12 @@ from dynamo_ext.backends.support.single_op import signature
 from dynamo_ext.interruptions import pass_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from torch.fx import Node
 
     from dynamo_ext.backends.disk_cache import Row
+    from dynamo_ext.backends.support.tried_backend import TriedBackend
 
 _BATCH = 32
 """New answers that are written together: each writing takes some milliseconds."""
@@ -37,60 +38,37 @@ class AnswerTable(Table):
 
 
 class Answers:
-    """``supports`` of an engine that is asked by trying.
+    """``supports`` of a backend that is asked by trying."""
 
-    Parameters
-    ----------
-    unsupported_reason
-        Why a node must not even be tried, or nothing; asked each time.
-    attempt
-        Gives an operation to the engine; what was wrong, or nothing. It may raise anything.
-    error_summary
-        An engine's exception as the reason of a refusal, in one line.
-    engine
-        The name of the engine's folder; without one, nothing is kept on disk.
-    packages
-        Modules that the answers depend on, besides torch.
-    """
-
-    def __init__(
-        self,
-        unsupported_reason: Callable[[Node], str],
-        attempt: Callable[[Node], str],
-        error_summary: Callable[[BaseException], str],
-        *,
-        engine: str = "",
-        packages: Sequence[str] = (),
-    ) -> None:
-        self._unsupported_reason = unsupported_reason
-        self._attempt = attempt
-        self._error_summary = error_summary
+    def __init__(self, backend: TriedBackend) -> None:
+        self.backend = backend
+        # The folder has the name of the extra where there is one.
+        engine = backend.extra or backend.name
         # Of the code that runs, which an upgrade may replace on disk meanwhile.
-        code = _code(engine) if engine else ""
-        self._place = functools.cache(functools.partial(_place, engine, code, packages))
-        self._kept = bool(engine)
+        facts = (engine, _code(engine), backend.packages)
+        self._place = functools.cache(functools.partial(_place, *facts))
         self._known: dict[str, str] | None = None
         self._new: list[Row] = []
         _all.append(self)
 
     def __call__(self, node: Node) -> Support:
         """Whether the engine takes a node, and why not."""
-        reason = self._unsupported_reason(node) or self._answer(node)
+        reason = self.backend.unsupported_reason(node) or self._answer(node)
         return Support(supported=not reason, reason=reason)
 
     def _answer(self, node: Node) -> str:
         if self._known is None:
-            rows = AnswerTable().rows("place = ?", self._place()) if self._kept else []
+            rows = AnswerTable().rows("place = ?", self._place())
             self._known = {str(key): str(reason) for key, _, reason, _ in rows}
         text = repr(signature(node))
         key = hashlib.sha256(text.encode()).hexdigest()[:32]
         if key not in self._known:
-            lasts = self._kept and " at 0x" not in text
+            lasts = " at 0x" not in text
             try:
-                reason = self._attempt(node)
+                reason = self.backend.attempt(node)
             except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
                 pass_on(error)
-                reason = self._error_summary(error)[:300] or type(error).__name__
+                reason = self.backend.error_summary(error)[:300] or type(error).__name__
                 # Another, as one for want of memory, may not come again.
                 lasts = lasts and isinstance(error, LoweringError)
             self._known[key] = reason

@@ -29,25 +29,15 @@ def tensors(node: Node) -> Iterator[torch.Tensor]:
 
 @dataclass(frozen=True)
 class TensorLimits:
-    """What an engine asks of every tensor; the fields that are sentences have ``{}`` in them.
+    """What an engine asks of every tensor.
 
-    Parameters
-    ----------
-    engine
-        Its name, for the sentence on sparse and quantised tensors.
-    device
-        The sentence on a device that is not among those given to ``unsupported_reason``.
-    dtypes, dtype
-        Names of the dtypes that it takes (``float32``), and the sentence on others; no names
-        where it takes all.
-    reasons
-        Sentences on dtypes that have one of their own.
-    empty
-        The sentence on tensors without elements; nothing where it takes them.
+    ``engine`` is its name, for sentences. ``dtypes`` are names of those that it takes
+    (``float32``), all without any; ``dtype`` is the sentence on others, with ``{}`` for the dtype,
+    and ``reasons`` those on dtypes that have one of their own. ``empty`` is the sentence on tensors
+    without elements, nothing where it takes them.
     """
 
     engine: str
-    device: str = ""
     dtypes: Collection[str] = ()
     dtype: str = ""
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +52,7 @@ class TensorLimits:
             if tensor.layout is not torch.strided or tensor.is_quantized:
                 return f"{self.engine} takes dense tensors only."
             if tensor.device.type not in devices:
-                return self.device.format(tensor.device.type)
+                return f"This {self.engine} backend does not run on {tensor.device.type} devices."
             if self.dtypes and dtype not in self.dtypes:
                 return self.reasons.get(dtype) or self.dtype.format(dtype)
             if self.empty and is_empty(tensor):

@@ -71,24 +71,14 @@ _MOST_REPEATS = 4
 def disagreement(node: Node, lower: Lower, engine: str, *, strict: bool = False) -> str:
     """What an engine gets wrong about one operation, as a sentence; empty where nothing shows.
 
-    Parameters
-    ----------
-    node
-        Of a normalised graph; its inputs have values in ``meta``.
-    lower
-        Makes a graph of that one operation into a callable with the same inputs.
-    engine
-        Its name, for the sentence.
-    strict
-        Try also what torch's own kernels answer differently, and small tensors more often.
+    The inputs of ``node``, in a normalised graph, have values in ``meta``. ``lower`` makes a graph
+    of that one operation into a callable with the same inputs; ``engine`` is the name in the
+    sentence. With ``strict`` it tries also what torch's own kernels answer differently, and small
+    tensors more often.
 
-    Raises
-    ------
-    RuntimeError
-        Where eager takes none of the data, perhaps for want of memory.
-    Exception
-        Whatever ``lower`` raises, and the engine on data that eager takes; what eager raises for
-        want of memory.
+    Raises ``RuntimeError`` where eager takes none of the data, perhaps for want of memory, what
+    eager raises for want of memory, and whatever ``lower`` raises, and the engine on data that
+    eager takes.
     """
     import torch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -42,14 +43,7 @@ class TriedBackend(Backend):
     """Whether trials ask also what torch's own kernels answer differently."""
 
     def __init__(self) -> None:
-        self._answers = Answers(
-            self.unsupported_reason,
-            self.attempt,
-            self.error_summary,
-            # The folder, which has the name of the extra where there is one.
-            engine=self.extra or self.name,
-            packages=self.packages,
-        )
+        self._answers = Answers(self)
 
     @abstractmethod
     def unsupported_reason(self, node: Node) -> str:
@@ -57,10 +51,8 @@ class TriedBackend(Backend):
         ...
 
     @abstractmethod
-    def compiled(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
-        """What a partition becomes; ``options`` are empty in a trial, and examples not given."""
+    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
+        """What a partition becomes; ``options`` are empty in a trial."""
         ...
 
     def quiet(self) -> contextlib.AbstractContextManager[None]:
@@ -88,19 +80,16 @@ class TriedBackend(Backend):
     def attempt(self, node: Node) -> str:
         """Compare the one operation with eager: what was wrong, or nothing. May raise anything."""
         with dispatch.outside_modes(), self.quiet():
-            return trial.disagreement(
-                node,
-                lambda graph: self.compiled(graph, (), {}),
-                self.engine,
-                strict=self.strict,
-            )
+            run = functools.partial(self.compiled, options={})
+            return trial.disagreement(node, run, self.engine, strict=self.strict)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Compile; what the engine raises is a ``LoweringError`` in one line."""
+        del example_inputs
         try:
             with self.quiet():
-                return self.compiled(graph, example_inputs, options)
+                return self.compiled(graph, options)
         except Exception as error:
             raise LoweringError(self.error_summary(error)) from error

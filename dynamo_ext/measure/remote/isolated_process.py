@@ -35,10 +35,6 @@ _LOOK_SECONDS = 0.5
 _Result = TypeVar("_Result")
 
 
-class _OverdueError(Exception):
-    """A process takes too long; the message says so."""
-
-
 def measure_alone(packed: bytes, seconds: float, tell: Callable[[float], object]) -> Answer:
     """Measure what ``serialization.pack`` packed in a new process, and end it.
 
@@ -74,7 +70,7 @@ def _failure(error: BaseException, processes: list[BaseProcess], faults: Path) -
     """What a process came to that gave no answer; an interrupt is raised again."""
     if isinstance(error, BrokenExecutor):
         return Answer(None, *_death(processes, faults), ended=True)
-    if isinstance(error, _OverdueError):
+    if isinstance(error, TimeoutError):
         remedy = "If it only takes long to compile, give it a larger compile_budget."
         return Answer(None, str(error), remedy, ended=True)
     if isinstance(error, Exception):
@@ -103,7 +99,7 @@ def _result(future: Future[_Result], seconds: float, tell: Callable[[float], obj
         passed = time.monotonic() - began
         if passed > seconds:
             message = f"It was stopped after {seconds:.0f} s."
-            raise _OverdueError(message)
+            raise TimeoutError(message)
         tell(passed)
         wait([future], timeout=min(_LOOK_SECONDS, max(seconds - passed, 0.01)))
     return future.result()

@@ -165,18 +165,16 @@ class Snapshot:
 
     @_take.register
     def _mapping(self, value: dict, path: str) -> Iterable[tuple[str, Any]]:  # type: ignore[type-arg]
-        was = dict(value)
-        self._keep(lambda: _same_items(value, was), lambda: _refill(value, was))
+        was, before = dict(value), _ids(value)
+        self._keep(lambda: _ids(value) == before, lambda: _refill(value, was))
         return [(f"{path}[{key!r:.40}]", item) for key, item in was.items()]
 
     @_take.register(list)
     @_take.register(collections.deque)
     def _sequence(self, value: Any, path: str) -> Iterable[tuple[str, Any]]:
         was = list(value)
-        self._keep(
-            lambda: len(value) == len(was) and all(map(operator.is_, value, was)),
-            lambda: _refill(value, was),
-        )
+        before = list(map(id, was))
+        self._keep(lambda: list(map(id, value)) == before, lambda: _refill(value, was))
         return self._fixed(was, path)
 
     @_take.register
@@ -229,13 +227,11 @@ class Snapshot:
         self._undo.append(undo)
         return ()
 
-    @_take.register
-    def _method(self, value: types.MethodType, path: str) -> Iterable[tuple[str, Any]]:
-        return [(path, value.__self__), (path, value.__func__)]
-
-    @_take.register
-    def _partial(self, value: functools.partial, path: str) -> Iterable[tuple[str, Any]]:  # type: ignore[type-arg]
-        return [(path, value.func), (path, value.args), (path, value.keywords)]
+    @_take.register(types.MethodType)
+    @_take.register(functools.partial)
+    def _bound(self, value: Any, path: str) -> Iterable[tuple[str, Any]]:
+        names = ("__self__", "__func__", "func", "args", "keywords")
+        return [(path, getattr(value, name)) for name in names if hasattr(value, name)]
 
     @_take.register
     def _cell(self, value: types.CellType, path: str) -> Iterable[tuple[str, Any]]:
@@ -285,11 +281,8 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, _PLAIN)
 
 
-def _same_items(now: dict[Any, Any], was: dict[Any, Any]) -> bool:
-    if len(now) != len(was):
-        return False
-    pairs = zip(now.items(), was.items(), strict=True)
-    return all(a is c and b is d for (a, b), (c, d) in pairs)
+def _ids(value: dict[Any, Any]) -> list[int]:
+    return [*map(id, value), *map(id, value.values())]
 
 
 def _refill(value: Any, was: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,7 +31,7 @@ def node(*shapes: tuple[int, ...], same: bool = False, dtype: Any = torch.float3
 
 
 def asking(
-    refusal: str = "", wrong: str = "", error: Exception | None = None, engine: str = ""
+    refusal: str = "", wrong: str = "", error: Exception | None = None, engine: str = "lazy"
 ) -> tuple[Answers, list[torch.fx.Node]]:
     asked: list[torch.fx.Node] = []
 
@@ -39,7 +41,18 @@ def asking(
             raise error
         return wrong
 
-    return Answers(lambda _: refusal, attempt, lambda e: f"It said: {e}", engine=engine), asked
+    return Answers(stand_in(attempt, refusal, engine)), asked
+
+
+def stand_in(attempt: Callable[[torch.fx.Node], str], refusal: str = "", engine: str = "") -> Any:
+    return SimpleNamespace(
+        unsupported_reason=lambda _: refusal,
+        attempt=attempt,
+        error_summary=lambda error: f"It said: {error}",
+        extra="",
+        name=engine,
+        packages=(),
+    )
 
 
 def test_likes_are_asked_once() -> None:
@@ -74,7 +87,7 @@ def test_what_is_refused_at_once_is_not_tried() -> None:
     assert not asked
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
     monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
     monkeypatch.setattr(support_cache, "_all", [])
@@ -150,7 +163,7 @@ def test_what_eager_had_no_memory_for_is_not_kept(
         return trial.disagreement(each, lambda _: lambda *data: [torch.sub(*data)], "XLA")
 
     monkeypatch.setattr(trial, "alone", scarce)
-    answers = Answers(lambda _: "", attempt, str, engine="xla")
+    answers = Answers(stand_in(attempt, engine="xla"))
     assert not answers(node((3,), (3,)))
     answers.save()
     assert not AnswerTable().rows()

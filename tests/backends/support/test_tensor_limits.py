@@ -10,9 +10,7 @@ from torch.fx import Graph
 
 from dynamo_ext.backends.support.tensor_limits import TensorLimits
 
-LIMITS = TensorLimits(
-    "It", "Not on {}.", ("float32", "int64"), "No {}.", {"int8": "Wrong."}, "Nothing in it."
-)
+LIMITS = TensorLimits("It", ("float32", "int64"), "No {}.", {"int8": "Wrong."}, "Nothing in it.")
 
 
 @pytest.mark.parametrize(
@@ -20,7 +18,7 @@ LIMITS = TensorLimits(
     [
         (torch.ones(2), ""),
         (torch.ones(2, 2).to_sparse(), "It takes dense tensors only."),
-        (torch.ones(2, device="meta"), "Not on meta."),
+        (torch.ones(2, device="meta"), "This It backend does not run on meta devices."),
         (torch.ones(2, dtype=torch.float64), "No float64."),
         (torch.ones(2, dtype=torch.int8), "Wrong."),
         (torch.ones(2, 0), "Nothing in it."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.backends import torch_registered
 from dynamo_ext.backends.base import WholeGraphBackend
 from dynamo_ext.backends.torch_private import backend_registry
 from dynamo_ext.records.common import Availability
@@ -44,14 +45,13 @@ class CallableBackend(WholeGraphBackend):
 class TorchBackend(CallableBackend):
     """A name in torch's registry, looked up when it is first used."""
 
-    def __init__(self, name: str, availability: Callable[[], Availability], summary: str) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.summary = summary
-        self._availability = availability
+        self.summary = torch_registered.summary(name)
 
     def probe(self) -> Availability:
         """What is known of torch's backend of this name."""
-        return self._availability()
+        return torch_registered.availability(self.name)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options

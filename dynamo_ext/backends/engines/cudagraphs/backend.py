@@ -10,10 +10,10 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, WholeGraphBackend
+from dynamo_ext.backends.base import VERIFY_GRAPH, WholeGraphBackend, unavailable
 from dynamo_ext.backends.engines.cudagraphs import torch_private
 from dynamo_ext.backends.torch_private import aot
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,13 +46,13 @@ class CudagraphsBackend(WholeGraphBackend):
         import torch
 
         if torch.cuda.is_available():
-            return Availability(available=True, version=torch.__version__, device="cuda:0")
+            return super().probe()
         if torch.version.cuda is None:
             reason = f"CUDA graphs need CUDA, and torch {torch.__version__} is built without it."
         else:
             reason = "CUDA graphs need a CUDA device, and torch sees none."
         remedy = "Run on a machine with an NVIDIA GPU and a CUDA build of torch."
-        return Availability(available=False, reason=reason, remedy=remedy)
+        return unavailable(reason, remedy)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.backends.base import WholeGraphBackend, in_torch
+from dynamo_ext.backends.base import WholeGraphBackend
 from dynamo_ext.backends.torch_private import aot
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule
 
-    from dynamo_ext.backends.base import CompiledFn, Options, OptionSpec
-    from dynamo_ext.records.common import Availability
+    from dynamo_ext.backends.base import CompiledFn, Options
+    from dynamo_ext.records.common import OptionSpec
 
 
 class EagerBackend(WholeGraphBackend):
@@ -27,10 +27,6 @@ class EagerBackend(WholeGraphBackend):
     name = "eager"
     summary = "The captured graph, run by PyTorch operation by operation"
     options: Sequence[OptionSpec] = ()
-
-    def probe(self) -> Availability:
-        """Every torch has it."""
-        return in_torch()
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
@@ -46,10 +42,6 @@ class AotEagerBackend(WholeGraphBackend):
     name = "aot_eager"
     summary = "The functional forward and backward graphs, run by PyTorch operation by operation"
     through_aot = True
-
-    def probe(self) -> Availability:
-        """Every torch has it."""
-        return in_torch()
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
-from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, WholeGraphBackend
+from dynamo_ext.backends.base import VERIFY_GRAPH, WholeGraphBackend, unavailable
 from dynamo_ext.backends.engines.inductor import torch_private
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,13 +42,12 @@ class InductorBackend(WholeGraphBackend):
         cuda = torch.cuda.is_available()
         if cuda and importlib.util.find_spec("triton") is None:
             reason = "Inductor needs Triton for GPUs, and it is not installed."
-            return Availability(available=False, reason=reason, remedy="pip install triton")
-        if not cuda and not _cpp_compiler():
+            return unavailable(reason, "pip install triton")
+        compilers = (os.environ.get("CXX", ""), "g++", "clang++", "c++", "cl")
+        if not cuda and not any(name and shutil.which(name.split()[0]) for name in compilers):
             reason = "Inductor needs a C++ compiler, and none was found."
-            remedy = "Install g++ or clang, or point CXX at one."
-            return Availability(available=False, reason=reason, remedy=remedy)
-        device = "cuda:0" if cuda else "cpu"
-        return Availability(available=True, version=torch.__version__, device=device)
+            return unavailable(reason, "Install g++ or clang, or point CXX at one.")
+        return super().probe()
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
@@ -55,13 +55,6 @@ class InductorBackend(WholeGraphBackend):
         """Compile with inductor under ``options["mode"]``."""
         mode = str(options.get("mode", "default"))
         return torch_private.inductor_compile(graph, example_inputs, mode)
-
-
-def _cpp_compiler() -> bool:
-    import os
-
-    names = (os.environ.get("CXX", ""), "g++", "clang++", "c++", "cl")
-    return any(name and shutil.which(name.split()[0]) for name in names)
 
 
 BACKEND = InductorBackend()

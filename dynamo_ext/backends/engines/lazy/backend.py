@@ -10,24 +10,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, OptionSpec
+from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, unavailable
 from dynamo_ext.backends.engines.lazy import session, torch_private
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import TensorLimits
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.errors import one_line
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import torch
     from torch.fx import GraphModule, Node
 
     from dynamo_ext.backends.base import CompiledFn, Options
 
 _STRIDED = ("as_strided", "empty", "new_empty", "set_", "storage", "resize", "unsafe_view")
-_LIMITS = TensorLimits("Lazy Tensor Core", "This lazy backend does not run on {} devices.")
+_LIMITS = TensorLimits("Lazy Tensor Core")
 _NOISE = re.compile(r"^((The following op|Traceback).*|RuntimeError: )")
 _EAGER = "Lazy Tensor Core itself runs it eagerly."
 
@@ -52,8 +51,7 @@ class LazyBackend(TriedBackend):
 
         if not torch_private.has_lazy():
             reason = f"torch {torch.__version__} was built without Lazy Tensor Core."
-            remedy = "Install torch's own CPU wheel from pytorch.org."
-            return Availability(available=False, reason=reason, remedy=remedy)
+            return unavailable(reason, "Install torch's own CPU wheel from pytorch.org.")
         return Availability(available=True, version=torch.__version__, device="cpu")
 
     def unsupported_reason(self, node: Node) -> str:
@@ -80,11 +78,9 @@ class LazyBackend(TriedBackend):
         wrong = super().attempt(node)
         return wrong or (_EAGER if torch_private.lazy_eager_calls() != before else "")
 
-    def compiled(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
         """Move constants to the device; see ``session.Session`` for the call."""
-        del example_inputs, options
+        del options
         return session.Session(graph).run
 
     def error_summary(self, error: BaseException) -> str:

@@ -15,7 +15,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import WholeGraphBackend
+from dynamo_ext.backends.base import WholeGraphBackend, unavailable
 from dynamo_ext.records.common import Availability
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class NvFuserBackend(WholeGraphBackend):
 
         wrong = problems(torch.__version__, sys.version_info[:2], cuda=torch.cuda.is_available())
         if wrong:
-            return Availability(available=False, reason=" ".join(wrong), remedy=_REMEDY)
+            return unavailable(" ".join(wrong), _REMEDY)
         _executor()
         version = metadata.version("lightning-thunder")
         return Availability(available=True, version=version, device="cuda:0")

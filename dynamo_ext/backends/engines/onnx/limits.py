@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.backends.support.single_op import operator_name
+from dynamo_ext.backends.support.single_op import operator_name, tensor_inputs
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -13,13 +13,10 @@ if TYPE_CHECKING:
 def truncated(node: Node) -> str:
     """Whether torch.onnx makes an integer of a number that is none; for engines behind it."""
     scalar = operator_name(node.target).endswith(".Scalar")
-    if scalar and integral_input(node) and _has_float(node):
+    floats = any(isinstance(argument, float) for argument in node.args)
+    if scalar and floats and integral_input(node):
         return "torch.onnx takes the number for an integer, as the tensor's are."
     return ""
-
-
-def _has_float(node: Node) -> bool:
-    return any(isinstance(argument, float) for argument in node.args)
 
 
 def integral_input(node: Node) -> bool:
@@ -29,10 +26,5 @@ def integral_input(node: Node) -> bool:
 
 def input_dtype(node: Node) -> str:
     """The dtype of a node's first tensor (``float32``)."""
-    import torch
-
-    for source in node.all_input_nodes:
-        value = source.meta.get("val")
-        if isinstance(value, torch.Tensor):
-            return str(value.dtype).removeprefix("torch.")
-    return ""
+    kinds = (str(source.meta["val"].dtype) for source in tensor_inputs(node))
+    return next(kinds, "").removeprefix("torch.")

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import io
-import logging
-import warnings
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.torch_private.dispatch import fake_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import contextlib
 
     from torch.fx import GraphModule, Node
 
 
-@contextlib.contextmanager
-def quiet_exporter() -> Iterator[None]:
+def quiet_exporter() -> contextlib.AbstractContextManager[None]:
     """Keep torch.onnx, onnxscript and onnx_ir from printing, logging and warning in a cell."""
-    loggers = [logging.getLogger(n) for n in ("torch.onnx", "onnxscript", "onnx_ir")]
-    loggers += [
-        logging.getLogger(name)
-        for name in list(logging.root.manager.loggerDict)
-        if name.startswith(("torch.onnx.", "onnxscript.", "onnx_ir."))
-    ]
-    before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
-    try:
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-        ):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled
+    return quiet("torch.onnx", "onnxscript", "onnx_ir")
 
 
 @functools.cache

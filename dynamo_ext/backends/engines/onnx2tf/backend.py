@@ -11,32 +11,28 @@ from __future__ import annotations
 import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import fork_safety
 from dynamo_ext.backends.engines.onnx import convert, limits, torch_private
+from dynamo_ext.backends.engines.onnx.through_onnx import ThroughOnnx
 from dynamo_ext.backends.engines.onnx2tf import session
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits
-from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.records.common import Availability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Sequence
 
-    import torch
     from torch.fx import GraphModule, Node
 
     from dynamo_ext.backends.base import CompiledFn, Options
 
 _LIMITS = TensorLimits(
     "TensorFlow",
-    "This TensorFlow backend does not run on {} devices.",
     DTYPES,
     "No {} tensors go to TensorFlow by way of ONNX.",
 )
 
 
-class OnnxToTensorFlowBackend(TriedBackend):
+class OnnxToTensorFlowBackend(ThroughOnnx):
     """Partitions in TensorFlow on the CPU, one XLA program for each shape."""
 
     name = "onnx2tf"
@@ -45,17 +41,17 @@ class OnnxToTensorFlowBackend(TriedBackend):
     extra = "onnx2tf"
     packages = ("tensorflow", "onnxscript", "onnx_ir")
     fork_unsafe_runtime = "TensorFlow"
+    cut_up: Sequence[str] = (
+        *ThroughOnnx.cut_up,
+        # XLA fuses the pieces.
+        "_native_batch_norm_legit.default",
+        "_native_batch_norm_legit_no_training.default",
+        "hardswish.default",
+    )
 
     def probe(self) -> Availability:
         """TensorFlow's version, without importing it."""
         return Availability(available=True, version=_version(), device="cpu")
-
-    def decompositions(
-        self, table: dict[Any, Callable[..., Any]], *, training: bool
-    ) -> dict[Any, Callable[..., Any]]:
-        """As for ONNX Runtime: keep whole what the exporter knows whole."""
-        fork_safety.begin(self.fork_unsafe_runtime)
-        return convert.decompositions(table, training=training)
 
     def unsupported_reason(self, node: Node) -> str:
         """What ONNX's conversion gets wrong; ONNX Runtime's own kernels do not count here."""
@@ -69,23 +65,13 @@ class OnnxToTensorFlowBackend(TriedBackend):
             return "torch.onnx has no conversion for it."
         return limits.truncated(node)
 
-    def compiled(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
         """Translate, trace, compile; see ``session.Session`` for the call."""
-        del example_inputs, options
+        del options
         model = convert.translate(session.prepare(graph))
         inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         outputs: Any = graph.graph.output_node().args[0]
         return session.session(model, inputs, [node.meta["val"] for node in outputs]).run
-
-    def quiet(self) -> AbstractContextManager[None]:
-        """As for ONNX Runtime."""
-        return torch_private.quiet_exporter()
-
-    def error_summary(self, error: BaseException) -> str:
-        """As for ONNX Runtime."""
-        return convert.error_summary(error)
 
 
 def _version() -> str:

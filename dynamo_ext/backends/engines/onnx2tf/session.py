@@ -137,23 +137,10 @@ class Session:
     """A partition as one XLA program: ``run(*inputs)`` gives a list of tensors.
 
     Inputs and large constants are lent by DLPack: nothing is copied, unless an input is not
-    row-major. Outputs are allocated by TensorFlow and handed over by DLPack.
-
-    Parameters
-    ----------
-    model
-        From ``onnx_convert.translate``, of fixed shapes.
-    examples
-        Fake or real inputs: dtypes and shapes are those of every call.
-    expected
-        Values that stand for the outputs: the same of them.
-
-    Raises
-    ------
-    LoweringError
-        For ONNX operations that have no TensorFlow form.
-    RuntimeError
-        When an output is not what torch has.
+    row-major. Outputs are allocated by TensorFlow and handed over by DLPack. ``model`` is from
+    ``convert.translate``; ``examples`` and ``expected`` have the dtypes and shapes of every call's
+    inputs and outputs. Raises ``LoweringError`` for ONNX operations that have no TensorFlow form,
+    ``RuntimeError`` where an output is not what torch has.
     """
 
     def __init__(self, model: Any, examples: Sequence[Any], expected: Sequence[Any]) -> None:
@@ -180,7 +167,6 @@ class Session:
                     f"{str(value.dtype).removeprefix('torch.')} of shape {shape}"
                 )
                 raise RuntimeError(message)
-        self._copied = _borrowed(model)
         self._flat = concrete.inference_fn.call_flat
         self._captured = tuple(concrete.captured_inputs)
         # XLA compiles at a first call, which is not to be the user's.
@@ -202,10 +188,7 @@ class Session:
     def run(self, *inputs: Any) -> list[Any]:
         """Run the program on torch's memory.
 
-        Raises
-        ------
-        RunEagerlyError
-            For an index or a divisor that torch would refuse.
+        Raises ``RunEagerlyError`` for an index or a divisor that torch would refuse.
         """
         export, adopt, give, take = _dlpack()
         # Names keep copies alive until the program has run.
@@ -215,8 +198,6 @@ class Session:
         if self._guarded and results.pop().item():
             message = "An index is out of range, or an integer is divided by zero."
             raise RunEagerlyError(message)
-        for position in self._copied:
-            results[position] = results[position].clone()
         return results
 
 
@@ -254,26 +235,3 @@ def _constants(model: Any) -> tuple[dict[str, Any], list[Any]]:
         else:
             found[name] = tensorflow().convert_to_tensor(constant.numpy())
     return found, held
-
-
-def _borrowed(model: Any) -> list[int]:
-    """Positions of outputs that are inputs, constants or each other: TensorFlow hands these on.
-
-    What does not depend on an input at all is computed once, while compiling, and handed out at
-    every call.
-    """
-    depends = set(model.graph.inputs)
-    same: dict[Any, Any] = {}
-    for node in model.graph:
-        if depends.intersection(node.inputs):
-            depends.update(node.outputs)
-        if node.op_type in ("Identity", "Reshape", "Cast", "Squeeze", "Unsqueeze", "Expand"):
-            same[node.outputs[0]] = same.get(node.inputs[0], node.inputs[0])
-    taken = set(model.graph.inputs)
-    positions = []
-    for position, value in enumerate(model.graph.outputs):
-        source = same.get(value, value)
-        if source in taken or value not in depends:
-            positions.append(position)
-        taken.add(source)
-    return positions

@@ -6,26 +6,24 @@ DLPack, so nothing is copied on the way in or out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS
-from dynamo_ext.backends.engines.onnx import convert, recurrent, torch_private
+from dynamo_ext.backends.engines.onnx import convert, recurrent
+from dynamo_ext.backends.engines.onnx.through_onnx import ThroughOnnx
 from dynamo_ext.backends.engines.onnxrt import limits, session
-from dynamo_ext.backends.support.tried_backend import TriedBackend
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import Availability, OptionSpec
 from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Sequence
 
-    import torch
     from torch.fx import GraphModule, Node
 
-    from dynamo_ext.backends.base import CompiledFn, Options, OptionSpec
+    from dynamo_ext.backends.base import CompiledFn, Options
 
 
-class OnnxRuntimeBackend(TriedBackend):
+class OnnxRuntimeBackend(ThroughOnnx):
     """Partitions in ONNX Runtime, on the CPU or on CUDA where its provider loads."""
 
     name = "onnxrt"
@@ -44,12 +42,6 @@ class OnnxRuntimeBackend(TriedBackend):
         device = "cuda:0" if session.has_cuda() else "cpu"
         return Availability(available=True, version=onnxruntime.__version__, device=device)
 
-    def decompositions(
-        self, table: dict[Any, Callable[..., Any]], *, training: bool
-    ) -> dict[Any, Callable[..., Any]]:
-        """Keep whole what the exporter knows whole; decompose more where it knows the parts."""
-        return convert.decompositions(table, training=training)
-
     def unsupported_reason(self, node: Node) -> str:
         """See ``limits``."""
         return limits.unsupported_reason(node)
@@ -60,21 +52,12 @@ class OnnxRuntimeBackend(TriedBackend):
             session.load(convert.single(node), {}, trial=True)
         return ""
 
-    def compiled(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
         """Translate, fold, load; see ``session.Session`` for the call."""
         model = convert.translate(session.without_negative_indices(graph))
         recurrent.say_what_is_not_finite(model)
-        return session.Session(model, example_inputs, options).run
-
-    def quiet(self) -> AbstractContextManager[None]:
-        """The exporter prints, logs and warns."""
-        return torch_private.quiet_exporter()
-
-    def error_summary(self, error: BaseException) -> str:
-        """The exporter's message, or ONNX Runtime's."""
-        return convert.error_summary(error)
+        inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
+        return session.Session(model, inputs, options).run
 
 
 BACKEND = OnnxRuntimeBackend()

@@ -47,7 +47,6 @@ _NEVER = {
 
 _LIMITS = TensorLimits(
     "ONNX Runtime",
-    "This ONNX Runtime does not run on {} devices.",
     DTYPES,
     "ONNX Runtime takes no {} tensors.",
 )

@@ -69,23 +69,10 @@ def without_negative_indices(graph: GraphModule) -> GraphModule:
 def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: bool = False) -> Any:
     """An ``InferenceSession`` of an ``onnx_ir`` model; large constants are lent, not copied.
 
-    Parameters
-    ----------
-    model
-        It is changed: its large constants become external.
-    options
-        ``threads``.
-    trial
-        Only to see whether every operator has a kernel: one thread, no rewriting.
-    cuda
-        Ask for the CUDA provider first.
-
-    Raises
-    ------
-    RuntimeError
-        When the CUDA provider was asked for and did not load.
-    onnxruntime.capi.onnxruntime_pybind11_state.Fail
-        And its siblings, when the model does not load.
+    The model is changed: its large constants become external. Of the options ``threads`` is read. A
+    ``trial`` only sees whether every operator has a kernel, with one thread and no rewriting. With
+    ``cuda`` its provider comes first. Raises ``RuntimeError`` where that was asked for and did not
+    load, and what ONNX Runtime raises where the model does not.
     """
     import onnxruntime
     import torch
@@ -172,16 +159,9 @@ class Session:
     """A partition in ONNX Runtime: ``run(*inputs)`` gives a list of tensors.
 
     Inputs are lent by DLPack: nothing is copied, unless an input is not row-major. Outputs are
-    allocated by ONNX Runtime and handed over by DLPack: they belong to the caller.
-
-    Parameters
-    ----------
-    model
-        From ``onnx_convert.translate``; with the output ``onnx_recurrent.FLAG`` last, if at all.
-    examples
-        Fake or real inputs: their kinds (tensor or size) are those of every call.
-    options
-        ``threads``.
+    allocated by ONNX Runtime and handed over by DLPack: they belong to the caller. A ``model`` from
+    ``convert.translate`` may have the output ``recurrent.FLAG`` last. The kinds (tensor or size) of
+    ``examples``, fake or real, are those of every call. Of the options ``threads`` is read.
     """
 
     def __init__(self, model: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
@@ -210,12 +190,8 @@ class Session:
     def run(self, *inputs: Any) -> list[Any]:
         """Run the session on torch's memory.
 
-        Raises
-        ------
-        RunEagerlyError
-            Where the model says so, by its output ``onnx_recurrent.FLAG``.
-        onnxruntime.capi.onnxruntime_pybind11_state.Fail
-            And its siblings, where a kernel refuses its inputs.
+        Raises ``RunEagerlyError`` where the model says so, by its output ``recurrent.FLAG``, and
+        what ONNX Runtime raises where a kernel refuses its inputs.
         """
         feeds = {
             name: take(value)

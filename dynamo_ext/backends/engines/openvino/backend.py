@@ -6,22 +6,28 @@ so nothing is copied on the way in or out. What the frontend gets wrong is found
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS
-from dynamo_ext.backends.engines.openvino import convert, limits, session
+from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, unavailable
+from dynamo_ext.backends.engines.openvino import limits, session
+from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
-from dynamo_ext.records.common import Availability
+from dynamo_ext.errors import one_line
+from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    import torch
     from torch.fx import GraphModule, Node
 
-    from dynamo_ext.backends.base import CompiledFn, Options, OptionSpec
+    from dynamo_ext.backends.base import CompiledFn, Options
+
+_NOISE = re.compile(
+    r"^((Exception from|Check '|Converting input model|FrontEnd API failed|-- ).*|Summary:?)$"
+)
 
 
 class OpenVinoBackend(TriedBackend):
@@ -65,29 +71,27 @@ class OpenVinoBackend(TriedBackend):
         version = session.version()
         if "CPU" not in session.devices():
             reason = f"OpenVINO {version} finds no CPU plugin."
-            return Availability(
-                available=False, version=version, reason=reason, remedy="Reinstall openvino."
-            )
+            return unavailable(reason, "Reinstall openvino.", version)
         return Availability(available=True, version=version, device="cpu")
 
     def unsupported_reason(self, node: Node) -> str:
         """See ``limits``."""
         return limits.unsupported_reason(node)
 
-    def compiled(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
         """Convert and compile; see ``session.Session`` for the call."""
-        del example_inputs
         return session.Session(graph, options).run
 
     def quiet(self) -> AbstractContextManager[None]:
         """Its Python side logs and warns."""
-        return convert.quiet()
+        return quiet("openvino")
 
     def error_summary(self, error: BaseException) -> str:
         """Without its file names."""
-        return convert.error_summary(error)
+        unknown = re.search(r"No conversion rule found for operations: ([^\n]+)", str(error))
+        if unknown:
+            return f"OpenVINO's frontend has no conversion for {unknown[1]}"
+        return one_line(error, _NOISE)
 
 
 BACKEND = OpenVinoBackend()

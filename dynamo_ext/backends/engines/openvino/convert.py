@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import logging
-import re
 import sys
-import warnings
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.engines.openvino.mends import MENDS
 from dynamo_ext.backends.fx_graph import duplicate, replace
 from dynamo_ext.backends.support.single_op import operator_name, used
-from dynamo_ext.errors import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import torch
     from torch.fx import GraphModule, Node
-
-_NOISE = re.compile(
-    r"^((Exception from|Check '|Converting input model|FrontEnd API failed|-- ).*|Summary:?)$"
-)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep OpenVINO's Python side from logging and warning in a cell."""
-    logger = logging.getLogger("openvino")
-    before = logger.disabled
-    logger.disabled = True
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.disabled = before
-
-
-def error_summary(error: BaseException) -> str:
-    """OpenVINO's message in one line, without its file names."""
-    unknown = re.search(r"No conversion rule found for operations: ([^\n]+)", str(error))
-    if unknown:
-        return f"OpenVINO's frontend has no conversion for {unknown[1]}"
-    return one_line(error, _NOISE)
 
 
 @functools.cache

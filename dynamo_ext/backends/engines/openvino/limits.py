@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _LIMITS = TensorLimits(
     "OpenVINO",
-    "This OpenVINO backend does not run on {} devices.",
     ("float32", "bfloat16", "bool"),
     "OpenVINO does not compute {} on the CPU.",
     # int64 in 32 bits, int32 in part as float32; and indices are not checked.

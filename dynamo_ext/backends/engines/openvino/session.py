@@ -7,7 +7,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends.engines.openvino import convert, torch_private
+from dynamo_ext.backends.engines.openvino import convert
 from dynamo_ext.backends.support.lending import plain
 
 if TYPE_CHECKING:
@@ -90,13 +90,14 @@ class Session:
     """
 
     def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
+        import torch
+
         # The engine reads constants where they are, so the graph stays with it.
         self._graph = convert.prepare(graph)
-        places = convert.distinct(self._graph)
+        self._places = convert.distinct(self._graph)
         compiled_model = compiled(convert.convert(self._graph), options)
         outputs: Any = self._graph.graph.output_node().args[0]
         facts = [node.meta["val"] for node in outputs]
-        self._places = places if places != list(range(len(facts))) else None
         self._bound = not _hands_through(compiled_model)
         for value, port in zip(facts, compiled_model.outputs, strict=True):
             shape = port.get_partial_shape()
@@ -111,7 +112,8 @@ class Session:
         self._written: list[tuple[int, Callable[[torch.Tensor], Any]]] = []
         self._copied: list[tuple[int, torch.Tensor]] = []
         for position, value in enumerate(facts):
-            make, give = torch_private.maker(tuple(value.shape), value.dtype), _lender()
+            make = functools.partial(torch.empty, tuple(value.shape), dtype=value.dtype)
+            give = _lender()
             if self._bound and 0 < value.numel() * value.element_size() <= SMALL:
                 place = make()
                 self._request.set_output_tensor(position, give(place))
@@ -148,16 +150,7 @@ class Session:
                     request.get_output_tensor(position).copy_to(give(results[position]))
             for position, place in self._copied:
                 results[position] = place.clone()
-        return results if self._places is None else self._spread(results)
-
-    def _spread(self, results: list[Any]) -> list[Any]:
-        """One tensor for each output of the graph, with memory of its own."""
-        seen: set[int] = set()
-        spread = []
-        for place in self._places or ():
-            spread.append(results[place].clone() if place in seen else results[place])
-            seen.add(place)
-        return spread
+        return [results[place] for place in self._places]
 
 
 def _hands_through(compiled_model: Any) -> bool:

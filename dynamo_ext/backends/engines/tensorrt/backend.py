@@ -15,10 +15,10 @@ import importlib.util
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends.base import VERIFY_GRAPH, OptionSpec, WholeGraphBackend
+from dynamo_ext.backends.base import VERIFY_GRAPH, WholeGraphBackend, unavailable
 from dynamo_ext.backends.torch_private import aot
 from dynamo_ext.errors import OptionError
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import Availability, OptionSpec
 from dynamo_ext.torch_private import version as torch_version
 
 if TYPE_CHECKING:
@@ -51,15 +51,17 @@ class TensorRtBackend(WholeGraphBackend):
             reason = "torch_tensorrt is not installed."
             if not torch.cuda.is_available():
                 reason += " Nor does torch see a CUDA device."
-            return _no(reason, f'pip install "torch-tensorrt=={minor}.*", on an NVIDIA GPU.')
+            remedy = f'pip install "torch-tensorrt=={minor}.*", on an NVIDIA GPU.'
+            return unavailable(reason, remedy)
         version = metadata.version("torch-tensorrt")
         made_for = torch_version.minor(version)
         if made_for != minor:
             reason = f"torch_tensorrt {version} is made for torch {made_for}, not {minor}."
-            return _no(reason, f'pip install "torch-tensorrt=={minor}.*"')
+            return unavailable(reason, f'pip install "torch-tensorrt=={minor}.*"')
         if not torch.cuda.is_available():
             reason = "TensorRT needs a CUDA device, and torch sees none."
-            return _no(reason, "Run on a machine with an NVIDIA GPU and a CUDA build of torch.")
+            remedy = "Run on a machine with an NVIDIA GPU and a CUDA build of torch."
+            return unavailable(reason, remedy)
         return Availability(available=True, version=version, device="cuda:0")
 
     def lower(
@@ -81,17 +83,8 @@ class TensorRtBackend(WholeGraphBackend):
 def translated(options: Options, known: Collection[str]) -> dict[str, Any]:
     """Our options as torch_tensorrt's: all but ours, text as the value that it writes.
 
-    Parameters
-    ----------
-    options
-        Resolved options of this backend.
-    known
-        The settings that the installed torch_tensorrt has.
-
-    Raises
-    ------
-    OptionError
-        Where it lacks one that is asked for: it would drop it without a word.
+    ``known`` are the settings that the installed torch_tensorrt has. Raises ``OptionError`` where
+    it lacks one that is asked for: it would drop it without a word.
     """
     given = {name: _value(value) for name, value in options.items() if name != "verify"}
     settings = {"pass_through_build_failures": True, **given}
@@ -115,10 +108,6 @@ def _value(given: Any) -> Any:
         return ast.literal_eval(given.title() if given in ("true", "false") else given)
     except (SyntaxError, ValueError):
         return given
-
-
-def _no(reason: str, remedy: str) -> Availability:
-    return Availability(available=False, reason=reason, remedy=remedy)
 
 
 BACKEND = TensorRtBackend()

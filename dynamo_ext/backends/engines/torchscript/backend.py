@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends.base import Backend, StayEager, Support, in_torch
+from dynamo_ext.backends.base import Backend, StayEager, Support, in_torch, unavailable
 from dynamo_ext.backends.engines.torchscript import torch_private
 from dynamo_ext.backends.engines.torchscript.writer import Writer, written
-from dynamo_ext.backends.fx_graph import is_view
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.records.common import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
     from dynamo_ext.backends.base import CompiledFn, Options
+    from dynamo_ext.records.common import Availability
 
 
 class TorchScriptBackend(Backend):
@@ -65,7 +64,7 @@ class TorchScriptBackend(Backend):
     ) -> CompiledFn:
         """Write the graph, fold its constants, hand it to the interpreter."""
         del example_inputs, options
-        return _own_outputs(graph, written(graph).jit.function())
+        return written(graph).jit.function()
 
 
 class InferenceBackend(TorchScriptBackend):
@@ -91,7 +90,7 @@ class InferenceBackend(TorchScriptBackend):
         del example_inputs, options
         writer = written(graph, fold=True)
         writer.jit.optimize_for_inference()
-        return _own_outputs(graph, writer.jit.function())
+        return writer.jit.function()
 
 
 WARM_CALLS = 4
@@ -109,13 +108,11 @@ class NncBackend(TorchScriptBackend):
         """NNC compiles with LLVM on a CPU and with NVRTC on a GPU; else it only interprets."""
         import torch
 
-        if torch.cuda.is_available():
-            return Availability(available=True, version=torch.__version__, device="cuda:0")
-        if torch_private.llvm_enabled():
-            return Availability(available=True, version=torch.__version__, device="cpu")
+        if torch.cuda.is_available() or torch_private.llvm_enabled():
+            return super().probe()
         reason = f"torch {torch.__version__} is built without LLVM and sees no CUDA device."
         remedy = "Use a torch built with USE_LLVM, or a machine with an NVIDIA GPU."
-        return Availability(available=False, reason=reason, remedy=remedy)
+        return unavailable(reason, remedy)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
@@ -133,35 +130,6 @@ class NncBackend(TorchScriptBackend):
                 return run(*args)
 
         return fused
-
-
-def _own_outputs(graph: GraphModule, run: CompiledFn) -> CompiledFn:
-    """Copy outputs that rest on constants alone: folded, each call would return the same tensor."""
-    free: set[Any] = set()
-    for node in graph.graph.nodes:
-        if node.op == "get_attr" or (
-            node.op == "call_function" and all(n in free for n in node.all_input_nodes)
-        ):
-            free.add(node)
-    outputs: Any = graph.graph.output_node().args[0]
-    fixed = [position for position, node in enumerate(outputs) if _root(node) in free]
-    if not fixed:
-        return run
-
-    def fresh(*args: Any) -> Sequence[Any]:
-        results = list(run(*args))
-        for position in fixed:
-            results[position] = results[position].clone()
-        return results
-
-    return fresh
-
-
-def _root(node: Any) -> Any:
-    """The node whose memory a view looks at; the node itself where it is not a view."""
-    while is_view(node):
-        node = node.args[0]
-    return node
 
 
 TS = TorchScriptBackend()

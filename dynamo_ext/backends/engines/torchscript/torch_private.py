@@ -85,10 +85,6 @@ class JitGraph:
             torch._C._jit_pass_convert_frozen_ops_to_mkldnn(self._graph)
             torch._C._jit_pass_transpose_frozen_linear(self._graph)
 
-    def operators(self) -> list[str]:
-        """The kinds of its nodes, in order."""
-        return [str(node.kind()) for node in self._graph.nodes()]
-
     def function(self) -> Callable[..., list[Any]]:
         """A callable of its own, run by TorchScript's interpreter."""
         import torch

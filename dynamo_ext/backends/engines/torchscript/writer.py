@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import LoweringError
 from dynamo_ext.backends.engines.torchscript import torch_private
+from dynamo_ext.backends.support.single_op import used
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,10 +146,7 @@ class Writer:
 def written(graph: GraphModule, *, fold: bool = False) -> Writer:
     """Write a whole graph, its constants folded as far as ``JitGraph.freeze`` does.
 
-    Raises
-    ------
-    LoweringError
-        Where TorchScript has no operator for a node.
+    Raises ``LoweringError`` where TorchScript has no operator for a node.
     """
     writer = Writer()
     for node in graph.graph.nodes:
@@ -207,7 +205,8 @@ def _composite(node: Node) -> tuple[Any, list[Any]] | None:
         batched = x.meta["val"].dim() == rank + 2
         if rank in by_rank and batched and len(padding) == len(dilation) == rank:
             return by_rank[rank].default, [x, weight, bias, stride, padding, dilation, groups]
-    if node.target is aten._native_batch_norm_legit_no_training.default and _first_only(node):  # noqa: SLF001
+    batch_norm = aten._native_batch_norm_legit_no_training.default  # noqa: SLF001 - an operator
+    if node.target is batch_norm and used(node) in ([], [0]):
         # Not in training, and without cuDNN.
         return aten.batch_norm.default, [*args[:5], False, *args[5:], False]
     if node.target is aten.addmm.default and not node.kwargs and args[0].meta["val"].dim() == 1:
@@ -215,10 +214,6 @@ def _composite(node: Node) -> tuple[Any, list[Any]] | None:
         if weight is not None:
             return aten.linear.default, [args[1], weight, args[0]]
     return None
-
-
-def _first_only(node: Node) -> bool:
-    return all(user.target is operator.getitem and user.args[1] == 0 for user in node.users)
 
 
 def _transposed(node: Any) -> Any:

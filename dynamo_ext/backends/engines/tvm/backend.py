@@ -9,36 +9,29 @@ TensorIR's primitives (arXiv:2207.04296), for those functions that no earlier se
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dynamo_ext.backends import fork_safety
-from dynamo_ext.backends.base import PARTITION_OPTIONS, Backend, OptionSpec, Support
+from dynamo_ext.backends.base import PARTITION_OPTIONS, Support, unavailable
 from dynamo_ext.backends.engines.tvm import session, target
 from dynamo_ext.backends.engines.tvm.ops import table
 from dynamo_ext.backends.engines.tvm.tuning import search
-from dynamo_ext.backends.support import trial
-from dynamo_ext.backends.support.support_cache import Answers
 from dynamo_ext.backends.support.tensor_limits import INTEGERS, TensorLimits
-from dynamo_ext.backends.torch_private import decompositions as decompositions_private
+from dynamo_ext.backends.support.tried_backend import TriedBackend
+from dynamo_ext.backends.torch_private import decompositions
 from dynamo_ext.errors import lines
-from dynamo_ext.interruptions import pass_on
-from dynamo_ext.records.common import Availability
-from dynamo_ext.torch_private import dispatch, fx_nodes
+from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    import torch
     from torch.fx import GraphModule, Node
 
     from dynamo_ext.backends.base import CompiledFn, Options
 
 _NOISE = re.compile(r"^(File |Traceback|at ).*")
-_INSTALL = 'pip install "dynamo-ext[tvm]"'
 
 _LIMITS = TensorLimits(
     "TVM",
-    "This TVM backend does not run on {} devices.",
     # Those that our converters compute in. Not half precision: TVM's code for it on a CPU converts
     # each element, and is slower than eager, which has instructions for it.
     ("float32", "float64", *INTEGERS),
@@ -46,74 +39,64 @@ _LIMITS = TensorLimits(
     empty="TVM is not given tensors without elements.",
 )
 
-_WHOLE = (
-    # Decomposed, it copies its operands and its weights several times.
-    "_scaled_dot_product_flash_attention_for_cpu.default",
-    "silu.default",
-    "leaky_relu.default",
-)
-
-_DECOMPOSED = (
-    *decompositions_private.BACKWARD,
-    # Operators, most of them of backward graphs, that have no converters.
-    "native_group_norm.default",
-    "tanh_backward.default",
-    "sigmoid_backward.default",
-    "silu_backward.default",
-    "hardswish_backward.default",
-)
-
 _BROKEN_INTERFACE = "0.1.15"
 """A release that ends the process when it serialises a function, which a search does."""
 
 
-class TvmBackend(Backend):
-    """Partitions in TVM on the CPU, one engine for each shape.
-
-    Notes
-    -----
-    Options: ``freeze``, ``verify`` and ``min_partition``, as for all engines.
-    """
+class TvmBackend(TriedBackend):
+    """Partitions in TVM on the CPU, one engine for each shape."""
 
     name = "tvm"
+    engine = "TVM"
     summary = "TVM on the CPU: Relax, scheduled by rule"
     extra = "tvm"
-    packages = ("tvm",)
+    packages = ("tvm", "tvm_ffi")
     races = True
     fork_unsafe_runtime = "TVM"
+    whole = (
+        # Decomposed, it copies its operands and its weights several times.
+        "_scaled_dot_product_flash_attention_for_cpu.default",
+        "silu.default",
+    )
+    cut_up = (
+        *decompositions.BACKWARD,
+        # Operators, most of them of backward graphs, that have no converters.
+        "native_group_norm.default",
+        "tanh_backward.default",
+        "sigmoid_backward.default",
+        "silu_backward.default",
+        "hardswish_backward.default",
+        "repeat.default",
+        "var.correction",
+        "var_mean.correction",
+    )
 
     def probe(self) -> Availability:
         """Its version, or what it lacks."""
-        version = ""
-        try:
-            version = target.version()
-            reason = "" if target.has_llvm() else f"This build of TVM {version} has no LLVM."
-        except Exception as error:  # noqa: BLE001 - a broken installation raises many kinds
-            pass_on(error)
-            reason = f"tvm cannot be imported: {error}"
-        if reason:
-            return Availability(available=False, version=version, reason=reason, remedy=_INSTALL)
+        version = target.version()
+        if not target.has_llvm():
+            reason = f"This build of TVM {version} has no LLVM."
+            return unavailable(reason, 'pip install "dynamo-ext[tvm]"', version)
         return Availability(available=True, version=version, device="cpu")
 
-    def decompositions(
-        self, table: dict[Any, Callable[..., Any]], *, training: bool
-    ) -> dict[Any, Callable[..., Any]]:
-        """Keep whole what has a converter; decompose more of what has none."""
-        fork_safety.begin(self.fork_unsafe_runtime)
-        whole = set() if training else set(map(fx_nodes.overload, _WHOLE))
-        kept = {op: cut for op, cut in table.items() if op not in whole}
-        return kept | decompositions_private.decompositions_of(_DECOMPOSED)
+    def unsupported_reason(self, node: Node) -> str:
+        """Why a node cannot be given to TVM, as far as shows without trying; or nothing."""
+        name = str(node.target)
+        if name.startswith(("aten.empty", "aten.new_empty")):
+            return "Its result is uninitialised memory."
+        # What depends on no tensor is computed beforehand, by torch.
+        if node.all_input_nodes and name not in table.CONVERTERS:
+            return f"There is no converter to TVM for {node.target}."
+        return _LIMITS.unsupported_reason(node)
 
-    def supports(self, node: Node) -> Support:
-        """Convert the one operation, run it, compare it with eager; kept for its likes."""
-        return _answers(node)
-
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
         """Convert, fuse, schedule by rule and compile."""
-        del example_inputs, options
+        del options
         return session.Session(graph).run
+
+    def error_summary(self, error: BaseException) -> str:
+        """The last line of TVM's message."""
+        return f"{type(error).__name__}: {lines(error, _NOISE)[-1]}"
 
 
 class TvmMetaScheduleBackend(TvmBackend):
@@ -141,39 +124,16 @@ class TvmMetaScheduleBackend(TvmBackend):
             return found
         reason = f"apache-tvm-ffi {target.interface_version()} ends a process that tunes."
         remedy = 'pip install "apache-tvm-ffi<0.1.15"'
-        return Availability(available=False, version=found.version, reason=reason, remedy=remedy)
+        return unavailable(reason, remedy, found.version)
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def supports(self, node: Node) -> Support:
+        """What ``tvm`` answers."""
+        return TVM.supports(node)
+
+    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
         """Convert, fuse, search for what has no record, and compile with the best known."""
-        del example_inputs
         return search.session(graph, options).run
 
 
-def _unsupported_reason(node: Node) -> str:
-    """Why a node cannot be given to TVM, as far as shows without trying; or nothing."""
-    name = str(node.target)
-    if name.startswith(("aten.empty", "aten.new_empty")):
-        return "Its result is uninitialised memory."
-    # What depends on no tensor is computed beforehand, by torch.
-    if node.all_input_nodes and name not in table.CONVERTERS:
-        return f"There is no converter to TVM for {node.target}."
-    return _LIMITS.unsupported_reason(node)
-
-
-def _error_summary(error: BaseException) -> str:
-    """The last line of TVM's message."""
-    return f"{type(error).__name__}: {lines(error, _NOISE)[-1]}"
-
-
-def _attempt(node: Node) -> str:
-    with dispatch.outside_modes():
-        return trial.disagreement(node, lambda graph: session.Session(graph).run, "TVM")
-
-
-_answers = Answers(
-    _unsupported_reason, _attempt, _error_summary, engine="tvm", packages=("tvm", "tvm_ffi")
-)
 TVM = TvmBackend()
 TVM_META_SCHEDULE = TvmMetaScheduleBackend()

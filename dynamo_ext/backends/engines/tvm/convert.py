@@ -81,22 +81,13 @@ def load(tensor: Any, index: Sequence[Any]) -> Any:
 class GraphConverter:
     """A graph on its way to Relax.
 
-    Parameters
-    ----------
-    graph
-        Placeholders in, a tuple of tensors out; constants are ``get_attr`` nodes. Every node has
-        its value in ``meta["val"]``, of fixed sizes.
-    converters
-        Operators (``aten.add.Tensor``) to what converts them.
+    ``graph`` takes placeholders and gives a tuple of tensors; constants are ``get_attr`` nodes.
+    Every node has its value in ``meta["val"]``, of fixed sizes. ``converters`` maps operators
+    (``aten.add.Tensor``) to what converts them.
 
-    Attributes
-    ----------
-    module
-        The ``tvm.IRModule``; its ``main`` takes the placeholders and gives a tuple: the graph's
-        outputs, which may share memory, then the range checks.
-    check_messages
-        Messages, one for each zero-dimensional boolean among the last outputs. Where one is true,
-        an index was out of range, and the results mean nothing.
+    The ``main`` of ``module``, a ``tvm.IRModule``, takes the placeholders and gives the graph's
+    outputs, which may share memory, and then a zero-dimensional boolean for each of
+    ``check_messages``: where one is true, an index was out of range, and the results mean nothing.
     """
 
     def __init__(self, graph: GraphModule, converters: Mapping[str, Converter]) -> None:

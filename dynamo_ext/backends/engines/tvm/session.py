@@ -105,26 +105,13 @@ class Session:
         self._call = self._vm["main"]
         self._check_messages = program.check_messages
         self._from_dlpack = torch.from_dlpack
-        self._shared: list[int] | None = None
 
     def run(self, *inputs: Any) -> list[Any]:
         """Run the program on torch's memory.
 
-        Raises
-        ------
-        RunEagerlyError
-            Where an index was out of range.
+        Raises ``RunEagerlyError`` where an index was out of range.
         """
         held = [aligned(value) for value in inputs]
-        results = self._results(held)
-        if self._shared is None:
-            # A constant's memory is in a second call's results, too.
-            self._shared = _shared_positions(results, [*held, *self._results(held)])
-        for position in self._shared:
-            results[position] = results[position].clone()
-        return results
-
-    def _results(self, held: list[torch.Tensor]) -> list[torch.Tensor]:
         with _LOCK:
             returned = self._call(*held)
         take = self._from_dlpack
@@ -136,14 +123,3 @@ class Session:
             if flag.item():
                 raise RunEagerlyError(message)
         return results[:count]
-
-
-def _shared_positions(results: list[torch.Tensor], others: list[torch.Tensor]) -> list[int]:
-    """Positions of results whose memory is another tensor's, or an earlier result's."""
-    seen = {value.data_ptr() for value in others}
-    shared = []
-    for position, result in enumerate(results):
-        if result.data_ptr() in seen:
-            shared.append(position)
-        seen.add(result.data_ptr())
-    return shared

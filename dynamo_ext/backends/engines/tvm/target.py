@@ -14,8 +14,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import disk_cache
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROOF_SECONDS = 180
 """How long the child may take; importing TVM is most of it."""
@@ -50,10 +54,8 @@ class TargetError(RuntimeError):
 
 
 def cache_folder() -> Path:
-    """Where answers and tuning records are kept: in the user's cache."""
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("dynamo_ext"), "tvm")
+    """Where answers and tuning records are kept: in the cache folder."""
+    return disk_cache.folder() / "tvm"
 
 
 @functools.cache
@@ -109,10 +111,7 @@ def cores() -> int:
 def target() -> Any:
     """The ``tvm.target.Target`` of this CPU.
 
-    Raises
-    ------
-    TargetError
-        Where a child process that used it failed.
+    Raises ``TargetError`` where a child process that used it failed.
     """
     if failure := proof():
         raise TargetError(failure)

@@ -22,7 +22,7 @@ import warnings
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, OptionSpec
+from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, unavailable
 from dynamo_ext.backends.engines.xla import session
 from dynamo_ext.backends.engines.xla.ops import indexing, table
 from dynamo_ext.backends.support import ties
@@ -31,13 +31,12 @@ from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, tens
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import Availability, OptionSpec
 from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import torch
     from torch.fx import GraphModule, Node
 
     from dynamo_ext.backends.base import CompiledFn, Options
@@ -46,15 +45,7 @@ _INSTALL = 'pip install "dynamo-ext[xla]"'
 
 
 class XlaBackend(TriedBackend):
-    """Partitions in XLA, one engine for each shape.
-
-    Parameters
-    ----------
-    name, summary
-        How it is listed.
-    compiled
-        What a partition becomes.
-    """
+    """Partitions in XLA, one engine for each shape; ``compiled`` makes them."""
 
     engine = "XLA"
     extra = "xla"
@@ -83,13 +74,13 @@ class XlaBackend(TriedBackend):
             pass_on(error)
             reason = f"JAX finds no CPU platform: {one_line(error, with_type=True)}"
             remedy = "Let JAX have it: JAX_PLATFORMS must be unset, or name cpu too."
-            return Availability(available=False, version=version, reason=reason, remedy=remedy)
+            return unavailable(reason, remedy, version)
         try:
             table.lowering(None)
         except Exception as error:  # noqa: BLE001 - another version's insides may fail anyhow
             pass_on(error)
             reason = f"{version} do not fit together: {one_line(error, with_type=True)}"
-            return Availability(available=False, version=version, reason=reason, remedy=_INSTALL)
+            return unavailable(reason, _INSTALL, version)
         return Availability(available=True, version=version, device=str(device.platform))
 
     def decompositions(
@@ -123,11 +114,9 @@ class XlaBackend(TriedBackend):
             return f"torchax has no lowering for {name}, nor have we."
         return "" if name in _UNTRIED else super().attempt(node)
 
-    def compiled(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
         """Trace and compile; see ``session`` for the call."""
-        del example_inputs, options
+        del options
         run: CompiledFn = self._compiled(graph).run
         return run
 
@@ -139,7 +128,7 @@ class XlaBackend(TriedBackend):
             yield
 
 
-_LIMITS = TensorLimits("XLA", "", DTYPES, "This XLA backend does not take {}.")
+_LIMITS = TensorLimits("XLA", DTYPES, "This XLA backend does not take {}.")
 
 _UNTRIED = (
     # Right or wrong whatever the data, and a wrong shape is found when the graph is traced. They

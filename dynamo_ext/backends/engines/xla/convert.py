@@ -52,21 +52,12 @@ def importer(example: torch.Tensor) -> Callable[[torch.Tensor], Any]:
 def as_function(
     graph: GraphModule, *, fold: bool
 ) -> tuple[Callable[..., tuple[Any, ...]], list[torch.Tensor]]:
-    """A partition as a JAX function, and the constants that it wants first.
+    """A partition of fixed shapes as a JAX function, and the constants that it wants first.
 
-    Parameters
-    ----------
-    graph
-        A partition of fixed shapes; constants are ``get_attr`` nodes.
-    fold
-        Whether constants other than matrices are part of the function, where XLA folds them:
-        convolutions gain by half. Matrices gain nothing, and as arguments they are not copied.
-
-    Returns
-    -------
-    tuple
-        The function takes constants, then inputs; it gives the outputs, each apart from inputs
-        and other outputs, and, last, one boolean where something is required of the data.
+    With ``fold``, constants (``get_attr`` nodes) other than matrices are part of the function,
+    where XLA folds them: convolutions gain by half. Matrices gain nothing, and as arguments they
+    are not copied. The function takes constants, then inputs. It gives the outputs, each apart from
+    inputs and other outputs, and, last, one boolean where something is required of the data.
     """
     nodes = list(graph.graph.nodes)
     held = {n: attribute(graph, str(n.target)) for n in nodes if n.op == "get_attr"}

@@ -35,10 +35,7 @@ def client(kind: str) -> Any:
     not started yet, it gets torch's thread count, and keeps it. See ``TracedOnce._compiled`` for
     a torch that uses one thread.
 
-    Raises
-    ------
-    RuntimeError
-        Where JAX has no such platform.
+    Raises ``RuntimeError`` where JAX has no such platform.
     """
     fork_safety.begin("XLA")
     import_jax()
@@ -80,12 +77,7 @@ def settings() -> Iterator[None]:
 class TracedOnce:
     """A partition traced and compiled once: ``run(*inputs)`` gives a list of tensors.
 
-    Parameters
-    ----------
-    graph
-        A partition of fixed shapes, on one device.
-    fold
-        As for ``as_function``.
+    Its shapes are fixed, and it is on one device. ``fold`` is as for ``as_function``.
     """
 
     def __init__(self, graph: GraphModule, *, fold: bool = True) -> None:

@@ -192,24 +192,6 @@ def test_weights_are_never_stale(harness: Harness, name: str, backend: str) -> N
     assert harness.stages == []
 
 
-@pytest.mark.parametrize("backend", ["ts", "ofi"])
-def test_folded_results_are_the_callers_own(harness: Harness, backend: str) -> None:
-    weight = nn.Linear(3, 3).weight
-
-    def fn(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return x + 1, weight * 2, torch.full((2, 2), 3.0), (weight * 3).t(), x * 1, x + 0
-
-    compiled = harness.compile(fn, registry.compiler(backend))
-    x = torch.randn(3, 3)
-    with torch.no_grad():
-        for _ in range(4):
-            found = compiled(x)
-            same(found, fn(x))
-            assert len({tensor.data_ptr() for tensor in (*found, x)}) == len(found) + 1
-            for tensor in found:
-                tensor.add_(7)
-
-
 def test_what_torchscript_lacks_is_refused() -> None:
     graph = torch.fx.Graph()
     x = graph.placeholder("x")

@@ -195,21 +195,6 @@ def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> N
     assert not run(torch.randn(32, requires_grad=True))[0].requires_grad
 
 
-def test_results_never_share_memory_with_inputs() -> None:
-    def views(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        aten = torch.ops.aten
-        y = aten.mul.Tensor(x, 2)
-        return aten.view.default(x, [-1]), x, y, aten.view.default(y, [-1]), aten.alias.default(x)
-
-    x = torch.randn(4, 16)
-    run = lowered(views, x)
-    for _ in range(2):
-        results = run(x)
-        assert len({x.data_ptr(), *(result.data_ptr() for result in results)}) == 6
-        for found, expected in zip(results, views(x), strict=True):
-            assert torch.equal(found, expected)
-
-
 def test_many_calls_do_not_grow() -> None:
     import resource
 
@@ -310,7 +295,7 @@ def test_probe_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_target_that_fails_elsewhere_is_not_used_here(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("DYNAMO_EXT_CACHE", str(tmp_path))
     monkeypatch.setattr(tvm_target, "_PROOF", "import os, sys; os.kill(os.getpid(), 11)")
     proof, target = tvm_target.proof.__wrapped__, tvm_target.target.__wrapped__
     found = proof()

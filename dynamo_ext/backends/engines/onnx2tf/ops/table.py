@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import LoweringError
 from dynamo_ext.backends.engines.onnx2tf.ops import conv_pool, data_movement
-from dynamo_ext.backends.engines.onnx2tf.ops.onnx_node import (
-    TABLE,
-    Call,
-    converts,
-    wide,
-)
+from dynamo_ext.backends.engines.onnx2tf.ops.onnx_node import TABLE, Call, converts, wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -117,14 +112,6 @@ def _clip(call: Call) -> Any:
     return call.tf.minimum(value, call.tensor(2)) if call.has(2) else value
 
 
-@converts("HardSwish")
-def _hard_swish(call: Call) -> Any:
-    tf, value = call.tf, call.tensor(0)
-    gate = value * tf.cast(1 / 6, value.dtype) + tf.cast(0.5, value.dtype)
-    gate = tf.minimum(tf.maximum(gate, tf.cast(0, value.dtype)), tf.cast(1, value.dtype))
-    return value * gate
-
-
 @converts("Gemm")
 def _affine(call: Call) -> Any:
     tf, left = call.tf, call.tensor(0)
@@ -159,20 +146,6 @@ def _layer_norm(call: Call) -> Any:
     return tf.cast(found, value.dtype)
 
 
-@converts("BatchNormalization")
-def _batch_norm(call: Call) -> Any:
-    if call.get("training_mode", 0):
-        call.refuse("training_mode")
-    tf, value = call.tf, call.tensor(0)
-    full = wide(tf, value)
-    by_channel = [1, -1] + [1] * (value.shape.rank - 2)
-    scale, bias, mean, variance = (
-        tf.cast(tf.reshape(call.tensor(i), by_channel), full.dtype) for i in (1, 2, 3, 4)
-    )
-    epsilon = tf.cast(call.get("epsilon", 1e-5), full.dtype)
-    return tf.cast((full - mean) * (scale * tf.math.rsqrt(variance + epsilon)) + bias, value.dtype)
-
-
 def evaluate(
     tf: Any, model: Any, constants: Mapping[str, Any], inputs: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
@@ -181,10 +154,7 @@ def evaluate(
     ``model`` is an ``onnx_ir.Model`` of fixed shapes. ``constants`` has its initializers by name:
     numpy arrays and TensorFlow tensors.
 
-    Raises
-    ------
-    LoweringError
-        For an operation that the table does not have, or not in this form.
+    Raises ``LoweringError`` for an operation that the table does not have, or not in this form.
     """
     kinds = {_kind(node) for node in model.graph}
     unknown = sorted(kinds - TABLE.keys())

@@ -17,14 +17,13 @@ from dynamo_ext.backends.engines.tvm.ops.data_movement import padded
 from dynamo_ext.backends.engines.tvm.ops.reductions import reducer
 from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
     channel_width,
+    in_lanes,
     plane_tile,
     whole_tiles,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import torch
 
 
 class _Window(NamedTuple):
@@ -132,22 +131,11 @@ def _dense(
     constant = op.graph.constant(op["weight"])
     if constant is not None:
         packed = op.graph.packed(
-            constant.reshape(filters), lanes, lambda w, n: _packed_constant(w, groups, n)
+            constant.reshape(filters), lanes, lambda w, n: in_lanes(w, n, groups)
         )
     else:
         packed = _packed(op, filters, within, lanes)
     return op.graph.emit(function, [source, packed], "convolution", OUT_ELEMENTWISE_FUSABLE)
-
-
-def _packed_constant(filters: torch.Tensor, groups: int, width: int) -> torch.Tensor:
-    """``(O, I, H, W)`` to ``(groups * blocks, I, H, W, width)``, each group's rest zeros."""
-    import torch
-
-    channels = filters.shape[0] // groups
-    parts = filters.detach().reshape(groups, channels, *filters.shape[1:])
-    parts = torch.nn.functional.pad(parts, [0, 0] * (filters.dim() - 1) + [0, -channels % width])
-    parts = parts.reshape(-1, width, *filters.shape[1:])
-    return parts.movedim(1, -1).contiguous()
 
 
 def _packed(op: Operation, filters: Sequence[int], within: int, lanes: int) -> Any:

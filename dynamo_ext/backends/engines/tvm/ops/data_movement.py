@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.engines.tvm import scalar_math
-from dynamo_ext.backends.engines.tvm.convert import (
-    Operation,
-    converts,
-    positive,
-    shape_of,
-)
+from dynamo_ext.backends.engines.tvm.convert import Operation, converts, positive, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,17 +60,6 @@ def _flip(op: Operation) -> Any:
     return _moved(
         op, lambda index: [op.shape[d] - 1 - i if d in turned else i for d, i in enumerate(index)]
     )
-
-
-@converts("repeat.default")
-def _repeat(op: Operation) -> Any:
-    sizes = shape_of(op["self"])
-
-    def where(index: list[Any]) -> list[Any]:
-        own = index[len(index) - len(sizes) :]
-        return [i % size for i, size in zip(own, sizes, strict=True)]
-
-    return _moved(op, where)
 
 
 @converts("split_with_sizes.default")

@@ -165,12 +165,6 @@ def _gelu(op: Operation, x: Any) -> Any:
     return number(0.5) * x * (one(x) + inner)
 
 
-@_formula("leaky_relu.default")
-def _leaky(op: Operation, x: Any) -> Any:
-    slope = scalar_math.const(op["negative_slope"], op.dtype)
-    return scalar_math.select(x > zero(x), x, x * slope)
-
-
 # Arithmetic.
 
 
@@ -246,18 +240,14 @@ def _clamp(op: Operation, x: Any, *limits: Any) -> Any:
 def _power(op: Operation, x: Any, y: Any) -> Any:
     exponent = op["exponent"]
     simple: dict[Any, Formula] = {
-        0: one,
-        1: lambda x: x,
         2: lambda x: x * x,
         3: lambda x: x * x * x,
-        4: lambda x: (x * x) * (x * x),
-        -1: lambda x: one(x) / x,
         # torch, too, takes the root for an exponent of a half, and keeps to it at infinity.
         0.5: named("sqrt"),
         -0.5: lambda x: one(x) / named("sqrt")(x),
     }
     is_float = op.dtype.startswith("float")
-    if exponent in simple and (is_float or exponent in range(5)):
+    if exponent in simple and (is_float or exponent in {2, 3}):
         return simple[exponent](x)
     if not is_float:
         refuse("A power of whole numbers")

@@ -23,19 +23,11 @@ from dynamo_ext.backends.engines.tvm.convert import (
 )
 from dynamo_ext.backends.engines.tvm.ops.reductions import softmax_of
 from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
+    in_lanes,
     panel_width,
     tile_rows,
     whole_tiles,
 )
-
-
-def _packed_constant(matrix: Any, width: int) -> Any:
-    """Panels of a torch matrix: ``(K, N)`` to ``(ceil(N / width), K, width)``, zeros at the end."""
-    import torch
-
-    depth, columns = matrix.shape
-    wide = torch.nn.functional.pad(matrix.detach(), (0, -columns % width))
-    return wide.reshape(depth, -1, width).permute(1, 0, 2).contiguous()
 
 
 def _panels(graph: GraphConverter, argument: Any, rows: int) -> Any:
@@ -44,7 +36,7 @@ def _panels(graph: GraphConverter, argument: Any, rows: int) -> Any:
     width = panel_width(columns, rows)
     constant = graph.constant(argument)
     if constant is not None and not batch:
-        return graph.packed(constant, width, _packed_constant)
+        return graph.packed(constant, width, lambda matrix, lanes: in_lanes(matrix.t(), lanes))
     value = graph.value(argument)
     kind = str(value.ty.dtype)
 

@@ -157,23 +157,6 @@ def _mean(op: Operation) -> Any:
     return op.reshaped(op.graph.emit(lambda x: mean_of(x, gone, op.dtype), [value], "mean"))
 
 
-@converts("var.correction", "var_mean.correction")
-def _var(op: Operation) -> Any:
-    if not shape_of(op["self"]):
-        refuse("The variance of one number")
-    value, gone = _over(op, op["dim"])
-    correction = 1 if op["correction"] is None else op["correction"]
-    count = math.prod(shape_of(op["self"])) // math.prod(op.shape)
-    mean = op.graph.emit(lambda x: mean_of(x, gone, op.dtype), [value], "mean")
-    spread = op.graph.emit(
-        lambda x, m: variance_of(x, m, gone, op.dtype, max(count - correction, 0.0)),
-        [value, mean],
-        "variance",
-    )
-    found = op.reshaped(spread)
-    return [found, op.reshaped(mean)] if op.name == "var_mean" else found
-
-
 def mean_of(x: Any, gone: Sequence[int], dtype: str) -> Any:
     """The mean over some dimensions, as a tensor expression."""
     from tvm import te

@@ -10,25 +10,21 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.engines.tvm import target as tvm_target
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
 class Registers:
-    """What fits a CPU's vector registers.
+    """What fits a CPU's vector registers, of ``lanes`` elements of ``float32`` each.
 
-    Attributes
-    ----------
-    lanes
-        Elements of ``float32`` in one register.
-    rows
-        Rows of a tile of a matrix product where their number is free; a row is two registers.
-    most_rows, fewest_rows
-        Between which a tile's rows lie where they are to divide the matrix's.
-    most_places
-        Places of an image that a tile of a convolution may have, each of two registers.
+    A tile of a matrix product has ``rows`` of two registers where their number is free, and between
+    ``fewest_rows`` and ``most_rows`` where they are to divide the matrix's. A tile of a convolution
+    has at most ``most_places`` places of an image, of two registers each.
     """
 
     lanes: int
@@ -110,3 +106,13 @@ def plane_tile(height: int, length: int) -> tuple[int, int]:
 def whole_tiles(size: int, tile: int) -> int:
     """The least multiple of a tile that is no less than ``size``."""
     return -(-size // tile) * tile
+
+
+def in_lanes(weights: torch.Tensor, width: int, groups: int = 1) -> torch.Tensor:
+    """``(O, I, …)`` to ``(groups * blocks, I, …, width)``, with zeros behind each group's last."""
+    import torch
+
+    parts = weights.detach().reshape(groups, -1, *weights.shape[1:])
+    rest = -parts.shape[1] % width
+    parts = torch.nn.functional.pad(parts, [0, 0] * (weights.dim() - 1) + [0, rest])
+    return parts.reshape(-1, width, *weights.shape[1:]).movedim(1, -1).contiguous()

@@ -29,15 +29,8 @@ class _Line:
 
 
 class Database:
-    """Records of one CPU, thread count and TVM version.
+    """Records of one CPU, thread count and TVM version, in a folder; by default in the cache.
 
-    Parameters
-    ----------
-    folder
-        Where the records of all CPUs are; empty means the user's cache.
-
-    Notes
-    -----
     Lines are appended, so that several processes may write; one that is damaged is passed over.
     Without a folder that can be written, what is measured is known to this object alone.
     """

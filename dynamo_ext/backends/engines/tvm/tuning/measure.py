@@ -45,10 +45,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     def seconds(self, schedule: Any) -> float:
         """How long a PrimFunc takes as it is scheduled: the median of a few repetitions.
 
-        Raises
-        ------
-        MeasureError
-            Where it cannot be built or run, or takes too long.
+        Raises ``MeasureError`` where it cannot be built or run, or takes too long.
         """
         try:
             request = schedule.mod, target.target()

@@ -60,52 +60,28 @@ class Task:
     trials: int = 0
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far the search for a graph has come: at function ``position`` of its ``tasks``.
+def show(task: Task, place: str, most: int, spent: str, *, finished: bool) -> None:
+    """Tell how far a search has come, after each measurement, in one line that is written over.
 
-    ``trials`` of ``most_trials`` schedules of it were measured. The one by rule takes ``rule``
-    microseconds, the best one ``best``. ``elapsed`` and ``budget`` are seconds of the whole search.
+    Nothing is said where the output is not shown. ``place`` is that of the task among all,
+    ``most`` the trials of it, and ``spent`` are the seconds of the whole search.
     """
-
-    task: str
-    position: int
-    tasks: int
-    trials: int
-    most_trials: int
-    rule: float
-    best: float
-    elapsed: float
-    budget: float
-    finished: bool = False
-
-
-def show(progress: Progress) -> None:
-    """Rewrite one line of the terminal or cell; say nothing where the output is not shown."""
     stream = sys.stderr
     if not (stream.isatty() or "ipykernel" in sys.modules):
         return
     text = (
-        f"tvm_meta_schedule: {progress.position} of {progress.tasks} ({progress.task}), "
-        f"{progress.trials}/{progress.most_trials} trials, best {progress.best:.0f} µs "
-        f"(by rule {progress.rule:.0f} µs), {progress.elapsed:.0f} of {progress.budget:.0f} s"
+        f"tvm_meta_schedule: {place} ({task.name}), {task.trials}/{most} trials, best "
+        f"{task.best * 1e6:.0f} µs (by rule {task.seconds * 1e6:.0f} µs), {spent} s"
     )
-    stream.write(f"\r{text:<110}" + ("\n" if progress.finished else ""))
+    stream.write(f"\r{text:<110}" + ("\n" if finished else ""))
     stream.flush()
-
-
-on_progress: Callable[[Progress], None] = show
-"""Called after each measurement; a front end may put its own in this place."""
 
 
 def session(graph: GraphModule, options: Mapping[str, Any]) -> tvm_session.Session:
     """Compile a partition with the best schedules known, after searching for what is new.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        Where the search is interrupted. What was measured is on record, so that the next compile
-        goes on from there.
+    Raises ``KeyboardInterrupt`` where the search is interrupted. What was measured is on record, so
+    that the next compile goes on from there.
     """
 
     def build(program: tvm_session.Program) -> Any:
@@ -192,20 +168,9 @@ def tune(functions: list[Any], database: Database, options: Mapping[str, Any]) -
             # What is left is shared by the functions that are left, by how long they take.
             share = left * task.seconds / sum(t.seconds for t in worth[position - 1 :])
             for _ in _search(task, database, worker, most, now + share):
-                on_progress(
-                    Progress(
-                        task=task.name,
-                        position=position,
-                        tasks=len(worth),
-                        trials=task.trials,
-                        most_trials=most,
-                        rule=task.seconds * 1e6,
-                        best=task.best * 1e6,
-                        elapsed=time.monotonic() - start,
-                        budget=budget,
-                        finished=position == len(worth) and task.trials >= most,
-                    )
-                )
+                spent = f"{time.monotonic() - start:.0f} of {budget:.0f}"
+                finished = position == len(worth) and task.trials >= most
+                show(task, f"{position} of {len(worth)}", most, spent, finished=finished)
             searched.append(task)
     return searched
 

@@ -60,9 +60,14 @@ def can_search() -> None:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[search.Progress]:
-    found: list[search.Progress] = []
-    monkeypatch.setattr(search, "on_progress", found.append)
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """For each measurement: the place of the task, its trials, its best and the rule's seconds."""
+    found: list[tuple[Any, ...]] = []
+
+    def note(task: search.Task, place: str, *_: object, finished: bool) -> None:
+        found.append((place, task.trials, task.best, task.seconds, finished))
+
+    monkeypatch.setattr(search, "show", note)
     return found
 
 
@@ -122,22 +127,16 @@ print(counts)
 
 @searches
 def test_what_is_new_is_tuned_once(
-    harness: Harness, tmp_path: Path, told: list[search.Progress], measured: list[int]
+    harness: Harness, tmp_path: Path, told: list[tuple[Any, ...]], measured: list[int]
 ) -> None:
     module = model()
     agrees(harness, harness.compile(module, tuned(tmp_path)), module)
     assert measured == [6]
     assert len(single(tmp_path)) == 6
-    assert [(p.position, p.trials) for p in told] == [
-        (1, 1),
-        (1, 2),
-        (1, 3),
-        (2, 1),
-        (2, 2),
-        (2, 3),
-    ]
-    assert told[-1].finished
-    assert all(0 < p.best <= p.rule for p in told)
+    places = [(f"{place} of 2", trial) for place in (1, 2) for trial in (1, 2, 3)]
+    assert [each[:2] for each in told] == places
+    assert [each[-1] for each in told] == [False] * 5 + [True]
+    assert all(0 < best <= rule for _, _, best, rule, _ in told)
     # Another graph with a function of the same kind: only what differs is new.
     torch._dynamo.reset()
     wider = nn.Sequential(*module, nn.Linear(32, 8)).eval()
@@ -156,13 +155,13 @@ def test_what_is_new_is_tuned_once(
 
 @searches
 def test_the_learned_model_searches_too(
-    harness: Harness, tmp_path: Path, told: list[search.Progress], measured: list[int]
+    harness: Harness, tmp_path: Path, told: list[tuple[Any, ...]], measured: list[int]
 ) -> None:
     module = nn.Sequential(nn.Linear(64, 32), nn.ReLU()).eval()
     compiler = tuned(tmp_path, trials=20, min_partition=1)
     agrees(harness, harness.compile(module, compiler), module)
     assert measured == [20]
-    assert told[-1].trials == 20
+    assert told[-1][1] == 20
     assert "tvm.s_tir.tensor_intrin" not in sys.modules
     ask = target.package().get_global_func("s_tir.meta_schedule.using_ipython")
     assert ask() is False
@@ -182,17 +181,17 @@ def test_a_search_without_time_leaves_the_rules(
 def test_an_interrupt_keeps_what_was_measured(
     harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: list[int]
 ) -> None:
-    def stop(progress: search.Progress) -> None:
-        if progress.trials == 2:
+    def stop(task: search.Task, *_: object, **__: object) -> None:
+        if task.trials == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "on_progress", stop)
+    monkeypatch.setattr(search, "show", stop)
     module = model()
     compiled = harness.compile(module, tuned(tmp_path))
     with torch.no_grad(), pytest.raises(KeyboardInterrupt):
         compiled(X)
     assert len(lines(tmp_path)) == 2
-    monkeypatch.setattr(search, "on_progress", lambda _: None)
+    monkeypatch.setattr(search, "show", lambda *_, **__: None)
     torch._dynamo.reset()
     agrees(harness, harness.compile(module, tuned(tmp_path)), module)
     # The function that was being searched has records; the other one is new still.
@@ -312,12 +311,13 @@ def test_progress_is_one_line_where_somebody_reads(monkeypatch: pytest.MonkeyPat
         def isatty(self) -> bool:
             return True
 
-    progress = search.Progress("product", 1, 2, 3, 64, 20.0, 10.0, 5.0, 120.0)
+    task = search.Task("product", None, None, 2e-5, 1e-5, trials=3)
     for stream, expected in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
         monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-        search.show(progress)
-        assert ("1 of 2 (product), 3/64 trials" in stream.getvalue()) is expected
+        search.show(task, "1 of 2", 64, "5 of 120", finished=False)
+        words = "1 of 2 (product), 3/64 trials, best 10 µs (by rule 20 µs), 5 of 120 s"
+        assert (words in stream.getvalue()) is expected
         assert "\n" not in stream.getvalue()
 
 

@@ -1,0 +1,119 @@
+"""What backends have in common that are given partitions as ONNX."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends.engines.onnx import torch_private
+from dynamo_ext.backends.support import ties
+from dynamo_ext.backends.support.single_op import operator_name
+from dynamo_ext.backends.support.tried_backend import TriedBackend
+from dynamo_ext.backends.torch_private import decompositions
+from dynamo_ext.errors import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+_NOISE = re.compile(r"^((\[ONNXRuntimeError\] : )?\d+ : \w+ : |(\{\{|Stack trace|in ).*)")
+"""ONNX Runtime's codes; TensorFlow's markers."""
+
+
+class ThroughOnnx(TriedBackend):
+    """Partitions by way of torch.onnx's table of operators."""
+
+    cut_up: Sequence[str] = (
+        # torch.onnx's batch norm gives the running variance without Bessel's correction.
+        *decompositions.BACKWARD,
+        # As with nll_loss, it makes up the total weight, by which the backward graph divides.
+        "nll_loss2d_forward.default",
+        # It takes the logarithm of a sum of exponentials, which overflow.
+        "logaddexp.default",
+        "logaddexp2.default",
+        # It multiplies what a beta of zero must not let count: uninitialised memory, often.
+        "baddbmm.default",
+        # Operators, most of them of backward graphs, that torch.onnx does not know.
+        "nll_loss2d_backward.default",
+        "threshold_backward.default",
+        "embedding_dense_backward.default",
+        "squeeze.dims",
+        "var.correction",
+        "var_mean.correction",
+    )
+
+    def decompositions(
+        self, table: dict[Any, Callable[..., Any]], *, training: bool
+    ) -> dict[Any, Callable[..., Any]]:
+        """Keep what the exporter knows, and decompose what it gets wrong.
+
+        Attention stays one operator for training.
+        """
+        registered = torch_private.onnx_registry().functions
+        kept = {op: cut for op, cut in table.items() if operator_name(op) not in registered}
+        if not training:
+            kept |= _split_attention()
+        cut = super().decompositions(kept, training=training)
+        return cut | ties.decompositions() | _own_decompositions()
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """The exporter prints, logs and warns."""
+        return torch_private.quiet_exporter()
+
+    def error_summary(self, error: BaseException) -> str:
+        """The message of the exporter, or of the engine behind it, in one line."""
+        while error.__cause__ is not None:
+            error = error.__cause__
+        return one_line(error, _NOISE)
+
+
+def _own_decompositions() -> dict[Any, Callable[..., Any]]:
+    import torch
+
+    aten = torch.ops.aten
+
+    def product(matrix: Any, vector: Any) -> Any:
+        # ONNX Runtime fuses a transposition wrongly into matrix by vector.
+        return torch.mm(matrix, vector.unsqueeze(1)).squeeze(1)
+
+    def power(x: Any, exponent: Any) -> Any:
+        # The power of a half is the root to torch: of -inf it is NaN and not inf.
+        if exponent == 0.5 and x.is_floating_point():  # noqa: PLR2004 - a half
+            return torch.sqrt(x)
+        return NotImplemented
+
+    def clamp(x: Any, least: Any = None, most: Any = None) -> Any:
+        # Where one bound is missing, ONNX Runtime makes infinity the largest number.
+        bound = most if least is None else least
+        one = (least is None) != (most is None)
+        if not (one and x.is_floating_point() and isinstance(bound, (int, float))):
+            return NotImplemented
+        # Both of one type: torch.onnx finds no operator for an integer beside infinity.
+        ends = (float(bound), math.inf) if most is None else (-math.inf, float(bound))
+        return aten.clamp.default(x, *ends)
+
+    return {
+        aten.mv.default: product,
+        aten.pow.Tensor_Scalar: power,
+        aten.clamp.default: clamp,
+        aten.clamp_min.default: clamp,
+        aten.clamp_max.default: lambda x, most: clamp(x, None, most),
+    }
+
+
+def _split_attention() -> dict[Any, Callable[..., Any]]:
+    """Attention decomposed where it has a mask, or fewer keys' heads than queries'.
+
+    Whole, a row masked throughout would become NaN, and shared heads do not load.
+    """
+
+    def decide(cut: Callable[..., Any]) -> Callable[..., Any]:
+        def attention(q: Any, k: Any, *args: Any, attn_mask: Any = None, **kwargs: Any) -> Any:
+            if attn_mask is None and q.shape[1] == k.shape[1]:
+                return NotImplemented
+            return cut(q, k, *args, attn_mask=attn_mask, **kwargs)
+
+        return attention
+
+    return {op: decide(cut) for op, cut in decompositions.attention_decomposition().items()}

@@ -1,0 +1,34 @@
+"""Engines that print, log and warn while they convert, kept from doing so in a cell."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def quiet(*names: str) -> Iterator[None]:
+    """Nothing is printed or warned of, nor logged by loggers of these names and those below."""
+    below = tuple(f"{name}." for name in names)
+    known = [each for each in list(logging.root.manager.loggerDict) if each.startswith(below)]
+    loggers = [logging.getLogger(each) for each in (*names, *known)]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
