@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from dynamo_ext.backends.base import Backend
 from dynamo_ext.errors import OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from dynamo_ext.backends.base import Backend
-    from dynamo_ext.records.report import Report
+from dynamo_ext.records.report import Report
 
 
 def explain(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from dynamo_ext.backends import registry
+from dynamo_ext.backends.base import Backend
 from dynamo_ext.backends.user_backends import is_backend
 from dynamo_ext.capture.session import Session, reuse_last
 from dynamo_ext.capture.tracer import optimizing
 from dynamo_ext.errors import OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from dynamo_ext.backends.base import Backend
 
 
 def optimize(

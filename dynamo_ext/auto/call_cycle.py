@@ -9,15 +9,12 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from dynamo_ext.auto.autotuned_graph import AutotunedGraph
 from dynamo_ext.auto.online_trials import DROP_BELOW, OnlineTrials, totals
 from dynamo_ext.measure.multi_backend import EAGER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from dynamo_ext.auto.autotuned_graph import AutotunedGraph
 
 MAX_CALLS = 64
 """Calls of graphs in a cycle, at most."""

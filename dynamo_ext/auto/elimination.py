@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from dynamo_ext.auto.ranking import is_open
 from dynamo_ext.formatting import count
+from dynamo_ext.measure.multi_backend import GraphCandidate
+from dynamo_ext.records.comparison import Speedup
 from dynamo_ext.timing.race import Plan, race
-
-if TYPE_CHECKING:
-    from dynamo_ext.measure.multi_backend import GraphCandidate
-    from dynamo_ext.records.comparison import Speedup
 
 ELIMINATION_ROUNDS = ((1, 0.5), (4, 0.75))
 """Rounds of all backends, and the share of the best speedup below which one drops out after."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 
@@ -22,11 +23,7 @@ from dynamo_ext.measure.multi_backend import (
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from dynamo_ext.records.comparison import Speedup
+from dynamo_ext.records.comparison import Speedup
 
 LOOSE = 0.25
 """Width of an interval, as a share, that leaves a race undecided."""

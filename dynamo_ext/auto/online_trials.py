@@ -13,18 +13,15 @@ import random
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from dynamo_ext.auto.autotuned_graph import AutotunedGraph
 from dynamo_ext.measure.multi_backend import EAGER
 from dynamo_ext.records.autotune import BaselineComparison, OnlineTrial
 from dynamo_ext.timing import clock, statistics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from dynamo_ext.auto.autotuned_graph import AutotunedGraph
 
 MIX = "mix"
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from dynamo_ext.measure.multi_backend import EAGER
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dynamo_ext.records.autotune import GraphRace, OnlineTrial
-    from dynamo_ext.records.comparison import Speedup
+from dynamo_ext.records.autotune import GraphRace, OnlineTrial
+from dynamo_ext.records.comparison import Speedup
 
 MATTERS = 0.05
 """What may be gained over eager that is worth another race, as a share."""

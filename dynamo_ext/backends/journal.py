@@ -12,18 +12,14 @@ import dataclasses
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from dynamo_ext.backends.base import StayEager
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.records.report import Fallback, FallbackScope, FallbackStage, Partition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dynamo_ext.backends.base import StayEager
 
 
 class Journal:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import difflib
 import math
 import reprlib
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from dynamo_ext.errors import OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dynamo_ext.records.common import OptionSpec
+from dynamo_ext.records.common import OptionSpec
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})

@@ -9,24 +9,19 @@ import copyreg
 import difflib
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from dynamo_ext.backends import torch_registered, user_backends
-from dynamo_ext.backends.base import fact, unavailable
+from dynamo_ext.backends.base import Backend, fact, unavailable
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.backends.torch_private import backend_registry
 from dynamo_ext.errors import BackendUnavailableError, UnknownBackendError
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.records.common import BackendInfo
+from dynamo_ext.records.common import Availability, BackendInfo
 from dynamo_ext.torch_private import version
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, MutableMapping
-
-    from dynamo_ext.backends.base import Backend
-    from dynamo_ext.records.common import Availability
 
 OURS: dict[str, str] = {
     "eager": "dynamo_ext.backends.engines.eager.backend:EAGER",

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from importlib import metadata
-from typing import TYPE_CHECKING
 
 from dynamo_ext.backends.base import unavailable
 from dynamo_ext.records.common import Availability
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 GROUP = "torch_dynamo_backends"
 

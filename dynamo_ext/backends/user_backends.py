@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeGuard
+from collections.abc import Collection
+from typing import Any, TypeGuard
 
 from dynamo_ext.backends.base import Backend
 from dynamo_ext.errors import InvalidBackendError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 _ANSWERS = ("supports", "lower")
 _FACTS = ("name", "summary", "extra", "whole_graph", "options", "probe", *_ANSWERS)

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import torch
 
 from dynamo_ext.numerics import tolerance
 from dynamo_ext.numerics.higher_precision import is_as_good
 from dynamo_ext.records.comparison import Accuracy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 Results = dict[str, Any]
 """Names of results to tensors (detached copies) and other values."""

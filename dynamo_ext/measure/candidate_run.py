@@ -5,30 +5,27 @@ from __future__ import annotations
 import time
 import types
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo_ext import errors
 from dynamo_ext.analysis.placement import coverage
 from dynamo_ext.capture import session
 from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.listen import run_log
+from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure.accuracy import Results
 from dynamo_ext.measure.candidates import Candidate
+from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import Availability
 from dynamo_ext.records.comparison import Accuracy, CandidateResult, Outcome
 from dynamo_ext.records.report import Report
 from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import TimedCallable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
-    from dynamo_ext.measure.accuracy import Results
-    from dynamo_ext.measure.workload import Workload
 
 WARM_UPS = 2
 """Calls after the first, in which a size that changes may still become symbolic."""

@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -16,21 +15,18 @@ from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
 from dynamo_ext.interruptions import pass_on, suppressed
 from dynamo_ext.measure import accuracy, candidate_run, memory, per_graph
+from dynamo_ext.measure.accuracy import Results
 from dynamo_ext.measure.candidate_run import CompiledCandidate
+from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.settings import Settings, Show
 from dynamo_ext.measure.state.side_effects import effects
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.measure.state.tensor_state import precision
-from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison
+from dynamo_ext.measure.workload import Workload
+from dynamo_ext.records.common import CodeBlock
+from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, Progress, TimedCallable, race
-
-if TYPE_CHECKING:
-    from dynamo_ext.measure.accuracy import Results
-    from dynamo_ext.measure.candidates import Candidate
-    from dynamo_ext.measure.workload import Workload
-    from dynamo_ext.records.common import CodeBlock
-    from dynamo_ext.records.comparison import GraphComparison, Mix
 
 _LAZY = (
     "A lazy module is called for the first time here: what a run changes is put back, so each run "

@@ -5,11 +5,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _STATUS = Path("/proc/self/status")
 _MARKS = Path("/proc/self/clear_refs")

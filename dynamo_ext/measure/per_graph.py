@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 
@@ -20,17 +21,13 @@ from dynamo_ext.measure.multi_backend import (
     graph_candidates,
     runs_in_engine,
 )
+from dynamo_ext.measure.settings import Settings, Show
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
+from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import Availability
 from dynamo_ext.records.comparison import GraphComparison, GraphTime, Mix, Outcome
 from dynamo_ext.timing.race import Plan, TimedCallable, race
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from dynamo_ext.measure.settings import Settings, Show
-    from dynamo_ext.measure.workload import Workload
 
 SMALLEST_SHARE = 0.2
 """Of the time given to single graphs, what the whole code with the mix gets."""

@@ -10,23 +10,20 @@ import contextlib
 import io
 import sys
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 
+from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.capture.cells.runner import run_plainly, run_traced
 from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.capture.torch_private import code_cache, regions, wrapping
+from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-    from dynamo_ext.capture.cells.program import CellProgram
-    from dynamo_ext.capture.tracer import Tracer
 
 
 class Workload(ABC):

@@ -6,10 +6,7 @@ import contextlib
 import gc
 import itertools
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator
 
 MIN_SAMPLE_SECONDS = 0.01
 """Seconds that one sample should last: shorter calls are timed several at a time."""

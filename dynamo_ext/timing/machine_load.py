@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import Self
 
 import psutil
-
-if TYPE_CHECKING:
-    from typing import Self
 
 NOTICED = 0.25
 """Cores: less is what any system does for itself."""

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, USUAL_ROUNDS, Speedup, Timing
 from dynamo_ext.timing import clock, statistics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 MOST_ROUNDS = 1_000
 TIGHT = 0.01

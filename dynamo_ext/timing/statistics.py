@@ -9,14 +9,11 @@ percentile bootstrap over rounds gives the interval, and Wilcoxon's signed-rank 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Speedup
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 RESAMPLES = 2_000
 CONFIDENCE = 0.95

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REMEDY = "Give compile_budget more seconds, or leave out a backend that takes long to compile."
 

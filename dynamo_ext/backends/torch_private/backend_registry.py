@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from dynamo_ext.backends.base import CompilerFn
+from dynamo_ext.backends.base import CompilerFn
 
 
 def torch_backends(*, debugging: bool = False) -> list[str]:

@@ -11,26 +11,22 @@ import pickle
 import statistics
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
+from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.per_graph import fastest
 from dynamo_ext.measure.remote.executor import carry
 from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
 from dynamo_ext.measure.remote.serialization import UnsendableError, pack, why_not
 from dynamo_ext.measure.remote.tasks import REMEDY, CellTask, FunctionTask, Task
 from dynamo_ext.measure.remote.worker import Answer
+from dynamo_ext.measure.settings import Settings, Show
 from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComparison, Outcome
 from dynamo_ext.timing.race import Progress
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-    from dynamo_ext.measure.candidates import Candidate
-    from dynamo_ext.measure.settings import Settings, Show
 
 __all__ = ["CellTask", "FunctionTask", "compare_apart"]
 

@@ -8,10 +8,8 @@ anything that is read there is not finite, and then the call is eager's.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 FLAG = "not_finite"
 """The name of the output that says so: one boolean, the last of the model's outputs."""

@@ -8,12 +8,10 @@ type in which there is room above infinity.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from dynamo_ext.backends.engines.onnx.recurrent import opset
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _INT32, _INT64, _DOUBLE = 6, 7, 11
 """ONNX's numbers for types."""

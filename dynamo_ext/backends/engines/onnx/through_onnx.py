@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 from dynamo_ext.backends.engines.onnx import torch_private
 from dynamo_ext.backends.support import ties
@@ -12,10 +14,6 @@ from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
 from dynamo_ext.errors import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
 
 _NOISE = re.compile(r"^((\[ONNXRuntimeError\] : )?\d+ : \w+ : |(\{\{|Stack trace|in ).*)")
 """ONNX Runtime's codes; TensorFlow's markers."""

@@ -7,10 +7,8 @@ for each element; written out as arithmetic they run sixteen at a time.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
+from typing import Any
 
 
 def _tir() -> Any:

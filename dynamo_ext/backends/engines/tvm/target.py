@@ -14,12 +14,10 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from dynamo_ext.backends import disk_cache
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROOF_SECONDS = 180
 """How long the child may take; importing TVM is most of it."""

@@ -6,12 +6,10 @@ import functools
 import itertools
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from dynamo_ext.backends.engines.onnx2tf.ops.onnx_node import Call, converts, sizes, wide
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MOST_TAPS = 64
 """Places in a window up to which the work at each of them is written out."""

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from dynamo_ext.backends.base import LoweringError
 from dynamo_ext.backends.engines.onnx2tf.ops import conv_pool, data_movement
 from dynamo_ext.backends.engines.onnx2tf.ops.onnx_node import TABLE, Call, converts, wide
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _STANDARD = ("", "ai.onnx")
 _FILLED_BY = (data_movement, conv_pool)

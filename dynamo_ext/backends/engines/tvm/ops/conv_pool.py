@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
@@ -21,9 +22,6 @@ from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
     plane_tile,
     whole_tiles,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 class _Window(NamedTuple):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import Operation, converts, positive, shape_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def _moved(op: Operation, where: Callable[[list[Any]], list[Any]]) -> Any:

@@ -7,7 +7,8 @@ the call then fails, and eager raises torch's own error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from dynamo_ext.backends.engines.tvm.convert import (
     Operation,
@@ -19,9 +20,6 @@ from dynamo_ext.backends.engines.tvm.convert import (
     shape_of,
 )
 from dynamo_ext.backends.engines.tvm.ops.reductions import merged, reduced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def _checked(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
@@ -19,9 +20,6 @@ from dynamo_ext.backends.engines.tvm.convert import (
     refuse,
     shape_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 LANES = 16
 

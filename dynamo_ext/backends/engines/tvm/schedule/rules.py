@@ -10,14 +10,12 @@ TensorIR's own primitives (arXiv:2207.04296), so that it can stand in MetaSchedu
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from dynamo_ext.backends.engines.tvm.schedule import register_tiles
 from dynamo_ext.backends.engines.tvm.schedule.register_tiles import plane_tile, tile_rows
 from dynamo_ext.interruptions import pass_on
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MIN_LANES = 4
 

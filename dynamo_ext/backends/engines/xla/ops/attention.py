@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any
 
 
 def _scores(q: Any, k: Any, mask: Any, scale: float | None, *, causal: bool) -> tuple[Any, float]:

@@ -11,10 +11,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 _REQUIRED: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar(
     "required", default=None

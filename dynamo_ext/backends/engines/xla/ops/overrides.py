@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from dynamo_ext.backends.engines.xla.ops.indexing import require
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def _convolution(x: Any, weight: Any, bias: Any, *settings: Any) -> Any:

@@ -14,15 +14,13 @@ import logging
 import sys
 import threading
 import types
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from dynamo_ext.backends.engines.xla.ops import attention, indexing, overrides
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.torch_private import decompositions as decompositions_private
 from dynamo_ext.numerics import rng_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _OWN = indexing.OWN | overrides.OWN | attention.OWN
 _LOADING = threading.Lock()
