@@ -123,7 +123,7 @@ class _GraphCompilation:
         if role != "backward":
             self._needs_check = self._needs_check or aot.changes_results()
         views = separate_returned_views(graph)
-        answers = decide_support(graph, self._supports, weights)
+        answers = decide_support(graph, self._supports)
         total = sum(map(computes, graph.graph.nodes))
         context.journal.normalised += total
         for node, answer in answers.items():

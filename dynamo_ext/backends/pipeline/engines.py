@@ -20,10 +20,10 @@ from dynamo_ext.interruptions import Listening
 from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import torch
-    from torch.fx import GraphModule
+    from torch.fx import GraphModule, Node
 
     from dynamo_ext.backends.base import Backend, CompiledFn, Options
     from dynamo_ext.backends.crash_records import Attempt
@@ -47,14 +47,14 @@ class Engine:
 
     ``select`` takes what the engine gets of a call's arguments. ``orders`` has the dimensions of
     those outputs that are not row-major, ``shared`` the positions of those that are copied: they
-    come in the memory of an input, or of another output.
+    come in the memory of an input, of another output, or of the same one of another call.
     """
 
     run: CompiledFn
     select: Callable[[Sequence[Any]], Sequence[Any]]
     orders: dict[int, tuple[int, ...]]
     trusted: bool = False
-    shared: Sequence[int] = ()
+    shared: Collection[int] = ()
 
     def call(self, args: Sequence[Any]) -> Sequence[Any]:
         """Run it on the arguments of the partition."""
@@ -67,7 +67,8 @@ class Engine:
         outputs = self.run(*given)
         owners = list(map(memory_of, (*given, *outputs)))
         positions = enumerate(owners[len(given) :])
-        self.shared = [i for i, own in positions if own and own in owners[: len(given) + i]]
+        found = (i for i, own in positions if own and own in owners[: len(given) + i])
+        self.shared = {*self.shared, *found}
         return self._own(outputs)
 
     def _own(self, outputs: Sequence[Any]) -> Sequence[Any]:
@@ -150,7 +151,8 @@ class Engines:
             with crash_records.during(context.attempt, "compiling"):
                 run = context.backend.lower(graph, examples, context.options)
         given = [i for i in range(self._count) if i not in self._unused and i not in weights]
-        made = self.known[key] = Engine(run, _selector(given, self._count), orders)
+        select = _selector(given, self._count)
+        made = self.known[key] = Engine(run, select, orders, shared=_fixed_outputs(graph))
         self.seconds += time.perf_counter() - start
         self.built += 1
         return made
@@ -190,6 +192,16 @@ class Engines:
             return
         for key in [key for key in list(self.known) if key[0] == gone.number]:
             del self.known[key]
+
+
+def _fixed_outputs(graph: GraphModule) -> set[int]:
+    """Positions of outputs that depend on no input: an engine may keep them for the next call."""
+    varying: set[Node] = set()
+    for node in graph.graph.nodes:
+        if node.op == "placeholder" or not varying.isdisjoint(node.all_input_nodes):
+            varying.add(node)
+    outputs: Any = graph.graph.output_node().args[0]
+    return {i for i, node in enumerate(outputs) if hasattr(node, "op") and node not in varying}
 
 
 def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]], Sequence[Any]]:

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.base import Support
-from dynamo_ext.backends.fx_graph import duplicate, is_view
+from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.pipeline.returned_views import is_returned_view
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from torch.fx import GraphModule, Node
-
-_FIXED = "It depends on no input: an engine would return the same memory at each call."
 
 
 @dataclass(frozen=True)
@@ -87,15 +85,9 @@ def unsupported_reason(node: Node) -> str:
     return ""
 
 
-def decide_support(
-    graph: GraphModule, supports: Callable[[Node], Support], weights: Collection[str] = ()
-) -> dict[Node, Support]:
-    """An answer for each call node of the graph; indexing goes with what it indexes.
-
-    ``weights`` are the names of placeholders that become constants.
-    """
+def decide_support(graph: GraphModule, supports: Callable[[Node], Support]) -> dict[Node, Support]:
+    """An answer for each call node of the graph; indexing goes with what it indexes."""
     answers: dict[Node, Support] = {}
-    fixed = _fixed_results(graph, weights)
     for node in graph.graph.nodes:
         if not node.op.startswith("call_"):
             continue
@@ -109,26 +101,9 @@ def decide_support(
         elif _is_number(node.meta.get("val")):
             answers[node] = Support(supported=False, reason="It computes a size.")
         else:
-            reason = _FIXED if node in fixed else unsupported_reason(node)
+            reason = unsupported_reason(node)
             answers[node] = Support(supported=False, reason=reason) if reason else supports(node)
     return answers
-
-
-def _fixed_results(graph: GraphModule, weights: Collection[str]) -> set[Node]:
-    """Operations for results that depend on no input: engines give these the same memory always."""
-    fixed: set[Node] = set()
-    for node in graph.graph.nodes:
-        if node.op in ("placeholder", "get_attr"):
-            known = node.op == "get_attr" or node.name in weights
-        else:
-            known = node.op == "call_function" and fixed.issuperset(node.all_input_nodes)
-        fixed |= {node} if known else set()
-    found = set()
-    for node in graph.graph.output_node().all_input_nodes:
-        while is_view(node):
-            node = node.args[0]  # noqa: PLW2901 - what it is a view of
-        found.add(node)
-    return found & fixed
 
 
 def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) -> PartitionPlan:

@@ -65,24 +65,24 @@ def store_attr(
     upstream(self, item, name, value, *how, **more)
 
 
-@patches(SideEffects, "get_example_value")
-def get_example_value(
-    upstream: Callable[..., Any], self: Any, base: Any, cls: Any, arguments: Any
-) -> Any:
+@patches(UserDefinedClassVariable, "call_function")
+def call_class(upstream: Callable[..., Any], self: Any, *arguments: Any) -> Any:
     """End the graph at an object whose ``__del__`` would run on torch's example of it, too.
 
     Also at a set of a class of one's own: upstream makes an empty one.
     """
-    made = cls.value
-    if _has_finaliser(made):
-        _set_apart()
-        _end(
-            "Creation of an object with a finaliser",
-            made.__qualname__,
-            "`__del__` would run on the examples that tracing makes of it, too.",
-        )
-    if issubclass(made, set):
-        _end("Creation of a set of one's own class", made.__qualname__, "It would be empty.")
+    _refuse_finaliser(self.value)
+    if issubclass(self.value, set) and self.value is not set:
+        _end("Creation of a set of one's own class", self.value.__qualname__, "It would be empty.")
+    return upstream(self, *arguments)
+
+
+@patches(SideEffects, "get_example_value")
+def get_example_value(
+    upstream: Callable[..., Any], self: Any, base: Any, cls: Any, arguments: Any
+) -> Any:
+    """Do the same where no class is called: ``cls.__new__(cls)``."""
+    _refuse_finaliser(cls.value)
     return upstream(self, base, cls, arguments)
 
 
@@ -157,6 +157,16 @@ def _held(item: Any) -> dict[str, Any]:
 def _globals() -> dict[str, Any]:
     found: dict[str, Any] = InstructionTranslator.current_tx().output.global_scope
     return found
+
+
+def _refuse_finaliser(cls: type) -> None:
+    if _has_finaliser(cls):
+        _set_apart()
+        _end(
+            "Creation of an object with a finaliser",
+            cls.__qualname__,
+            "`__del__` would run on the examples that tracing makes of it, too.",
+        )
 
 
 def _set_apart() -> None:
