@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.backends import BACKENDS
-from dynamo_ext.backends import registry
+from tests.needs import needs_backend
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-TOGETHER = ("eager", "aot_eager", "ts", "ofi", "lazy")
-"""Backends that are torch's own and compile in no time: one process looks after each."""
+TOGETHER = ("eager", "aot_eager", "ts", "ofi")
+"""Backends that every torch has and that compile in no time: one process looks after each."""
 OTHERS = [(name,) for name in (*BACKENDS, "auto") if name not in TOGETHER]
 
 
 @pytest.mark.parametrize("backends", [TOGETHER, *OTHERS], ids="-".join)
 def test_the_process_is_as_it_was(backends: tuple[str, ...], tmp_path: Path) -> None:
     for backend in backends:
-        if not registry.probe(registry.get(backend)).available:
-            pytest.skip(f"{backend} cannot run here.")
+        needs_backend(backend)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.left_alone", *backends],
         capture_output=True,

@@ -49,7 +49,10 @@ def things(report: Report) -> dict[str, Counter[str]]:
 
 
 def _counted(found: Iterable[_T], words: Callable[[_T], str]) -> Counter[str]:
-    return Counter(said for each in found for said in [words(each)] * each.count)
+    whole: Counter[str] = Counter()
+    for each in found:
+        whole[words(each)] += each.count
+    return whole
 
 
 def _recompile(each: Recompile) -> str:

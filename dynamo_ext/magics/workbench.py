@@ -259,7 +259,8 @@ class Workbench:
         self._names.forget()
         self._past.clear()
         self.default = ""
-        name = getattr(torchs_default(), "__name__", torchs_default())
+        backend = torchs_default()
+        name = getattr(backend, "__name__", backend)
         print(f"Everything compiled is forgotten; the default backend is {name}.")  # noqa: T201
 
     def use_command(self, backend: str) -> None:

@@ -133,7 +133,11 @@ def in_place(upstream: Callable[..., Any], *given: Any) -> Any:
     Torch 2.14 would give another object the name; before, it calls itself up to Python's recursion
     limit, and captures nothing of the frame.
     """
-    left, name = (given[1].realize(), _IN_PLACE.get(given[3])) if _by_slots else given[:3:2]
+    if _by_slots:
+        _, left, _, slot, *_ = given
+        left, name = left.realize(), _IN_PLACE.get(slot, "")
+    else:
+        left, _, name, *_ = given
     if isinstance(left, UserDefinedObjectVariable) and name in _IN_PLACE.values():
         method = left._maybe_get_baseclass_method(name)
         if isinstance(method, types.WrapperDescriptorType):
