@@ -150,6 +150,15 @@ def is_library_code(code: types.CodeType) -> bool:
     return bool(trace_rules.check(code))
 
 
+def has_nothing_to_trace(frame: types.FrameType) -> bool:
+    """Whether Dynamo leaves a frame alone for good, since nothing in it is a tensor or a module."""
+    if inspect.CO_GENERATOR & frame.f_code.co_flags or _names_tensor(frame):
+        return False
+    # As in `capture_settings`: NumPy's arrays are not traced.
+    with dynamo.config.patch(trace_numpy=False):
+        return not convert_frame.has_tensor_in_frame(frame)
+
+
 def always_trace(code: types.CodeType) -> None:
     """Have Dynamo look at a frame that has no tensor or module among its arguments."""
     eval_frame.always_optimize_code_objects[code] = True
