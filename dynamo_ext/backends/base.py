@@ -133,6 +133,10 @@ class Backend(Protocol):
         """Installed, which version, which device; if not, the reason and the remedy."""
         return Availability(available=True)
 
+    def lacks_precision(self, precision: str) -> str:  # noqa: ARG002
+        """Why this machine cannot compute in one of the option ``precision``, as one sentence."""
+        return ""
+
     def decompositions(
         self,
         table: dict[Any, Callable[..., Any]],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import crash_records
+from dynamo_ext.backends import crash_records, precision
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import fact
 from dynamo_ext.backends.pipeline import compile_timeout
@@ -28,6 +28,7 @@ _AVAILABLE = Availability(available=True)
 class Compiler:
     """A backend with its options resolved: ``(graph, example_inputs) -> callable``.
 
+    ``name`` is the backend's, with a precision where one was asked for (``openvino:bf16``).
     ``version`` is the engine's; it is empty where it has none of its own. A backend that cannot run
     here leaves every graph to eager, and says so.
     """
@@ -35,13 +36,13 @@ class Compiler:
     def __init__(
         self, backend: Backend, options: Options, availability: Availability = _AVAILABLE
     ) -> None:
-        self.name = backend.name
+        self.name = precision.label(backend.name, options)
         self.availability = availability
         self.version = availability.version
         self.backend = backend
         self.options: Mapping[str, Any] = dict(options)
         # Dynamo and its logs name a backend by this.
-        self.__name__ = backend.name
+        self.__name__ = self.name
 
     def __repr__(self) -> str:
         chosen = ", ".join(f"{key}={value!r}" for key, value in self.options.items())

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
-from dynamo_ext.backends import torch_registered, user_backends
+from dynamo_ext.backends import precision, torch_registered, user_backends
 from dynamo_ext.backends.base import Backend, fact, unavailable
 from dynamo_ext.backends.compiler import Compiler
-from dynamo_ext.backends.options import resolve
+from dynamo_ext.backends.options import mapping_of, resolve
 from dynamo_ext.backends.torch_private import backend_registry
-from dynamo_ext.errors import BackendUnavailableError, UnknownBackendError
+from dynamo_ext.errors import BackendUnavailableError, OptionError, UnknownBackendError
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.records.common import Availability, BackendInfo
+from dynamo_ext.records.common import FULL, Availability, BackendInfo
 from dynamo_ext.torch_private import version
 
 OURS: dict[str, str] = {
@@ -47,7 +47,7 @@ OURS: dict[str, str] = {
 
 def _request(made: Compiler) -> tuple[Any, ...]:
     """How a compiler is pickled: the process that reads it asks its own registry."""
-    return compiler, (made.name, dict(made.options))
+    return compiler, (made.backend.name, dict(made.options))
 
 
 copyreg.pickle(Compiler, _request)
@@ -108,8 +108,33 @@ def get(name: str) -> Backend:
     raise UnknownBackendError(message, hint)
 
 
-def probe(backend: Backend) -> Availability:
-    """Its packages, then its own answer; an exception while it looks is an answer too."""
+def request(text: str, options: Mapping[str, Any] | None = None) -> tuple[Backend, dict[str, Any]]:
+    """The backend of a name, and its options with what the precision behind the name stands for.
+
+    Raises ``UnknownBackendError`` as ``get`` does, ``OptionError`` where the backend computes in
+    the code's own precision alone.
+    """
+    name, chosen = precision.split(text)
+    backend = get(name)
+    asked = {**mapping_of(backend.name, options), **chosen}
+    if "precision" in asked and "precision" not in {spec.name for spec in backend.options}:
+        able = [n for n in OURS if "precision" in {spec.name for spec in _load(n).options}]
+        message = f"{name} computes in the code's own precision alone."
+        raise OptionError(message, f"Another one can be given to {', '.join(able)}.")
+    return backend, asked
+
+
+def lacks(backend: Backend, chosen: str) -> str:
+    """Why a backend cannot compute in a precision here; nothing where it can."""
+    answer = getattr(backend, "lacks_precision", None)
+    return answer(chosen) if answer is not None else ""
+
+
+def probe(backend: Backend, chosen: str = FULL) -> Availability:
+    """Its packages, then its own answers; an exception while it looks is an answer too.
+
+    ``chosen`` is the precision that it is to compute in.
+    """
     try:
         packages = fact(backend, "packages")
         if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
@@ -119,6 +144,8 @@ def probe(backend: Backend) -> Availability:
             return unavailable(reason, remedy)
         found = backend.probe()
         reason = version.reason_without_backend(type(backend).__module__) if found.available else ""
+        if found.available and chosen != FULL and (no := lacks(backend, chosen)):
+            return unavailable(no, f"Use {backend.name} without it.", found.version)
     except Exception as error:  # noqa: BLE001 - a broken engine must not break the list
         pass_on(error)
         reason = f"Looking for it failed: {type(error).__name__}: {error}"
@@ -141,9 +168,13 @@ def describe(name: str | None = None) -> list[BackendInfo]:
             origin = "yours"
         elif backend.name not in OURS:
             origin = "entry point" if each in outside else "torch"
+        found = probe(backend)
+        choices = [c for spec in backend.options if spec.name == "precision" for c in spec.choices]
+        asked = choices[1:] if found.available and name is not None else ()
+        lacking = tuple((each, no) for each in asked if (no := lacks(backend, each)))
         rows.append(
             BackendInfo(
-                backend.name, origin, backend.summary, probe(backend), tuple(backend.options)
+                backend.name, origin, backend.summary, found, tuple(backend.options), lacking
             )
         )
     return rows
@@ -157,7 +188,8 @@ def compiler(
 ) -> Compiler:
     """The object that Dynamo takes as its backend: the identical one for the same request.
 
-    ``backend`` is a name from ``names()``, a backend object, or a callable ``(graph,
+    ``backend`` is a name from ``names()``, with a precision behind it (``openvino:bf16``) where the
+    backend has one, a backend object, or a callable ``(graph,
     example_inputs) -> callable``; ``options`` are its own, whose text is converted to their types.
     A backend that cannot run here leaves everything to eager, and the journal says why; with
     ``strict`` it raises ``BackendUnavailableError``. Raises ``UnknownBackendError``,
@@ -167,7 +199,7 @@ def compiler(
         return backend
     named, identity = isinstance(backend, str), id(backend)
     if isinstance(backend, str):
-        found = get(backend)
+        found, options = request(backend, options)
         identity = id(found)
     elif user_backends.is_backend(backend):
         found = backend
@@ -179,9 +211,10 @@ def compiler(
     if found is backend and not ours:
         user_backends.check(found, OURS)
     settled = resolve(found.name, found.options, options)
-    availability = probe(found)
+    availability = probe(found, precision.of(settled))
     if strict and not availability.available:
-        message = f"{found.name} is not available: {availability.reason}"
+        name = precision.label(found.name, settled)
+        message = f"{name} is not available: {availability.reason}"
         raise BackendUnavailableError(message, availability.remedy)
     of_users = not ours and (not named or user_backends.registered.get(found.name) is found)
     key = (identity if of_users else found.name, tuple(sorted(settled.items())), availability)

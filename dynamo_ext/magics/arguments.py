@@ -38,7 +38,7 @@ USAGE: dict[str, tuple[int, float, str]] = {
 
 FLAGS = (
     "-b", "--backend", "--dynamic", "--static", "--fullgraph", "-o", "--output", "--profile",
-    "--quiet", "--strict", "--opt",
+    "--quiet", "--strict", "--precision", "--opt",
 )  # fmt: skip
 
 
@@ -65,6 +65,9 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
     if parsed.fullgraph and parsed.mode == "run":
         msg = "--fullgraph does not go with run, which never compiles: it cannot promise one graph."
         raise OptionError(msg, "Leave one of them out.")
+    options = [*(parsed.opt or ())]
+    if parsed.precision:
+        options.append(("precision", parsed.precision))
     dynamic = True if parsed.dynamic else False if parsed.static else None
     return CellArguments(
         parsed.mode or "optimize",
@@ -74,7 +77,7 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
         parsed.output,
         parsed.quiet,
         parsed.strict,
-        tuple(parsed.opt or ()),
+        tuple(options),
         parsed.profile,
     )
 

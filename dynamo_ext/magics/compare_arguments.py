@@ -76,6 +76,8 @@ def parser() -> argparse.ArgumentParser:
         help="a concurrent.futures.Executor of yours to carry them")  # fmt: skip
     add("-o", "--output", type=name, metavar="NAME", help="keep the comparison under NAME")
     add("--quiet", action="store_true", help="measure without showing the result")
+    add("--precision", type=given, metavar="P", help="what those that can compute in: bf16, fp16 "
+        "or int8; of one candidate, behind its name (openvino:bf16)")  # fmt: skip
     add("--opt", action="append", type=key_and_value, metavar="[BACKEND.]KEY=VALUE",
         help="a backend option")  # fmt: skip
     add("-h", "--help", action="store_true", help="show this help")
@@ -102,4 +104,6 @@ def compare_arguments(line: str) -> argparse.Namespace | None:
         msg = "%%dynamo compare needs candidates."
         raise OptionError(msg, "Write it as in %%dynamo compare -b inductor,onnxrt.")
     parsed.opt = dict(parsed.opt or ())
+    if parsed.precision:
+        parsed.opt["precision"] = parsed.precision
     return parsed

@@ -69,6 +69,8 @@ class DynamoMagics(Magics):
               "one by one, at each graph's first call")  # fmt: skip
     @argument("--quiet", action="store_true", help="run without showing the report")
     @argument("--strict", action="store_true", help="raise where the backend is not available")
+    @argument("--precision", type=given, metavar="P", help="what the backend computes in: bf16, "
+              "fp16 or int8, as behind its name (-b onnxrt:int8)")  # fmt: skip
     @argument("--opt", action="append", type=key_and_value, metavar="KEY=VALUE",
               help="a backend option; may repeat")  # fmt: skip
     @argument("-h", "--help", action="store_true", help="show this help")

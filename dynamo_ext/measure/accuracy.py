@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics import lowered_precision, tolerance
 from dynamo_ext.numerics.higher_precision import is_as_good
 from dynamo_ext.records.comparison import Accuracy
 
@@ -96,6 +96,24 @@ def against_float64(found: Results, eager: Results, exact: Results) -> Accuracy:
     return _measured({n: found[n] for n in names}, kept, "float64", detail)
 
 
+def lowered(found: Results, eager: Results, exact: Results | None, precision: str) -> Accuracy:
+    """How far results in a lower precision are from float64's, with the verdict by its bound.
+
+    From eager's where there is no float64. What is no floating-point tensor must be as in eager.
+    """
+    reference = "float64" if exact else "eager"
+    right = {**eager, **{n: v for n, v in (exact or {}).items() if n in eager and _is_float(v)}}
+    if found.keys() != right.keys():
+        return against(found, eager, reference)
+    details = (
+        f"{name}: {wrong}"
+        for name, want in right.items()
+        if (wrong := lowered_precision.difference(found[name], want, precision))
+    )
+    measured = _measured(found, right, reference, next(details, ""))
+    return dataclasses.replace(measured, bound=lowered_precision.BOUNDS[precision])
+
+
 def as_good_as_eager(found: Results, eager: Results, exact: Results) -> bool:
     """Whether every result agrees with eager's, or is about as near to float64's as eager's is.
 
@@ -110,7 +128,8 @@ def as_good_as_eager(found: Results, eager: Results, exact: Results) -> bool:
 
 
 def _measured(found: Results, expected: Results, reference: str, detail: str) -> Accuracy:
-    dot = one = other = worst = relative = 0.0
+    dot = one = other = worst = relative = noise = 0.0
+    agreeing = rows = 0
     dtypes: list[str] = []
     for name, want in expected.items():
         got = found[name]
@@ -130,6 +149,10 @@ def _measured(found: Results, expected: Results, reference: str, detail: str) ->
         dot += float(mine @ theirs)
         one += float(mine @ mine)
         other += float(theirs @ theirs)
+        noise += float((mine - theirs).pow(2).sum())
+        if want.ndim > 1 and want.shape[-1] > 1:
+            same = got.argmax(-1) == want.argmax(-1)
+            agreeing, rows = agreeing + int(same.sum()), rows + same.numel()
     cosine = dot / math.sqrt(one * other) if one and other else (1.0 if one == other else 0.0)
     return Accuracy(
         reference=reference,
@@ -140,7 +163,15 @@ def _measured(found: Results, expected: Results, reference: str, detail: str) ->
         outputs=len(expected),
         dtype=", ".join(dict.fromkeys(dtypes)),
         detail=detail,
+        sqnr=_decibels(other, noise),
+        top1=agreeing / rows if rows else math.nan,
     )
+
+
+def _decibels(signal: float, noise: float) -> float:
+    if not signal:
+        return math.nan
+    return 10 * math.log10(signal / noise) if noise else math.inf
 
 
 def _is_float(value: Any) -> bool:

@@ -71,7 +71,9 @@ class CompiledCandidate:
             self.remedy = candidate.availability.remedy
             return
         self.region = regions.new_region()
-        tracer = tracing.optimizing(candidate.compiler, candidate.backend, names=workload.names)
+        tracer = tracing.optimizing(
+            candidate.compiler, candidate.compiler.name, names=workload.names
+        )
         self.heard = tracer.compiler
         call = workload.compiled_call(tracer, self.region)
         run = run_log.RunLog()
@@ -82,7 +84,7 @@ class CompiledCandidate:
             self.codes = [entry.code for entry in run.compiled]
         facts = Report(
             "optimize",
-            candidate.backend,
+            candidate.compiler.name,
             workload.title,
             None,
             self.first_call_seconds,
@@ -150,6 +152,7 @@ class CompiledCandidate:
             fallbacks=len(report.fallbacks) if report else 0,
             accuracy=tuple(self.accuracy),
             options=self.candidate.options,
+            precision=self.candidate.precision if self.candidate.backend else "",
             report=report,
         )
 

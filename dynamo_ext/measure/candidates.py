@@ -9,8 +9,9 @@ from typing import Any
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
+from dynamo_ext.backends.precision import of
 from dynamo_ext.errors import OptionError
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import FULL, Availability
 
 Backends = str | Sequence[str | Callable[..., Any]] | Mapping[str, str | Callable[..., Any]]
 
@@ -29,6 +30,7 @@ class Candidate:
     compiler: Any
     availability: Availability
     options: tuple[tuple[str, str], ...] = ()
+    precision: str = FULL
     call: Callable[[], object] | None = None
 
 
@@ -37,7 +39,8 @@ def candidates_of(
 ) -> list[Candidate]:
     """Settle names, options and availability, before anything runs.
 
-    ``backends`` are names (in a list, or in one string with commas), functions ``(GraphModule,
+    ``backends`` are names (in a list, or in one string with commas), with a precision behind them
+    (``openvino:bf16``) where they have one, functions ``(GraphModule,
     example_inputs) -> callable``, or a mapping from row names to either. An option ``threads`` is
     for every backend that has it, ``tvm.trials`` for one row. The baseline ``eager`` is the code as
     it is, without Dynamo. Raises ``UnknownBackendError`` or ``OptionError`` where a name or an
@@ -97,17 +100,20 @@ def _rows(backends: Backends) -> dict[str, str | Callable[..., Any]]:
 def _candidate(
     name: str, backend: str | Callable[..., Any], options: dict[str, Any], taken: set[str]
 ) -> Candidate:
+    mine: dict[str, Any] = {}
     if isinstance(backend, str):
-        found = registry.get(backend)
-        availability = registry.probe(found)
+        found, mine = registry.request(backend)
     else:
-        found, availability = registry.compiler(backend).backend, Availability(available=True)
-    mine = _options_of(name, found, options)
+        found = registry.compiler(backend).backend
+    mine = _options_of(name, found, options) | mine
     taken.update(mine, (f"{name}.{key}" for key in mine))
     settled = resolve(found.name, found.options, mine)
+    precision = of(settled)
+    here = Availability(available=True)
+    availability = registry.probe(found, precision) if isinstance(backend, str) else here
     compiler = Compiler(found, settled) if availability.available else None
-    chosen = tuple((key, str(settled[key])) for key in mine)
-    return Candidate(name, found.name, compiler, availability, chosen)
+    given = tuple((key, str(settled[key])) for key in mine)
+    return Candidate(name, found.name, compiler, availability, given, precision)
 
 
 def _options_of(name: str, backend: Any, options: dict[str, Any]) -> dict[str, Any]:

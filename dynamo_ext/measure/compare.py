@@ -23,7 +23,7 @@ from dynamo_ext.measure.state.side_effects import effects
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.measure.state.tensor_state import precision
 from dynamo_ext.measure.workload import Workload
-from dynamo_ext.records.common import CodeBlock
+from dynamo_ext.records.common import FULL, CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, Progress, TimedCallable, race
@@ -182,6 +182,13 @@ class _Comparing:
 
     def _check(self, each: CompiledCandidate, found: Results, single: Results | None) -> None:
         settings = self._settings
+        if (chosen := each.candidate.precision) != FULL:
+            if self._exact is None:
+                self._exact = self._float64()
+            measured = accuracy.lowered(found, self._eager, self._exact, chosen)
+            each.accuracy.append(measured)
+            each.wrong = measured.detail
+            return
         reference = f"eager {settings.dtype}".strip()
         judged = accuracy.against(found, self._eager, reference)
         each.accuracy.append(judged)

@@ -14,10 +14,12 @@ import torch
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.fx_graph import own_copy
 from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
+from dynamo_ext.backends.precision import of
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.state.tensor_state import precision
+from dynamo_ext.records.common import FULL
 from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import TimedCallable
 
@@ -45,6 +47,7 @@ class MultiBackendGraph:
     compiled: dict[str, Callable[..., Any]]
     journals: dict[str, journals.Journal] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
+    precisions: dict[str, str] = field(default_factory=dict)
     active: str = EAGER
     inputs: tuple[Any, ...] | None = None
     grad: bool = True
@@ -104,6 +107,7 @@ def compile_into(
             switch.errors[name] = error
             continue
         switch.journals[name] = journal
+        switch.precisions[name] = of(getattr(compiler, "options", {}))
 
 
 def runs_in_engine(switch: MultiBackendGraph, name: str) -> bool:
@@ -123,11 +127,13 @@ class GraphCandidate(TimedCallable):
     """A variant of a graph, which takes part until it has an ``outcome``.
 
     A ``call`` gives its results by name. ``max_error`` is the largest relative error against eager.
+    ``lower`` is the precision that it computes in, where that is not the code's own.
     """
 
     call: Callable[[], Mapping[str, Any]]
     outcome: str = ""
     reason: str = ""
+    lower: str = FULL
     max_error: float = 0.0
 
     def drop_out(self, outcome: str, reason: str) -> None:
@@ -162,6 +168,11 @@ class GraphCandidate(TimedCallable):
         self.max_error = judged.max_rel
         if judged.within:
             return
+        if self.lower != FULL:
+            judged = accuracy.lowered(found, expected, None, self.lower)
+            if not judged.within:
+                self.drop_out("wrong", judged.detail)
+            return
         held = [each for each in tensors if isinstance(each, torch.Tensor)]
         try:
             with precision(held, torch.float64):
@@ -183,7 +194,15 @@ def graph_candidates(
     """
     wait = clock.device_barrier()
     names = sorted(switch.compiled, key=lambda name: name != EAGER)
-    found = [GraphCandidate(name, call_of(switch.compiled[name]), wait=wait) for name in names]
+    found = [
+        GraphCandidate(
+            name,
+            call_of(switch.compiled[name]),
+            wait=wait,
+            lower=switch.precisions.get(name, FULL),
+        )
+        for name in names
+    ]
     for name, error in switch.errors.items():
         failed = GraphCandidate(name, found[0].call, outcome="failed", reason=one_line(error))
         found.append(failed)

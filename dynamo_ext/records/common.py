@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FULL = "float32"
+"""The precision of code in which nothing is lowered, whatever its own dtypes are."""
+
 
 @dataclass(frozen=True)
 class Availability:
@@ -52,13 +55,17 @@ class OptionSpec:
 
 @dataclass(frozen=True)
 class BackendInfo:
-    """A row of ``%dynamo backends``."""
+    """A row of ``%dynamo backends``.
+
+    ``lacking`` are the precisions that it has and this machine has not, each with the reason.
+    """
 
     name: str
     origin: str
     summary: str
     availability: Availability
     options: tuple[OptionSpec, ...] = ()
+    lacking: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

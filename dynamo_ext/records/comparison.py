@@ -117,8 +117,12 @@ class Accuracy:
 
     ``reference`` is ``eager``, ``float32`` (eager before ``--dtype``) or ``float64``. ``cosine`` is
     over all floating results laid end to end; ``max_rel`` is relative to the largest element of a
-    tensor. ``within`` is the verdict by dtype; against float64, that it is not much farther from it
-    than eager is, which decides where eager's results disagree. ``detail`` names what disagrees.
+    tensor. ``sqnr`` is the signal-to-noise ratio in decibels over all of them, infinite where they
+    are equal; ``top1`` the share of rows (along the last dimension) whose largest element is in the
+    same place. Both are NaN where they say nothing. ``within`` is the verdict by dtype; against
+    float64, that it is not much farther from it than eager is, which decides where eager's results
+    disagree; of a lower precision, that the root mean square error of each result, relative to its
+    size, is at most ``bound``. ``detail`` names what disagrees.
     """
 
     reference: str
@@ -129,6 +133,9 @@ class Accuracy:
     outputs: int
     dtype: str = ""
     detail: str = ""
+    sqnr: float = math.nan
+    top1: float = math.nan
+    bound: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -139,8 +146,9 @@ class CandidateResult:
     says); ``wrong``; ``failed`` or ``unavailable`` with ``reason`` and ``remedy``; or
     ``unmeasured`` where time ran out. ``operations`` counts the captured graphs' normalised
     operations and ``in_engine`` those that an engine took. ``peak_bytes`` is the high-water mark
-    of one call above what was there before it, ``None`` where it cannot be read. ``ended`` says
-    that its process died or had to be stopped.
+    of one call above what was there before it, ``None`` where it cannot be read. ``precision`` is
+    what the backend was asked to compute in. ``ended`` says that its process died or had to be
+    stopped.
     """
 
     name: str
@@ -160,6 +168,7 @@ class CandidateResult:
     fallbacks: int = 0
     accuracy: tuple[Accuracy, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    precision: str = ""
     worker: str = ""
     ended: bool = False
     report: Report | None = None

@@ -57,3 +57,5 @@ def _options(info: BackendInfo) -> Iterator[Block]:
         default = "''" if option.default == "" else str(option.default)
         rows.append([code(option.name), code(default), sentence(option.help) + choices])
     yield Table("Options", ["Option", "Default", "Help"], rows, title="Options")
+    for precision, reason in info.lacking:
+        yield f"No {precision} here: {sentence(reason)}"

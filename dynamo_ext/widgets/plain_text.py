@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import shutil
 import sys
 import textwrap
@@ -15,6 +16,7 @@ from dynamo_ext.formatting import printable
 WIDTH = 96
 _GAP = "  "
 _NARROWEST = 6
+_NAME = 16
 
 
 def line_width() -> int:
@@ -74,10 +76,13 @@ def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
         max(1, *(len(part) for cell in column for part in cell.split("\n"))) for column in columns
     ]
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
-    while excess > 0 and max(widths) > _NARROWEST:
-        widest = max(range(len(widths)), key=widths.__getitem__)
-        widths[widest] -= 1
-        excess -= 1
+    # A name stays in one piece where the columns after it can give way.
+    for first in (min(widths[0], _NAME), 0):
+        floors = [max(_NARROWEST, first), *(_NARROWEST for _ in widths[1:])]
+        while excess > 0 and any(map(operator.gt, widths, floors)):
+            widest = max(range(len(widths)), key=lambda i: (widths[i] > floors[i], widths[i]))
+            widths[widest] -= 1
+            excess -= 1
     return widths
 
 

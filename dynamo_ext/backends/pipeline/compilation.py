@@ -111,7 +111,7 @@ class _GraphCompilation:
         # The real weights are with the runners now; activations need not live as long as they.
         self._inputs.clear()
         if self._needs_check and self._context.options.get("verify", True):
-            return GraphCall(self._graph, compiled, self._context.journal, check=True).call
+            return GraphCall(self._graph, compiled, self._context, check=True).call
         return compiled
 
     def _stage(self, graph: GraphModule, role: PartitionRole) -> Callable[..., Any]:

@@ -11,14 +11,16 @@ over. From then on an exception is raised where the graph may have such effects.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dynamo_ext.backends import crash_records, effects
+from dynamo_ext.backends import crash_records, effects, precision
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.undo import Undo
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics import lowered_precision, tolerance
+from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
-    from dynamo_ext.backends.crash_records import Attempt
-    from dynamo_ext.backends.journal import Journal
+    from dynamo_ext.backends.pipeline.engines import CompileContext
 
 RUN_FAILURES = 3
 """Failed calls after which a graph, or a partition, stays in eager."""
@@ -36,22 +37,26 @@ _LEVELS = frozenset({"_grad_increment_nesting", "_jvp_increment_nesting"})
 
 
 class GraphCall:
-    """``call(*args)`` runs a compiled graph; ``graph`` is the captured one, which is eager's."""
+    """``call(*args)`` runs a compiled graph; ``graph`` is the captured one, which is eager's.
+
+    With a lower precision among the options, results may be as far from the exact ones as
+    ``lowered_precision`` allows.
+    """
 
     def __init__(
         self,
         graph: GraphModule,
         run: Callable[..., Any],
-        journal: Journal,
+        context: CompileContext,
         *,
         check: bool,
-        attempt: Attempt | None = None,
     ) -> None:
         self._graph = graph
+        self._precision = precision.of(context.options)
         self._eager = graph.forward
         self._run = run
-        self._attempt = attempt
-        self._journal = journal
+        self._attempt = context.attempt
+        self._journal = context.journal
         # Where derivatives of torch.func raise without gradients, the levels they entered stay.
         names = {getattr(node.target, "__name__", "") for node in graph.graph.nodes}
         self._check = check and _LEVELS.isdisjoint(names)
@@ -125,21 +130,37 @@ class GraphCall:
         self, args: Sequence[Any], undo: Undo | None, outputs: Any, expected: _Outcome
     ) -> str:
         """What the caller gets that is not what eager gives, as one sentence, or nothing."""
-        from dynamo_ext.numerics.higher_precision import as_good_as_eager
+        from dynamo_ext.numerics import higher_precision
 
         found = _Outcome(_flat(outputs), args, self._held)
-        wrong = tolerance.disagreement(found.results, expected.results)
+        changed, lower = undo is not None, self._precision != FULL
+        right, differ = expected, tolerance.disagreement
+        if lower:
+            right = self._exact(args, undo, expected)
+            differ = functools.partial(lowered_precision.disagreement, precision=self._precision)
+        wrong = differ(found.results, right.results)
         if not wrong and _places(found) != _places(expected):
             return "A result is not the view of an input, or of another result, that eager gives."
-        changed = undo is not None
         if not wrong and changed:
-            wrong = tolerance.disagreement(found.inputs, expected.inputs, what="Input")
-            wrong = wrong or tolerance.disagreement(found.held, expected.held, what="Attribute")
-        given = _copies(args, undo) if wrong and not self._held else None
+            wrong = differ(found.inputs, right.inputs, what="Input")
+            wrong = wrong or differ(found.held, right.held, what="Attribute")
+        given = _copies(args, undo) if wrong and not (lower or self._held) else None
         if given is None:
             return wrong
         values = [[*each.results, *(each.inputs if changed else ())] for each in (found, expected)]
-        return "" if as_good_as_eager(self._graph, given, *values) else wrong
+        return "" if higher_precision.as_good_as_eager(self._graph, given, *values) else wrong
+
+    def _exact(self, args: Sequence[Any], undo: Undo | None, expected: _Outcome) -> _Outcome:
+        """What the graph gives at a higher precision; eager's where it does not run so."""
+        from dynamo_ext.numerics import higher_precision
+
+        given = None if self._held else _copies(args, undo)
+        if given is None:
+            return expected
+        values = [*expected.results, *expected.inputs]
+        exact = higher_precision.exact(self._graph, given, values)
+        count = len(expected.results)
+        return _Outcome(exact[:count], exact[count:], expected.held)
 
     def _failed(self, error: Exception, args: Sequence[Any]) -> Any:
         # Eager first: where it raises too, the fault is the user's, and theirs to see.

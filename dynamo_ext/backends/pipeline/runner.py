@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import crash_records, fork_safety
+from dynamo_ext.backends import crash_records, fork_safety, precision
 from dynamo_ext.backends.base import StayEager, fact
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.backends.pipeline.engines import Engines
@@ -13,6 +13,8 @@ from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.support import ties
 from dynamo_ext.interruptions import pass_on
+from dynamo_ext.numerics import lowered_precision
+from dynamo_ext.records.common import FULL
 from dynamo_ext.records.report import FallbackStage, Partition
 from dynamo_ext.torch_private import dispatch
 
@@ -103,13 +105,22 @@ class Runner:
                 return outputs
             if self._context.options.get("verify", True):
                 expected = self._eager(*args)
-                wrong = ties.disagreement(self._relaxed, args, outputs, expected, rounding=True)
-                if wrong:
+                if wrong := self._wrong(args, outputs, expected):
                     self._die("verify", message=wrong)
                     return expected
                 outputs = engine.lay_out(outputs, expected)
             self._engines.trust(engine, constants)
             return outputs
+
+    def _wrong(self, args: Sequence[Any], outputs: Sequence[Any], expected: Sequence[Any]) -> str:
+        """What an engine gives that is too far from what it should give, as one sentence."""
+        from dynamo_ext.numerics import higher_precision
+
+        chosen = precision.of(self._context.options)
+        if chosen == FULL:
+            return ties.disagreement(self._relaxed, args, outputs, expected, rounding=True)
+        exact = higher_precision.exact(self._relaxed, args, expected)
+        return lowered_precision.disagreement(outputs, exact, chosen)
 
     def _engine(self, args: Sequence[Any], constants: WeightSet | None) -> Engine | None:
         """The engine for a call, built where there is none; ``None`` where eager is to run it."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import fact
+from dynamo_ext.backends.pipeline.autocast import under_autocast
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
+from dynamo_ext.records.common import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,13 +25,17 @@ def compiled(
     """Hand a graph to a backend as it is; whatever that raises is raised.
 
     A backend that returns the graph's own ``forward`` gets no wrapper, so ``eager`` costs nothing;
-    nor does one that is ``self_verifying``, because other backends made what it returns.
+    nor does one that is ``self_verifying``, because other backends made what it returns. With a
+    lower ``precision`` among the options the backend gets the graph under autocast.
     """
     backend, options, journal = context.backend, context.options, context.journal
+    chosen, given = precision.of(options), graph
+    if chosen != FULL:
+        given = under_autocast(graph, example_inputs, chosen)
     if fact(backend, "through_aot"):
-        run = apart(graph, lambda rest: backend.lower(rest, example_inputs, options))
+        run = apart(given, lambda rest: backend.lower(rest, example_inputs, options))
     else:
-        run = backend.lower(graph, example_inputs, options)
+        run = backend.lower(given, example_inputs, options)
     if not callable(run):
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         journal.add_fallback("lower", "graph", message=message)
@@ -38,4 +45,4 @@ def compiled(
     if fact(backend, "self_verifying"):
         return run
     check = bool(options.get("verify", False))
-    return GraphCall(graph, run, journal, check=check, attempt=context.attempt).call
+    return GraphCall(graph, run, context, check=check).call

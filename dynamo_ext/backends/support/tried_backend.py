@@ -8,7 +8,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import fork_safety
-from dynamo_ext.backends.base import Backend, LoweringError, Support
+from dynamo_ext.backends.base import Backend, LoweringError, StayEager, Support
 from dynamo_ext.backends.support import trial
 from dynamo_ext.backends.support.support_cache import Answers
 from dynamo_ext.backends.torch_private.decompositions import decompositions_of
@@ -91,5 +91,7 @@ class TriedBackend(Backend):
         try:
             with self.quiet():
                 return self.compiled(graph, options)
+        except StayEager:
+            raise
         except Exception as error:
             raise LoweringError(self.error_summary(error)) from error

@@ -159,7 +159,7 @@ def candidate_from(sent: Candidate, backend: Any, options: Mapping[str, Any]) ->
 
     if isinstance(backend, str):
         found = registry.get(backend)
-        sent = replace(sent, availability=registry.probe(found))
+        sent = replace(sent, availability=registry.probe(found, sent.precision))
     else:
         found = backend
     settled = resolve(found.name, found.options, options)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from dynamo_ext.formatting import seconds
+from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets.comparison.summary import counted, interval, probability, ratio, verdict
 
@@ -42,6 +43,8 @@ class Column:
     """What ``to_dataframe`` has, where that is not ``value``."""
     falling: bool = False
     """Whether its largest value is the best one, so that sorting starts there."""
+    optional: bool = False
+    """Whether it is left out where no row has a value."""
 
     def cell(self, record: Comparison, each: CandidateResult, *, brief: bool = False) -> str:
         """The text of one row, ``brief`` for a terminal; ``NONE`` where the row has no value."""
@@ -49,6 +52,17 @@ class Column:
             return self.words(record, each, brief=brief)
         value = self.value(record, each)
         return NONE if value is None else self.write(value)
+
+
+def shown(
+    columns: Sequence[Column], record: Comparison, rows: Sequence[CandidateResult]
+) -> list[Column]:
+    """Those of some columns that have something to say of these rows."""
+    return [
+        each
+        for each in columns
+        if not each.optional or any(each.value(record, row) is not None for row in rows)
+    ]
 
 
 def size(value: float) -> str:
@@ -68,9 +82,25 @@ def cosine(value: float) -> str:
     return f"1 − {1 - value:.1e}" if 1 - value < _CLOSE else f"{value:.6f}"
 
 
+def decibels(value: float) -> str:
+    """Write a ratio of signal to noise (``52.3 dB``)."""
+    return NONE if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.1f} dB"
+
+
+def share(value: float) -> str:
+    """Write a part of all with a digit behind the point (``99.6 %``)."""
+    return NONE if math.isnan(value) else f"{100 * value:.1f} %"
+
+
 def error(value: float) -> str:
     """Write an error with two digits."""
     return NONE if math.isnan(value) else "0" if not value else f"{value:.1e}"
+
+
+def _precision(record: Comparison, each: CandidateResult) -> Value:
+    """Of a comparison in which something is computed in another one than the code's own."""
+    lowered = any(row.precision not in ("", FULL) for row in record.candidates)
+    return (each.precision or FULL) if lowered else None
 
 
 def _speedup(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
@@ -165,6 +195,15 @@ COLUMNS = (
         groups=_EVERY,
     ),
     Column(
+        "Precision",
+        _precision,
+        "What the backend computes in; float32 stands for the code's own",
+        key="precision",
+        data=_field("precision"),
+        groups=_EVERY,
+        optional=True,
+    ),
+    Column(
         "Speedup",
         _speedup_value,
         "Against the baseline, with its interval",
@@ -257,11 +296,30 @@ COLUMNS = (
         groups=(_ERRORS,),
     ),
     _error("Cosine", "Similarity", "cosine", write=cosine, groups=(_ERRORS,), falling=True),
+    _error(
+        "SQNR",
+        "Signal to noise: 20 dB are an error of a tenth, 40 dB of a hundredth",
+        "sqnr",
+        write=decibels,
+        groups=(_ERRORS,),
+        falling=True,
+    ),
+    _error(
+        "Top 1",
+        "Rows whose largest element is in the same place",
+        "top1",
+        write=share,
+        groups=(_ERRORS,),
+        falling=True,
+        optional=True,
+    ),
 )
 BY_TITLE = {column.title: column for column in COLUMNS}
 SORTS = tuple(BY_TITLE)
 LEAD = SORTS[:2]
-IN_TERMINAL = [c for c in COLUMNS if _OVERVIEW in c.groups and c.title != "Quartiles"]
+IN_TERMINAL = [
+    c for c in COLUMNS if _OVERVIEW in c.groups and c.title not in {"Quartiles", "Precision"}
+]
 GROUPS = {name: tuple(c.title for c in COLUMNS if name in c.groups) for name in _EVERY}
 GROUPS["All"] = SORTS
 

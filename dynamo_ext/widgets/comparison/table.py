@@ -14,6 +14,7 @@ from dynamo_ext.widgets.comparison.columns import (
     LEAD,
     Column,
     ordered,
+    shown,
 )
 from dynamo_ext.widgets.comparison.summary import grade, verdict
 from dynamo_ext.widgets.html import markup
@@ -37,7 +38,7 @@ def html(  # noqa: PLR0913 - how a table is shown, by keyword
     ``group`` is a key of ``GROUPS``; ``by`` and ``reverse`` say how the rows are sorted. ``click``
     gives the handler of a column's header. ``reasons``: a row that is not compared says why.
     """
-    columns = [BY_TITLE[title] for title in GROUPS[group]]
+    columns = shown([BY_TITLE[title] for title in GROUPS[group]], record, rows)
     head = element("tr", *(_header(each, by, click, reverse=reverse) for each in columns))
     body = [part for each in rows for part in _row(record, each, columns, reasons=reasons)]
     grid = markup.grid(f"Candidates: {group}", head, body, "dx-compare")
@@ -47,8 +48,9 @@ def html(  # noqa: PLR0913 - how a table is shown, by keyword
 def text(record: Comparison) -> str:
     """Render the table for a terminal, and under it why rows are not compared."""
     rows = ordered(record)
-    cells = [[column.cell(record, each, brief=True) for column in IN_TERMINAL] for each in rows]
-    titles = [column.short or column.title for column in IN_TERMINAL]
+    columns = shown(IN_TERMINAL, record, rows)
+    cells = [[column.cell(record, each, brief=True) for column in columns] for each in rows]
+    titles = [column.short or column.title for column in columns]
     parts = [plain_text.table(titles, cells, numeric=set(range(3, len(titles))))]
     why = [
         plain_text.paragraph(f"{each.name}: {_why(each)}", "  ", "")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_ext.backends.base import WholeGraphBackend
+from dynamo_ext.backends import precision
+from dynamo_ext.backends.base import VERIFY_GRAPH, WholeGraphBackend
 from dynamo_ext.backends.torch_private import aot
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class EagerBackend(WholeGraphBackend):
 
     name = "eager"
     summary = "The captured graph, run by PyTorch operation by operation"
-    options: Sequence[OptionSpec] = ()
+    options: Sequence[OptionSpec] = (precision.option("bf16", "fp16"), VERIFY_GRAPH)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
@@ -42,6 +43,7 @@ class AotEagerBackend(WholeGraphBackend):
     name = "aot_eager"
     summary = "The functional forward and backward graphs, run by PyTorch operation by operation"
     through_aot = True
+    options: Sequence[OptionSpec] = (precision.option("bf16", "fp16"), VERIFY_GRAPH)
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options

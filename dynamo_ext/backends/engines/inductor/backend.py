@@ -6,6 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import VERIFY_GRAPH, WholeGraphBackend, unavailable
 from dynamo_ext.backends.engines.inductor import torch_private
 from dynamo_ext.records.common import Availability, OptionSpec
@@ -30,6 +31,7 @@ class InductorBackend(WholeGraphBackend):
     through_aot = True
     options: Sequence[OptionSpec] = (
         OptionSpec("mode", "default", "what torch.compile calls mode", _MODES),
+        precision.option("bf16", "fp16"),
         VERIFY_GRAPH,
     )
 

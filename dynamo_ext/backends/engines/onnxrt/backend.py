@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS
 from dynamo_ext.backends.engines.onnx import convert, recurrent
 from dynamo_ext.backends.engines.onnx.through_onnx import ThroughOnnx
-from dynamo_ext.backends.engines.onnxrt import limits, session
-from dynamo_ext.records.common import Availability, OptionSpec
+from dynamo_ext.backends.engines.onnxrt import limits, quantize, session
+from dynamo_ext.records.common import FULL, Availability, OptionSpec
 from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class OnnxRuntimeBackend(ThroughOnnx):
     packages = ("onnxruntime", "onnxscript", "onnx_ir")
     races = True
     dynamic_shapes = True
-    options: Sequence[OptionSpec] = (*PARTITION_OPTIONS, THREADS)
+    options: Sequence[OptionSpec] = (*PARTITION_OPTIONS, THREADS, precision.option("int8"))
 
     def probe(self) -> Availability:
         """The version and the device."""
@@ -56,6 +57,8 @@ class OnnxRuntimeBackend(ThroughOnnx):
         """Translate, fold, load; see ``session.Session`` for the call."""
         model = convert.translate(session.without_negative_indices(graph))
         recurrent.say_what_is_not_finite(model)
+        if precision.of(options) != FULL:
+            model = quantize.quantized(model)
         inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         return session.Session(model, inputs, options).run
 

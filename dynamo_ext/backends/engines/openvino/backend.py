@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, unavailable
 from dynamo_ext.backends.engines.openvino import limits, session
 from dynamo_ext.backends.support.quiet import quiet
@@ -40,7 +41,11 @@ class OpenVinoBackend(TriedBackend):
     packages = ("openvino",)
     races = True
     strict = True
-    options: Sequence[OptionSpec] = (*PARTITION_OPTIONS, THREADS)
+    options: Sequence[OptionSpec] = (
+        *PARTITION_OPTIONS,
+        THREADS,
+        precision.option("bf16", "fp16"),
+    )
     whole = (
         # Most of them it fuses into what comes before.
         "elu.default",
@@ -73,6 +78,12 @@ class OpenVinoBackend(TriedBackend):
             reason = f"OpenVINO {version} finds no CPU plugin."
             return unavailable(reason, "Reinstall openvino.", version)
         return Availability(available=True, version=version, device="cpu")
+
+    def lacks_precision(self, precision: str) -> str:
+        """The processor must have instructions for it: OpenVINO would go on in float32."""
+        if session.has(precision):
+            return ""
+        return f"OpenVINO computes in {precision} only where the processor does, and this does not."
 
     def unsupported_reason(self, node: Node) -> str:
         """See ``limits``."""

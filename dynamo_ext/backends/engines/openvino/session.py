@@ -7,8 +7,10 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.engines.openvino import convert
 from dynamo_ext.backends.support.lending import plain
+from dynamo_ext.records.common import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,15 +43,26 @@ def devices() -> Sequence[str]:
     return found
 
 
+_TYPES = {FULL: "f32", "bf16": "bf16", "fp16": "f16"}
+
+
+def has(chosen: str) -> bool:
+    """Whether the CPU plugin computes in a precision on this processor."""
+    return chosen.upper() in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
 def compiled(model: Any, options: Mapping[str, Any]) -> Any:
-    """An ``openvino.CompiledModel`` on the CPU, in full precision, on torch's thread count."""
+    """An ``openvino.CompiledModel`` on the CPU, on torch's thread count.
+
+    Of the options ``threads`` and ``precision`` are read.
+    """
     import torch
 
     return core().compile_model(
         model,
         "CPU",
         {
-            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_PRECISION_HINT": _TYPES[precision.of(options)],
             "PERFORMANCE_HINT": "LATENCY",
             "NUM_STREAMS": 1,
             "INFERENCE_NUM_THREADS": int(options.get("threads", 0)) or torch.get_num_threads(),

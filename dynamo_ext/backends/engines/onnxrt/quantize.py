@@ -1,0 +1,40 @@
+"""Dynamic quantisation: products of constant weights in eight bits, by ONNX Runtime's own tool."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from dynamo_ext.backends.base import StayEager
+
+_PRODUCTS = ("Gemm", "MatMul")
+_CONSTANT = "No product in it has constant weights, and ONNX Runtime quantises no other."
+_FREEZE = "Call the model under torch.no_grad(), where weights are constants."
+
+
+def quantized(model: Any) -> Any:
+    """An ``onnx_ir`` model with its products in int8: weights now, activations at each call.
+
+    Weights have a scale for each column. They are unsigned: without VNNI the signed kernels of
+    ONNX Runtime add two products in 16 bits, and saturate. Raises ``StayEager`` where no product
+    has constant weights.
+    """
+    import onnx_ir
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "model.onnx"
+        quantize_dynamic(
+            onnx_ir.to_proto(model),
+            made,
+            op_types_to_quantize=_PRODUCTS,
+            per_channel=True,
+            weight_type=QuantType.QUInt8,
+        )
+        found = onnx_ir.load(made)
+    if not any(
+        node.op_type.startswith(("MatMulInteger", "DynamicQuantize")) for node in found.graph
+    ):
+        raise StayEager(_CONSTANT, _FREEZE)
+    return found

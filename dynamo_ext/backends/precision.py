@@ -1,0 +1,38 @@
+"""A precision behind a backend's name: ``openvino:bf16``, which is the option of that name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.records.common import FULL, OptionSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+LOWER = ("bf16", "fp16", "int8")
+"""What there is below it: an engine's floating numbers, or its weights and products."""
+
+
+def option(*choices: str) -> OptionSpec:
+    """The option ``precision`` of a backend that can compute in ``choices`` as well."""
+    about = "what is computed in; weights, inputs and results keep their dtypes"
+    return OptionSpec("precision", FULL, about, (FULL, *choices))
+
+
+def split(text: str) -> tuple[str, dict[str, str]]:
+    """A backend's name, and the options that the precision behind it stands for."""
+    name, colon, precision = text.rpartition(":")
+    return (name, {"precision": precision.strip()}) if colon else (text, {})
+
+
+def of(options: Mapping[str, Any]) -> str:
+    """The precision among a backend's options."""
+    chosen = str(options.get("precision", FULL))
+    return chosen if chosen in LOWER else FULL
+
+
+def label(name: str, options: Mapping[str, Any]) -> str:
+    """The name of a backend with its precision, where that is not the code's own."""
+    chosen = of(options)
+    return name if chosen == FULL else f"{name}:{chosen}"

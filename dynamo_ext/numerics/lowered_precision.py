@@ -1,0 +1,69 @@
+"""How far results may be from the exact ones where a lower precision was asked for.
+
+The distance is that of a whole result, and relative to its size: the root mean square of the error
+over that of the result. A norm or a softmax that needs more digits shows in it, and single small
+elements, which any rounding changes, do not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.numerics import tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+BOUNDS = {"fp16": 0.01, "bf16": 0.05, "int8": 0.1}
+"""The largest relative error by precision: some ten roundings of it, one after the other."""
+
+
+def disagreement(
+    found: Sequence[Any], exact: Sequence[Any], precision: str, *, what: str = "Output"
+) -> str:
+    """What a lower precision has lost more of than it may, as one sentence, or nothing.
+
+    ``found`` and ``exact`` are outputs in their order, tensors of any shape, numbers or ``None``;
+    ``exact`` may have higher dtypes. What is no floating-point tensor must be equal.
+    """
+    if len(found) != len(exact):
+        return f"{len(found)} outputs came where {len(exact)} were expected."
+    for position, (got, right) in enumerate(zip(found, exact, strict=True)):
+        wrong = difference(got, right, precision)
+        if wrong:
+            return f"{what} {position}: {wrong}"
+    return ""
+
+
+def difference(got: Any, right: Any, precision: str) -> str:
+    """As ``disagreement``, for one output, which is not named."""
+    import torch
+
+    tensors = isinstance(got, torch.Tensor) and isinstance(right, torch.Tensor)
+    if not (tensors and right.is_floating_point() and got.is_floating_point()):
+        return tolerance.difference(got, right)
+    if got.shape != right.shape:
+        return f"shape {tuple(got.shape)} where eager gives {tuple(right.shape)}."
+    mine, theirs = got.detach().double(), right.detach().double()
+    if not torch.equal(mine.isfinite(), theirs.isfinite()):
+        return f"{precision} is not finite where eager is, or the other way round."
+    error = relative_error(mine, theirs)
+    if error <= BOUNDS[precision]:
+        return ""
+    return (
+        f"its error is {error:.2g} of its size (root mean square); {precision} may have "
+        f"{BOUNDS[precision]:g}."
+    )
+
+
+def relative_error(found: torch.Tensor, exact: torch.Tensor) -> float:
+    """The root mean square of an error over that of the exact result; what is infinite left out.
+
+    0.0 where both are zero or empty, infinity where the exact one alone is zero.
+    """
+    finite = found.isfinite() & exact.isfinite()
+    found, exact = found[finite].double(), exact[finite].double()
+    error, size = float((found - exact).norm()), float(exact.norm())
+    return error / size if size else float("inf") if error else 0.0
