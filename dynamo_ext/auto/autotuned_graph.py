@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynamo_ext.auto.online_trials import OnlineTrials
     from dynamo_ext.backends.compiler import Compiler
     from dynamo_ext.backends.journal import Journal
+    from dynamo_ext.numerics.accuracy_bound import AccuracyBound
     from dynamo_ext.records.autotune import GraphCandidateResult, OnlineTrial
 
 _WATCHED = (
@@ -42,12 +43,18 @@ class AutotunedGraph:
     """A graph in several variants until it is settled, and in one from then on.
 
     ``journal`` receives the race's record and the winner's partitions; ``budget`` is seconds for
-    the timing; ``cycles`` finds out whether other graphs run before and after this one. ``waited``
-    counts its calls outside cycles; ``trains`` says that a backward pass follows them.
+    the timing; ``cycles`` finds out whether other graphs run before and after this one; ``bound``
+    is what results in a lower precision must meet. ``waited`` counts its calls outside cycles;
+    ``trains`` says that a backward pass follows them.
     """
 
     def __init__(
-        self, graph: GraphModule, journal: Journal, budget: float, cycles: CallCycles
+        self,
+        graph: GraphModule,
+        journal: Journal,
+        budget: float,
+        cycles: CallCycles,
+        bound: AccuracyBound | None = None,
     ) -> None:
         self.switch: MultiBackendGraph | None = MultiBackendGraph(0, graph, {EAGER: graph.forward})
         self.contest: GraphRace | None = None
@@ -58,6 +65,7 @@ class AutotunedGraph:
         self.remember: Callable[[GraphRace], None] | None = None
         self._journal = journal
         self._budget = budget
+        self._bound = bound
         self._cycles = cycles
         self._settled: Callable[..., Any] | None = None
         self._failures = 0
@@ -115,7 +123,7 @@ class AutotunedGraph:
             return
         try:
             with Listening():
-                held = graph_race.run_race(switch, args, self._budget)
+                held = graph_race.run_race(switch, args, self._budget, self._bound)
         except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
             pass_on(error)
             self._failed(error)

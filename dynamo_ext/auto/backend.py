@@ -13,6 +13,7 @@ from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.errors import OptionError
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.autotune import GraphCandidateResult
 from dynamo_ext.records.common import OptionSpec
 from dynamo_ext.torch_private import dispatch
@@ -50,6 +51,12 @@ class AutoBackend(WholeGraphBackend):
     options: Sequence[OptionSpec] = (
         OptionSpec(
             "candidates", default=_ALL, help="backends to race, joined by +, as onnxrt+inductor"
+        ),
+        OptionSpec(
+            "accuracy",
+            "",
+            "race lower precisions, too, whose results meet this against float64: cosine>=0.9999, "
+            "rel<=1e-2 or top1>=0.99",
         ),
         OptionSpec(
             "budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take", least=0
@@ -96,12 +103,15 @@ class AutoBackend(WholeGraphBackend):
         from dynamo_ext.backends.graph_key import graph_key
 
         journal = journals.current()
-        names = candidate_names(options)
+        bound = AccuracyBound.parse(options["accuracy"]) if options["accuracy"] else None
         tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
         device = tensors[0].device if tensors else torch.device("cpu")
+        names = candidate_names(options)
+        if bound is not None:
+            names += lowered_names(names, device.type)
         training = may_differentiate(example_inputs)
         key = graph_key(graph, example_inputs, training=training)
-        place = place_key(names, device)
+        place = place_key(names, device, bound)
         known = self.store.find(key, place) if options["remember"] else None
         if known is not None and known.contest.winner in {"eager", *names}:
             held = dataclasses.replace(known.contest, remembered=True)
@@ -126,7 +136,7 @@ class AutoBackend(WholeGraphBackend):
             if died is not None:
                 left_out.append(GraphCandidateResult(name, "crashed", reason=died.message))
                 del compilers[name]
-        racer = AutotunedGraph(graph, journal, float(options["budget"]), self.cycles)
+        racer = AutotunedGraph(graph, journal, float(options["budget"]), self.cycles, bound)
         with (
             compile_timeout.allowing(float(options["compile_budget"])),
             compile_timeout.one_graph(),
@@ -159,6 +169,20 @@ def candidate_names(options: Mapping[str, Any]) -> list[str]:
     for name in names:
         registry.get(name)
     return names
+
+
+def lowered_names(names: Sequence[str], device: str) -> list[str]:
+    """Eager and backends with a lower precision behind them, where they have one here.
+
+    On a CPU float16 is left out: its kernels are slower than float32's.
+    """
+    chosen = ("bf16", "fp16", "int8") if device == "cuda" else ("bf16", "int8")
+    return [
+        f"{name}:{each}"
+        for name in ("eager", *names)
+        for each in chosen
+        if registry.has_precision(name, each)
+    ]
 
 
 BACKEND = AutoBackend()

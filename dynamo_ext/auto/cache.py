@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     import torch
 
+    from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+
 FORMAT = 1
 
 
@@ -35,8 +37,10 @@ class Place:
     torch: str
 
 
-def place_key(backends: Iterable[str], device: torch.device) -> str:
-    """The machine and the software that a race's answer holds for, as readable text."""
+def place_key(
+    backends: Iterable[str], device: torch.device, bound: AccuracyBound | None = None
+) -> str:
+    """The machine, the software and the accuracy that a race's answer holds for, as text."""
     import torch
 
     import dynamo_ext
@@ -48,6 +52,7 @@ def place_key(backends: Iterable[str], device: torch.device) -> str:
             "dynamo_ext": dynamo_ext.__version__,
             "torch": str(torch.__version__),
             "backends": {name: version_of(name) for name in sorted(backends)},
+            **({"accuracy": str(bound)} if bound else {}),
         },
         sort_keys=True,
     )
@@ -58,7 +63,8 @@ def version_of(backend: str) -> str:
     """The version of the engine behind a backend; empty where it has none of its own."""
     from dynamo_ext.backends import registry
 
-    return registry.probe(registry.get(backend)).version
+    found, _ = registry.request(backend)
+    return registry.probe(found).version
 
 
 @dataclass(frozen=True)

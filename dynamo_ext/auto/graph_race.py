@@ -22,6 +22,7 @@ from dynamo_ext.measure.multi_backend import (
 )
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.records.comparison import Speedup
 
@@ -29,12 +30,17 @@ LOOSE = 0.25
 """Width of an interval, as a share, that leaves a race undecided."""
 
 
-def run_race(switch: MultiBackendGraph, args: Sequence[Any], budget: float) -> GraphRace:
+def run_race(
+    switch: MultiBackendGraph,
+    args: Sequence[Any],
+    budget: float,
+    bound: AccuracyBound | None = None,
+) -> GraphRace:
     """Race every variant of a graph, eager among them, on the inputs of a real call.
 
     The inputs are as before when it returns, and so are the random states. ``budget`` is seconds
     for the timing. The winner is the fastest right candidate that is faster than eager beyond
-    noise, or eager.
+    noise, or eager. ``bound`` is what results in a lower precision must meet.
     """
     started = time.perf_counter()
     surroundings = Surroundings()
@@ -47,7 +53,7 @@ def run_race(switch: MultiBackendGraph, args: Sequence[Any], budget: float) -> G
         for each in candidates:
             each.before = before
         for each in candidates[1:]:
-            each.check(eager, expected, surroundings, args)
+            each.check(eager, expected, surroundings, args, bound)
             if not each.outcome and not runs_in_engine(switch, each.name):
                 reasons = [f.message or f.exception for f in switch.fallbacks(each.name)]
                 each.drop_out("eager", (reasons or ["It accepted no operation."])[0])

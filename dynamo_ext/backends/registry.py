@@ -117,11 +117,18 @@ def request(text: str, options: Mapping[str, Any] | None = None) -> tuple[Backen
     name, chosen = precision.split(text)
     backend = get(name)
     asked = {**mapping_of(backend.name, options), **chosen}
-    if "precision" in asked and "precision" not in {spec.name for spec in backend.options}:
+    if "precision" in asked and not {"precision", "*"} & {spec.name for spec in backend.options}:
         able = [n for n in OURS if "precision" in {spec.name for spec in _load(n).options}]
         message = f"{name} computes in the code's own precision alone."
         raise OptionError(message, f"Another one can be given to {', '.join(able)}.")
     return backend, asked
+
+
+def has_precision(name: str, chosen: str) -> bool:
+    """Whether the backend of a name can compute in a precision, here."""
+    backend = get(name)
+    choices = {c for spec in backend.options if spec.name == "precision" for c in spec.choices}
+    return chosen in choices and probe(backend, chosen).available
 
 
 def lacks(backend: Backend, chosen: str) -> str:

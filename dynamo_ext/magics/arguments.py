@@ -11,6 +11,7 @@ from typing import Any
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import article
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.report import Mode
 
 MODES = ("optimize", "run")
@@ -38,7 +39,8 @@ USAGE: dict[str, tuple[int, float, str]] = {
 
 FLAGS = (
     "-b", "--backend", "--dynamic", "--static", "--fullgraph", "-o", "--output", "--profile",
-    "--quiet", "--strict", "--precision", "--opt",
+    "--quiet", "--strict", "--precision", "--accuracy",
+    "--opt",
 )  # fmt: skip
 
 
@@ -68,6 +70,8 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
     options = [*(parsed.opt or ())]
     if parsed.precision:
         options.append(("precision", parsed.precision))
+    if parsed.accuracy:
+        options.append(("accuracy", parsed.accuracy))
     dynamic = True if parsed.dynamic else False if parsed.static else None
     return CellArguments(
         parsed.mode or "optimize",
@@ -96,6 +100,11 @@ def given(text: str) -> str:
         msg = "expected one argument"
         raise argparse.ArgumentTypeError(msg)
     return bare
+
+
+def bound(text: str) -> str:
+    """The ``type=`` of ``--accuracy``: raises ``OptionError`` where it is no bound."""
+    return str(AccuracyBound.parse(unquoted(text)))
 
 
 def name(text: str) -> str:

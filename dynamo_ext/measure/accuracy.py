@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from dynamo_ext.numerics import lowered_precision, tolerance
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.numerics.higher_precision import is_as_good
 from dynamo_ext.records.comparison import Accuracy
 
@@ -96,10 +97,17 @@ def against_float64(found: Results, eager: Results, exact: Results) -> Accuracy:
     return _measured({n: found[n] for n in names}, kept, "float64", detail)
 
 
-def lowered(found: Results, eager: Results, exact: Results | None, precision: str) -> Accuracy:
+def lowered(
+    found: Results,
+    eager: Results,
+    exact: Results | None,
+    precision: str,
+    bound: AccuracyBound | None = None,
+) -> Accuracy:
     """How far results in a lower precision are from float64's, with the verdict by its bound.
 
     From eager's where there is no float64. What is no floating-point tensor must be as in eager.
+    Where a user's ``bound`` is given, each result must meet it, too.
     """
     reference = "float64" if exact else "eager"
     right = {**eager, **{n: v for n, v in (exact or {}).items() if n in eager and _is_float(v)}}
@@ -108,7 +116,10 @@ def lowered(found: Results, eager: Results, exact: Results | None, precision: st
     details = (
         f"{name}: {wrong}"
         for name, want in right.items()
-        if (wrong := lowered_precision.difference(found[name], want, precision))
+        if (
+            wrong := lowered_precision.difference(found[name], want, precision)
+            or (bound.difference(found[name], want) if bound else "")
+        )
     )
     measured = _measured(found, right, reference, next(details, ""))
     return dataclasses.replace(measured, bound=lowered_precision.BOUNDS[precision])

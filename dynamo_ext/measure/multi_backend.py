@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from dynamo_ext.measure.state.process_state import Surroundings
+    from dynamo_ext.numerics.accuracy_bound import AccuracyBound
     from dynamo_ext.records.report import Fallback, Partition
 
 EAGER = "eager"
@@ -151,10 +152,12 @@ class GraphCandidate(TimedCallable):
         expected: accuracy.Results,
         surroundings: Surroundings,
         tensors: Iterable[Any],
+        bound: AccuracyBound | None = None,
     ) -> None:
         """Run it once; where it fails or its results are wrong, it drops out.
 
         Where eager's tolerance does not decide, ``eager`` runs again with ``tensors`` in float64.
+        ``bound`` is what a lower precision must meet, besides its own.
         """
         if self.outcome:
             return
@@ -166,12 +169,8 @@ class GraphCandidate(TimedCallable):
             return
         judged = accuracy.against(found, expected)
         self.max_error = judged.max_rel
-        if judged.within:
-            return
-        if self.lower != FULL:
-            judged = accuracy.lowered(found, expected, None, self.lower)
-            if not judged.within:
-                self.drop_out("wrong", judged.detail)
+        lower = self.lower != FULL
+        if judged.within and not (lower and bound):
             return
         held = [each for each in tensors if isinstance(each, torch.Tensor)]
         try:
@@ -180,8 +179,12 @@ class GraphCandidate(TimedCallable):
         except Exception as error:  # noqa: BLE001 - not every graph runs in float64
             pass_on(error)
             exact = {}
-        if not accuracy.as_good_as_eager(found, expected, exact):
-            self.drop_out("wrong", judged.detail)
+        if lower:
+            wrong = accuracy.lowered(found, expected, exact, self.lower, bound).detail
+        else:
+            wrong = "" if accuracy.as_good_as_eager(found, expected, exact) else judged.detail
+        if wrong:
+            self.drop_out("wrong", wrong)
 
 
 def graph_candidates(

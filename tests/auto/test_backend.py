@@ -13,6 +13,7 @@ from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.engines.callable.backend import CallableBackend
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.multi_backend import MultiBackendGraph
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.timing import clock
 from tests.timing import fake_clock
 
@@ -111,6 +112,52 @@ def test_a_form_that_fails_in_the_race_has_lost():
     held = run_race(switch_of(slow_eager, fails_later=fails_later))
     assert held.winner == "eager"
     assert outcomes(held)["fails_later"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("bound", "winner", "reason"),
+    [
+        ("rel<=0.01", "near:bf16", ""),
+        ("rel<=0.0001", "eager", "and rel<=0.0001 was asked for"),
+        (None, "near:bf16", ""),
+    ],
+)
+def test_a_lower_precision_wins_within_the_bound(bound, winner, reason):
+    def near(x):
+        return ((x + 1) * 1.001,)
+
+    def far(x):
+        return ((x + 1) * 1.2,)
+
+    variants = {"near:bf16": near, "far:bf16": far}
+    switch = switch_of(slow_eager, **variants)
+    switch.precisions = dict.fromkeys(variants, "bf16")
+    asked = AccuracyBound.parse(bound) if bound else None
+    held = graph_race.run_race(switch, (torch.ones(3),), 1.0, asked)
+    rows = {row.backend: row for row in held.contestants}
+    assert held.winner == winner
+    assert reason in rows["near:bf16"].reason
+    assert rows["far:bf16"].outcome == "wrong"
+    assert "bf16 may have 0.05" in rows["far:bf16"].reason
+
+
+def test_a_bound_brings_precisions_into_the_race_and_is_part_of_the_key(real_clock, races):
+    del real_clock
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()).eval()
+    x = torch.randn(8, 64)
+    raced = {}
+    for accuracy in ("", "cosine>=0.99", "cosine>=1"):
+        options = {"accuracy": accuracy, "candidates": "onnxrt+ts", "budget": 0.1}
+        compiled = dynamo_ext.optimize("auto", options=options)(model)
+        with torch.no_grad():
+            found, exact = compiled(x), model(x)
+        [graph] = compiled.report().graphs
+        raced[accuracy] = {row.backend: row.outcome for row in graph.contest.contestants}
+        assert not graph.contest.remembered
+        assert torch.nn.functional.cosine_similarity(found, exact).min() > 0.99
+    assert [*raced[""]] == ["eager", "onnxrt", "ts"]
+    assert sorted(raced["cosine>=0.99"]) == ["eager", "eager:bf16", "onnxrt", "onnxrt:int8", "ts"]
+    assert raced["cosine>=1"]["onnxrt:int8"] == raced["cosine>=1"]["eager:bf16"] == "wrong"
 
 
 def test_inputs_that_the_graph_changes_are_as_before():

@@ -68,6 +68,11 @@ def refused(cells: Live, text: str) -> Ran:
         ("-o kept", "overwrite your variable kept"),
         ("-o torch", "overwrite your variable torch"),
         ("-o y", "the cell itself assigns y"),
+        ("-b tvm:bf16", "tvm computes in the code's own precision alone. Another one can be given"),
+        ("-b eager --precision bf17", "cannot be 'bf17'. Choose from: float32, bf16, fp16."),
+        ("-b auto --accuracy psnr>=30", "'psnr>=30' is not a bound of accuracy. Write it as"),
+        ("-b eager --accuracy rel<=0.1", "eager has no option 'accuracy'"),
+        ("-b kept:bf16", "There is no backend 'kept'"),
         ("--bogus", "--bogus"),
         ("--bakend onnxrt", "--bakend is not an option. Did you mean --backend?"),
         ("--bakend=onnxrt", "--bakend is not an option. Did you mean --backend?"),
@@ -191,7 +196,7 @@ def test_a_syntax_error_is_shown_as_pythons(cells: Live) -> None:
 
 
 def parsed(**given: Any) -> argparse.Namespace:
-    blank = dict.fromkeys(("mode", "backend", "output", "opt"))
+    blank = dict.fromkeys(("mode", "backend", "output", "opt", "precision", "accuracy"))
     names = ("dynamic", "static", "fullgraph", "profile", "quiet", "strict")
     flags = dict.fromkeys(names, False)
     return argparse.Namespace(**{**blank, **flags, **given})
@@ -210,6 +215,10 @@ def test_profile_is_a_flag() -> None:
 def test_dynamic_has_three_states() -> None:
     assert cell_arguments(parsed(dynamic=True)).dynamic is True
     assert cell_arguments(parsed(static=True)).dynamic is False
+
+
+def test_a_precision_is_an_option() -> None:
+    assert cell_arguments(parsed(precision="bf16")).options == (("precision", "bf16"),)
 
 
 def test_options_are_pairs() -> None:

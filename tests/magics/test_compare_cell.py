@@ -183,3 +183,27 @@ def test_code_that_compiles_anew_while_it_is_timed_is_compared(cells: Live, code
     assert logged.getvalue() == ""
     assert names(cells) == before
     assert [row.outcome for row in cells.names["r"].record.candidates] == ["measured"] * 3
+
+
+def test_precisions_are_candidates_of_one_comparison(cells: Live) -> None:
+    cells.well(f"%%dynamo compare -b eager:bf16,aot_eager {QUIET}\ny = net[0](x)")
+    record = cells.names["r"].record
+    rows = {row.name: row for row in record.candidates}
+    assert [(name, row.precision) for name, row in rows.items()] == [
+        ("eager", ""),
+        ("eager:bf16", "bf16"),
+        ("aot_eager", "float32"),
+    ]
+    lowered, full = rows["eager:bf16"], rows["aot_eager"]
+    assert (lowered.outcome, lowered.in_engine) == ("measured", 1)
+    [accuracy] = lowered.accuracy
+    assert (accuracy.reference, accuracy.bound, accuracy.within) == ("float64", 0.05, True)
+    assert 30 < accuracy.sqnr < 80
+    assert full.accuracy[0].sqnr > 100
+    assert full.accuracy[0].reference == "eager"
+
+
+def test_one_precision_for_all_that_have_it(cells: Live) -> None:
+    cells.well(f"%%dynamo compare -b eager,ts --precision bf16 {QUIET}\ny = net[0](x)")
+    record = cells.names["r"].record
+    assert [row.precision for row in record.candidates] == ["", "bf16", "float32"]

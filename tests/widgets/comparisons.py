@@ -18,7 +18,9 @@ from dynamo_ext.records.comparison import (
 ROUNDS = 40
 LONG = "RuntimeError: the converter met an operator that it does not know, aten::foo, " * 6
 OFF = "y: 12 of 4,096 elements differ."
-CLOSE = Accuracy("eager", 1 - 3e-12, 2.1e-7, 4e-7, within=True, outputs=1, dtype="float32")
+CLOSE = Accuracy(
+    "eager", 1 - 3e-12, 2.1e-7, 4e-7, within=True, outputs=1, dtype="float32", sqnr=128.0
+)
 FAR = Accuracy("eager", 0.9871, 0.31, 0.12, within=False, outputs=1, detail=OFF)
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.formatting import clip, count, printable, seconds
+from dynamo_ext.widgets.comparison import pareto
 from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, quiet
 
@@ -29,6 +30,7 @@ _HEADS = {
     "Speedup": "Speedup over the baseline, with its interval",
     "Time": "Median time of a call, with quartiles",
     "Samples": "Time of a call: all rounds, the line is the median",
+    "Error": "Relative error of the results; the line joins those that none beats in both",
 }
 KINDS = tuple(_HEADS)
 
@@ -49,7 +51,7 @@ _THEME = {
     _TEXT: "var(--jp-ui-font-color1, currentColor)",
     _QUIET: "var(--jp-ui-font-color2, currentColor)",
 }
-_WIDTH, _ROW, _FRAME = 6.6, 0.34, 0.75
+_WIDTH, _ROW, _FRAME, _SQUARE = 6.6, 0.34, 0.75, 3.4
 _NAME = 28
 _BINS = 60
 _SAME = 1.02
@@ -68,11 +70,12 @@ class Chart:
         self, record: Comparison, rows: Sequence[CandidateResult], kind: str, *, log: bool = False
     ) -> None:
         self.record, self.kind, self.log = record, kind, log
-        self.rows = [
-            each
-            for each in rows
-            if (counted(record, each) if kind == "Speedup" else each.timing is not None)
-        ]
+        if kind == "Error":
+            self.rows = pareto.compared(record, rows)
+        elif kind == "Speedup":
+            self.rows = [each for each in rows if counted(record, each)]
+        else:
+            self.rows = [each for each in rows if each.timing is not None]
 
     @property
     def alt(self) -> str:
@@ -82,6 +85,8 @@ class Chart:
 
     def _said(self, each: CandidateResult) -> str:
         name = printable(each.name)
+        if self.kind == "Error" and each.speedup:
+            return f"{name} {pareto.error(each):.1e}, {ratio(each.speedup.ratio)}"
         if self.kind == "Speedup" and each.speedup:
             of = f"{ratio(each.speedup.ratio)}, interval {interval(each.speedup)}"
             return f"{name} {of}, {verdict(self.record, each)[2:]}"
@@ -124,6 +129,12 @@ class Chart:
         from matplotlib.figure import Figure
         from matplotlib.ticker import EngFormatter
 
+        if self.kind == "Error":
+            figure = Figure(figsize=(_WIDTH, _SQUARE), layout="constrained")
+            axes = figure.add_subplot()
+            pareto.draw(axes, self.rows, text, quiet)
+            axes.set_xlabel(_HEADS[self.kind], color=quiet, fontsize=9, parse_math=False)
+            return figure
         room = 1.6 if self.kind == "Samples" else 1.0
         figure = Figure(
             figsize=(_WIDTH, _FRAME + _ROW * room * len(self.rows)), layout="constrained"

@@ -13,6 +13,7 @@ from dynamo_ext.widgets.comparison import columns
 from dynamo_ext.widgets.comparison import graphs as comparison_graphs
 from dynamo_ext.widgets.comparison import table as comparison_table
 from dynamo_ext.widgets.comparison.chart import Chart
+from dynamo_ext.widgets.comparison.pareto import has_precisions
 from dynamo_ext.widgets.comparison.summary import closing, headline, status
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, asset, element, prose
@@ -38,8 +39,11 @@ def text(record: Comparison) -> str:
 
 def html(record: Comparison) -> Markup:
     """Render the comparison in one element that reads well without style, script and SVG."""
-    chart = Chart(record, columns.ordered(record), "Speedup", log=wide(record)).png()
-    return element("div", STYLE, *_parts(record, chart), class_="dx dx-static")
+    rows = columns.ordered(record)
+    drawn = [Chart(record, rows, "Speedup", log=wide(record)).png()]
+    if has_precisions(record):
+        drawn.append(Chart(record, rows, "Error").png())
+    return element("div", STYLE, *_parts(record, *drawn), class_="dx dx-static")
 
 
 def mimebundle(record: Comparison) -> dict[str, str]:
@@ -52,6 +56,8 @@ def page(record: Comparison) -> str:
     rows = columns.ordered(record)
     log = wide(record)
     drawn = [Chart(record, rows, "Speedup", log=log).svg()]
+    if has_precisions(record):
+        drawn.append(Chart(record, rows, "Error").svg())
     if any(each.timing for each in rows):
         samples = Chart(record, rows, "Samples", log=log).svg()
         drawn.append(markup.titled("Samples", samples))

@@ -438,3 +438,38 @@ def test_a_number_read_out_of_a_tensor_ends_the_part_and_not_the_graph() -> None
     parts = [part.engine for graph in report.graphs for part in graph.partitions]
     assert parts.count("onnxrt") == 2
     assert {fallback.stage for fallback in report.fallbacks} == {"unsupported"}
+
+
+def test_products_of_constant_weights_in_int8() -> None:
+    model = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.Linear(128, 8)).eval()
+    x = torch.randn(16, 64)
+    compiled = dynamo_ext.optimize("onnxrt:int8")(model)
+    with torch.no_grad():
+        found, exact = compiled(x), model(x)
+    report = compiled.report()
+    assert [p.engine for g in report.graphs for p in g.partitions] == ["onnxrt"]
+    assert report.fallbacks == ()
+    assert 1e-4 < float((found - exact).norm() / exact.norm()) < 0.1
+
+
+def test_int8_without_constant_weights_is_eager() -> None:
+    compiled = dynamo_ext.optimize("onnxrt:int8")(lambda x, y: ((x @ y).relu() @ y).relu())
+    x = torch.eye(8)
+    assert torch.equal(compiled(x, x), x)
+    [fallback] = compiled.report().fallbacks
+    assert "No product in it has constant weights" in fallback.message
+
+
+def test_an_outlier_that_int8_cannot_hold_is_eagers() -> None:
+    layer = nn.Linear(64, 8, bias=False).eval()
+    with torch.no_grad():
+        layer.weight[:, 0] = 0.0
+    x = torch.randn(16, 64)
+    # All else is less than one step of its scale.
+    x[:, 0] = 1e5
+    compiled = dynamo_ext.optimize("onnxrt:int8", options={"min_partition": 1})(layer)
+    with torch.no_grad():
+        assert torch.equal(compiled(x), layer(x))
+    [fallback] = compiled.report().fallbacks
+    assert fallback.stage == "verify"
+    assert "int8 may have 0.1" in fallback.message

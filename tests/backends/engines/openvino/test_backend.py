@@ -215,3 +215,24 @@ def test_what_the_operator_sweep_found_is_right_without_verification(
     with torch.no_grad():
         compiled = harness.compile(fn, compiler)
         torch.testing.assert_close(compiled(*inputs), fn(*inputs), equal_nan=True)
+
+
+@pytest.mark.parametrize(("precision", "capability"), [("bf16", "BF16"), ("fp16", "FP16")])
+def test_a_precision_is_openvinos_hint(
+    precision: str, capability: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    can = capability in session.core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    reason = module.BACKEND.lacks_precision(precision)
+    assert reason == ("" if can else f"OpenVINO computes in {precision} only where the processor "
+                      "does, and this does not.")  # fmt: skip
+    given: list[str] = []
+
+    class Core:
+        def compile_model(self, model: Any, device: str, settings: dict[str, Any]) -> Any:
+            del model, device
+            given.append(settings["INFERENCE_PRECISION_HINT"])
+
+    monkeypatch.setattr(session, "core", Core)
+    for options in ({"precision": precision}, {}):
+        session.compiled(None, options)
+    assert given == [{"bf16": "bf16", "fp16": "f16"}[precision], "f32"]

@@ -1,0 +1,79 @@
+"""Speed against error, and the candidates that no other beats in both (the Pareto front)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dynamo_ext.formatting import printable
+from dynamo_ext.records.common import FULL
+from dynamo_ext.widgets.comparison.summary import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from dynamo_ext.records.comparison import CandidateResult, Comparison
+
+_SMALLEST = 1e-9
+"""Below it errors are drawn as one: they are those of float64."""
+
+
+def has_precisions(record: Comparison) -> bool:
+    """Whether some candidate computes in a lower precision."""
+    return any(each.precision not in ("", FULL) for each in record.candidates)
+
+
+def error(each: CandidateResult) -> float | None:
+    """The root mean square error of its results, relative to their size; ``None`` if unknown."""
+    sqnr = each.accuracy[0].sqnr if each.accuracy else math.nan
+    return None if math.isnan(sqnr) else max(10 ** (-sqnr / 20), _SMALLEST)
+
+
+def compared(record: Comparison, rows: Sequence[CandidateResult]) -> list[CandidateResult]:
+    """Those of the rows that have a speedup and an error."""
+    return [r for r in rows if counted(record, r) and r.speedup and error(r) is not None]
+
+
+def front(rows: Sequence[CandidateResult]) -> list[CandidateResult]:
+    """Of compared rows those that none beats in speed and error, the most accurate first."""
+    found: list[CandidateResult] = []
+    for each in sorted(rows, key=lambda r: (error(r), -_ratio(r))):
+        if not found or _ratio(each) > _ratio(found[-1]):
+            found.append(each)
+    return found
+
+
+def draw(axes: Axes, rows: Sequence[CandidateResult], text: str, quiet: str) -> None:
+    """Draw compared rows as points with their names, and their front as a line."""
+    axes.axhline(1, color=text, linewidth=1)
+    best = front(rows)
+    ends = [(error(each) or 0.0, _ratio(each)) for each in best]
+    axes.plot(*zip(*ends, strict=True), color="#2e9e5b", linewidth=1.5, drawstyle="steps-post")
+    for each in rows:
+        colour = "#2e9e5b" if each in best else quiet
+        place = (error(each) or 0.0, _ratio(each))
+        axes.plot(*zip(place, strict=True), marker="o", color=colour, markersize=7)
+        axes.annotate(
+            printable(each.name),
+            place,
+            xytext=(6, 6),
+            textcoords="offset points",
+            color=text,
+            fontsize=9,
+            annotation_clip=False,
+            parse_math=False,
+        )
+    axes.set_xscale("log")
+    axes.margins(0.2)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("Speedup", color=quiet, fontsize=9)
+    axes.yaxis.set_major_formatter("{x:g}×")
+    axes.tick_params(color=quiet, labelcolor=quiet, labelsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.patch.set_visible(False)
+
+
+def _ratio(each: CandidateResult) -> float:
+    return each.speedup.ratio if each.speedup else 0.0

@@ -1,0 +1,158 @@
+"""A precision behind a backend's name is the option of that name, or a sentence says why not."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+import dynamo_ext
+from dynamo_ext.backends import precision, registry
+from dynamo_ext.errors import BackendUnavailableError, OptionError, UnknownBackendError
+from dynamo_ext.records.common import FULL
+from tests.needs import needs_backend
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamo_ext.records.common import OptionSpec
+
+
+def test_what_stands_behind_a_name() -> None:
+    assert precision.split("openvino:bf16") == ("openvino", {"precision": "bf16"})
+    assert precision.split("openvino") == ("openvino", {})
+
+
+def test_a_compiler_is_named_with_it() -> None:
+    named = registry.compiler("eager:bf16")
+    assert named.name == named.__name__ == "eager:bf16"
+    assert named is registry.compiler("eager", {"precision": "bf16"})
+    assert named is not registry.compiler("eager")
+    assert registry.compiler("eager", {"precision": FULL}) is registry.compiler("eager")
+
+
+def test_it_goes_to_another_process() -> None:
+    made = registry.compiler("eager:bf16")
+    assert pickle.loads(pickle.dumps(made)) is made
+
+
+def test_one_that_a_backend_has_not() -> None:
+    with pytest.raises(OptionError, match=r"tvm computes in the code's own precision alone\. .*"):
+        registry.compiler("tvm:bf16")
+    with pytest.raises(OptionError, match="own precision alone"):
+        registry.compiler("tvm", {"precision": "bf16"})
+    with pytest.raises(OptionError, match="cannot be 'bf17'"):
+        registry.compiler("eager:bf17")
+    with pytest.raises(UnknownBackendError, match="no backend 'egaer'"):
+        registry.compiler("egaer:bf16")
+
+
+class Unfit(dynamo_ext.Backend):
+    """Has a precision that this machine has not."""
+
+    name = "unfit"
+    whole_graph = True
+    options: Sequence[OptionSpec] = (precision.option("bf16"),)
+
+    def supports(self, node: torch.fx.Node) -> dynamo_ext.Support:
+        return dynamo_ext.Support(supported=True)
+
+    def lower(
+        self,
+        graph: torch.fx.GraphModule,
+        example_inputs: Sequence[torch.Tensor],
+        options: dynamo_ext.Options,
+    ) -> dynamo_ext.CompiledFn:
+        return graph.forward
+
+    def lacks_precision(self, precision: str) -> str:
+        return f"There is no {precision} in this processor."
+
+
+def test_one_that_the_machine_has_not() -> None:
+    made = registry.compiler(Unfit(), {"precision": "bf16"})
+    assert not made.availability.available
+    assert made.availability.reason == "There is no bf16 in this processor."
+    assert registry.compiler(Unfit()).availability.available
+    with pytest.raises(BackendUnavailableError, match="unfit:bf16 is not available"):
+        registry.compiler(Unfit(), {"precision": "bf16"}, strict=True)
+
+
+def test_a_users_own_option_of_that_name() -> None:
+    assert precision.of({"precision": "double"}) == FULL
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("chosen", ["bf16", "fp16"])
+def test_results_keep_their_dtype_and_are_near(backend: str, chosen: str) -> None:
+    needs_backend(backend)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.LayerNorm(128), torch.nn.Linear(128, 8)
+    )
+    x = torch.randn(16, 64)
+    compiled = dynamo_ext.optimize(f"{backend}:{chosen}")(model)
+    with torch.no_grad():
+        found, exact = compiled(x), model(x)
+    assert compiled.report().fallbacks == ()
+    assert compiled.report().backend == f"{backend}:{chosen}"
+    error = float((found - exact).norm() / exact.norm())
+    assert found.dtype is torch.float32
+    assert 1e-5 < error < 0.02
+    assert {each.dtype for each in model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_training(backend: str) -> None:
+    needs_backend(backend)
+    model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+    x = torch.randn(16, 32)
+    model(x).pow(2).mean().backward()
+    expected = [each.grad.clone() for each in model.parameters() if each.grad is not None]
+    model.zero_grad()
+    dynamo_ext.optimize(f"{backend}:bf16")(lambda: model(x).pow(2).mean())().backward()
+    for each, right in zip(model.parameters(), expected, strict=True):
+        assert each.grad is not None
+        assert each.grad.dtype is torch.float32
+        assert 0 < float((each.grad - right).norm() / right.norm()) < 0.05
+
+
+def test_what_loses_too_much_is_eagers() -> None:
+    def cancelling(x: torch.Tensor) -> torch.Tensor:
+        # The sum of each row is lost in bfloat16 beside the large product.
+        return x @ torch.ones(64, 4) - 1000.0 * torch.ones(4)
+
+    x = torch.full((8, 64), 1000.0 / 64) + torch.randn(8, 64) * 1e-3
+    compiled = dynamo_ext.optimize("eager:bf16")(cancelling)
+    assert torch.equal(compiled(x), cancelling(x))
+    [fallback] = compiled.report().fallbacks
+    assert fallback.stage == "verify"
+    assert "bf16 may have 0.05" in fallback.message
+
+
+def test_integers_and_views_of_inputs_are_as_in_eager() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x @ x.t()
+        return x.t(), y, y.argmax(1), x.long()
+
+    x = torch.eye(8) * torch.arange(1.0, 9)
+    compiled = dynamo_ext.optimize("eager:bf16")(function)
+    view, _, index, whole = compiled(x)
+    assert view.data_ptr() == x.data_ptr()
+    assert torch.equal(index, torch.arange(8))
+    assert whole.dtype is torch.int64
+    assert compiled.report().fallbacks == ()
+
+
+def test_a_graph_break_hands_on_eagers_dtype() -> None:
+    seen: list[torch.dtype] = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x @ x
+        torch._dynamo.graph_break()
+        seen.append(y.dtype)
+        return y @ y
+
+    assert dynamo_ext.optimize("eager:bf16")(function)(torch.eye(4)).dtype is torch.float32
+    assert seen == [torch.float32]

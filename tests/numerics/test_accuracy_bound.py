@@ -1,0 +1,69 @@
+"""A bound of accuracy as a user writes it, and what meets it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from dynamo_ext.errors import OptionError
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+
+EXACT = torch.tensor([[3.0, 4.0], [5.0, 1.0], [0.0, 2.0], [1.0, 7.0]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "limit"),
+    [
+        ("cosine>=0.9999", "cosine", 0.9999),
+        (" rel <= 1e-2 ", "rel", 0.01),
+        ("top1>=1", "top1", 1.0),
+    ],
+)
+def test_what_is_read(text: str, metric: str, limit: float) -> None:
+    found = AccuracyBound.parse(text)
+    assert found == AccuracyBound(metric, limit)
+    assert AccuracyBound.parse(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "cosine", "cosine<=1", "rel>=1", "psnr>=30", "cosine>=2", "rel<=nan", "top1>=x"]
+)
+def test_what_is_no_bound(text: str) -> None:
+    with pytest.raises(OptionError, match="is not a bound of accuracy"):
+        AccuracyBound.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "meets"),
+    [
+        ("cosine>=0.999999", EXACT * 2, True),
+        ("cosine>=0.99", EXACT.flip(0), False),
+        ("rel<=0.1", EXACT * 1.09, True),
+        ("rel<=0.1", EXACT * 1.11, False),
+        ("top1>=0.75", torch.cat([EXACT[:2].flip(1), EXACT[2:]]), False),
+        ("top1>=1", EXACT * 0.1, True),
+        ("rel<=1", EXACT / torch.tensor([1.0, 0.0]), False),
+    ],
+)
+def test_what_meets_it(text: str, found: torch.Tensor, meets: bool) -> None:
+    said = AccuracyBound.parse(text).difference(found, EXACT)
+    assert (said == "") == meets
+    assert meets or "asked for" in said or "not finite" in said
+
+
+def test_integers_must_be_equal() -> None:
+    bound = AccuracyBound.parse("rel<=1")
+    assert bound.difference(torch.tensor([1]), torch.tensor([1])) == ""
+    assert bound.difference(torch.tensor([1]), torch.tensor([2])) != ""
+    assert "shape" in bound.difference(EXACT[0], EXACT)
+
+
+def test_results_without_elements_or_of_zeros() -> None:
+    nothing, zeros = torch.zeros(0, 3), torch.zeros(2, 3)
+    for text in ("cosine>=1", "rel<=0", "top1>=1"):
+        bound = AccuracyBound.parse(text)
+        assert bound.difference(nothing, nothing) == ""
+        assert bound.difference(zeros, zeros) == ""
+    assert math.isfinite(AccuracyBound.parse("cosine>=1").limit)
