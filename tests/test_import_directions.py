@@ -34,7 +34,7 @@ ROOMS_OF: dict[str, set[str]] = {
     "comparison": {"records"},
     "formatting": {"records"},
     "torch_private": {"errors"},
-    "numerics": {"interruptions", "torch_private"},
+    "numerics": {"errors", "interruptions", "torch_private"},
     "timing": {"records", "interruptions"},
     "analysis": {"records", "formatting"},
     # The compiler of a backend's name goes through the pipeline, and any callable is an engine.

@@ -103,7 +103,7 @@ def given(text: str) -> str:
 
 
 def bound(text: str) -> str:
-    """The ``type=`` of ``--accuracy``: raises ``OptionError`` where it is no bound."""
+    """The ``type=`` of ``--accuracy``: raises ``OptionError`` for anything else."""
     return str(AccuracyBound.parse(unquoted(text)))
 
 

@@ -106,7 +106,7 @@ def lowered(
 ) -> Accuracy:
     """How far results in a lower precision are from float64's, with the verdict by its bound.
 
-    From eager's where there is no float64. What is no floating-point tensor must be as in eager.
+    From eager's where there is no float64. What is not a floating-point tensor must be as in eager.
     Where a user's ``bound`` is given, each result must meet it, too.
     """
     reference = "float64" if exact else "eager"

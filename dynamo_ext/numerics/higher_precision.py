@@ -57,7 +57,7 @@ def exact(graph: GraphModule, args: Sequence[Any], expected: Sequence[Any]) -> S
     except Exception as error:  # noqa: BLE001 - not every operator runs at every precision
         pass_on(error)
         return expected
-    # What is no floating-point number is compared as eager has it.
+    # Anything else is compared as eager has it.
     return [
         higher if isinstance(want, torch.Tensor) and want.is_floating_point() else want
         for higher, want in zip(found, expected, strict=True)

@@ -26,7 +26,7 @@ def disagreement(
     """What a lower precision has lost more of than it may, as one sentence, or nothing.
 
     ``found`` and ``exact`` are outputs in their order, tensors of any shape, numbers or ``None``;
-    ``exact`` may have higher dtypes. What is no floating-point tensor must be equal.
+    ``exact`` may have higher dtypes. What is not a floating-point tensor must be equal.
     """
     if len(found) != len(exact):
         return f"{len(found)} outputs came where {len(exact)} were expected."

@@ -76,7 +76,7 @@ def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
         max(1, *(len(part) for cell in column for part in cell.split("\n"))) for column in columns
     ]
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
-    # A name stays in one piece where the columns after it can give way.
+    # A name stays in one piece where the columns after it can be narrower.
     for first in (min(widths[0], _NAME), 0):
         floors = [max(_NARROWEST, first), *(_NARROWEST for _ in widths[1:])]
         while excess > 0 and any(map(operator.gt, widths, floors)):

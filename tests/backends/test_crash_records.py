@@ -284,13 +284,16 @@ LOOP = """
 import sys
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Attempt
-print("begun", flush=True)
+begun = False
 while True:
     for number in range(5):
         attempt = Attempt("engine", "1", f"graph {number}")
         attempt.died()
         with attempt.during("compiling"):
             pass
+    if not begun:
+        print("begun", flush=True)
+    begun = True
     if "once" in sys.argv:
         break
 """

@@ -90,13 +90,16 @@ def live(*setup: str) -> Iterator[Live]:
 
 
 @contextlib.contextmanager
-def counting_compiles() -> Iterator[list[str]]:
-    """Every compile that Dynamo starts, by its id."""
+def counting_compiles(started: list[str] | None = None) -> Iterator[list[str]]:
+    """Every compile that Dynamo starts, by its id, in the list that is given or in one of its own.
+
+    It begins with a full garbage collection, which takes a second in a large process.
+    """
     from torch._dynamo.callback import callback_handler
 
     # The finalisers of what earlier tests left would be captured, too.
     gc.collect()
-    started: list[str] = []
+    started = [] if started is None else started
 
     def note(arguments: Any) -> None:
         started.append(str(arguments.compile_id))

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GOOD = "y = x + 1"
+COMPILED: list[str] = []
 
 
 @pytest.fixture(scope="module")
 def cells() -> Iterator[Live]:
-    with live("x = torch.arange(3.)", "kept = 1") as found:
+    with live("x = torch.arange(3.)", "kept = 1") as found, counting_compiles(COMPILED):
         yield found
 
 
@@ -29,16 +30,15 @@ def names(cells: Live) -> dict[str, int]:
 
 def refused(cells: Live, text: str) -> Ran:
     """A cell that must be refused with one line, and must change nothing."""
-    before = names(cells)
-    with counting_compiles() as started:
-        ran = cells.run(text)
+    before, compiled = names(cells), len(COMPILED)
+    ran = cells.run(text)
     assert isinstance(ran.error, UsageError), ran.error
     assert ran.err.startswith("UsageError: ")
     assert ran.err.count("\n") == 1
     assert ran.out == ""
     assert ran.outputs == []
     assert names(cells) == before
-    assert started == []
+    assert len(COMPILED) == compiled
     return ran
 
 
