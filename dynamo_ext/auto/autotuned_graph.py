@@ -16,6 +16,7 @@ from dynamo_ext.interruptions import Listening, pass_on, suppressed
 from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
 from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.torch_private import dispatch
+from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +57,9 @@ class AutotunedGraph:
         cycles: CallCycles,
         bound: AccuracyBound | None = None,
     ) -> None:
-        self.switch: MultiBackendGraph | None = MultiBackendGraph(0, graph, {EAGER: graph.forward})
+        self.switch: MultiBackendGraph | None = MultiBackendGraph(
+            0, graph, {EAGER: forward_of(graph)}
+        )
         self.contest: GraphRace | None = None
         self.trials: OnlineTrials | None = None
         self.waited = 0

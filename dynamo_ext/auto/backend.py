@@ -17,6 +17,7 @@ from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.autotune import GraphCandidateResult
 from dynamo_ext.records.common import OptionSpec
 from dynamo_ext.torch_private import dispatch
+from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -117,7 +118,7 @@ class AutoBackend(WholeGraphBackend):
             held = dataclasses.replace(known.contest, remembered=True)
             if held.winner == "eager":
                 journal.contest = held
-                return graph.forward
+                return forward_of(graph)
             cached = CachedWinner(graph, journal, held, self.cycles)
             cached.forget = lambda: self.store.forget(key, place)
             cached.remember = lambda contest: self.store.remember(key, place, contest)

@@ -62,6 +62,7 @@ class Compiler:
         from dynamo_ext.backends.pipeline.compilation import compile_graph
         from dynamo_ext.backends.pipeline.engines import CompileContext
         from dynamo_ext.backends.pipeline.overlapping_inputs import MESSAGE, REMEDY, Overlaps
+        from dynamo_ext.torch_private.entered_modes import forward_of
 
         keep_random_state(graph)
         give_inputs(graph)
@@ -74,7 +75,7 @@ class Compiler:
                 remedy=self.availability.remedy,
                 lack=self.availability.reason,
             )
-            return graph.forward
+            return forward_of(graph)
         # One that tries others counts their time itself, and each of those has its record.
         tries = fact(self.backend, "self_verifying")
         recorded = not tries and self.name != "eager"
@@ -83,12 +84,12 @@ class Compiler:
             attempt = crash_records.Attempt.of(self.name, self.version, graph, example_inputs)
         if not tries and (late := compile_timeout.used_up()):
             journal.add_fallback("lower", "graph", message=late, remedy=compile_timeout.REMEDY)
-            return graph.forward
+            return forward_of(graph)
         if attempt is not None and (died := attempt.died()) is not None:
             journal.add_fallback(
                 "unavailable", "graph", message=died.message, remedy=crash_records.REMEDY
             )
-            return graph.forward
+            return forward_of(graph)
         context = CompileContext(self.backend, self.options, journal, attempt)
         if tries:
             with Listening():
@@ -96,7 +97,7 @@ class Compiler:
         overlaps = Overlaps(graph, example_inputs)
         if self.name != "eager" and overlaps.found(example_inputs):
             journal.add_fallback("unsupported", "graph", message=MESSAGE, remedy=REMEDY)
-            return graph.forward
+            return forward_of(graph)
         with compile_timeout.one_graph(), Listening(), crash_records.during(attempt, "compiling"):
             made = compile_graph(graph, example_inputs, context)
-        return overlaps.kept_from(made, graph.forward, journal)
+        return overlaps.kept_from(made, forward_of(graph), journal)

@@ -22,6 +22,7 @@ from dynamo_ext.measure.state.tensor_state import precision
 from dynamo_ext.records.common import FULL
 from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import TimedCallable
+from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -82,7 +83,7 @@ class MultiBackendCompiler:
     def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile one captured graph with each (Dynamo's backend contract)."""
         keep_random_state(graph)
-        switch = MultiBackendGraph(len(self.switches), graph, {EAGER: graph.forward})
+        switch = MultiBackendGraph(len(self.switches), graph, {EAGER: forward_of(graph)})
         compile_into(switch, self._compilers, inputs)
         self.switches.append(switch)
         return switch

@@ -48,15 +48,9 @@ def saving_is_watched() -> bool:
     return torch._C._autograd._top_saved_tensors_default_hooks(ignoring_traces) is not None
 
 
-def autocast_marks() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """What a captured graph calls where autocast begins (device, dtype, on, cache) and ends."""
-    modes: Any = torch.amp.autocast_mode
-    return modes._enter_autocast, modes._exit_autocast
-
-
 def autocasts(graph: GraphModule) -> bool:
     """Whether autocast is on where a captured graph is called, or anywhere in it."""
-    enter, _ = autocast_marks()
+    enter = torch.amp.autocast_mode._enter_autocast
     inside = any(node.target is enter for node in graph.graph.nodes)
     return inside or bool(torch._C._is_any_autocast_enabled())
 

@@ -1,63 +1,56 @@
 """A captured graph under autocast: products and convolutions in half the bits, as torch has it.
 
 Torch's own lists say which operations are computed in the lower dtype, and which (norms, softmax,
-losses) stay in float32. Results leave the graph in the dtypes that they have without it.
+losses) stay in float32. Results leave the graph in the dtypes that they have without it. Autocast
+is on around the calls of the graph, or around its compilation, and no part of it: a graph that
+raised would leave it on.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dynamo_ext.backends.fx_graph import held_tensors, own_copy
 from dynamo_ext.backends.pipeline.input_views import root_of
-from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from torch.fx import GraphModule, Node
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def under_autocast(
-    graph: GraphModule, example_inputs: Sequence[Any], precision: str
-) -> GraphModule:
-    """A copy of a captured graph with its operations under autocast.
-
-    Parameters
-    ----------
-    graph
-        As Dynamo captured it; it is not changed.
-    example_inputs
-        One for each placeholder: their devices are those that autocast is entered for.
-    precision
-        ``bf16`` or ``fp16``.
-    """
+def with_eagers_dtypes(graph: GraphModule) -> GraphModule:
+    """A copy of a captured graph whose results have eager's dtypes under autocast, too."""
     made = own_copy(graph)
-    nodes = made.graph
-    output = nodes.output_node()
-    first = next(node for node in nodes.nodes if node.op != "placeholder")
-    entered = []
-    enter, leave = dispatch.autocast_marks()
-    with nodes.inserting_before(first):
-        for device in _devices([*example_inputs, *held_tensors(graph)]):
-            given = (device, _DTYPES[precision], True, True)
-            entered.append(nodes.call_function(enter, given))
-    with nodes.inserting_before(output):
-        for each in reversed(entered):
-            nodes.call_function(leave, (each,))
+    output = made.graph.output_node()
+    with made.graph.inserting_before(output):
         replaced = {node: _as_before(node) for node in output.all_input_nodes}
     output.args = torch.fx.map_arg(output.args, lambda node: replaced[node])
     made.recompile()
     return made
 
 
-def _devices(values: Sequence[Any]) -> list[str]:
+def autocast_for(
+    graph: GraphModule, inputs: Sequence[Any], precision: str
+) -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """Makes contexts of autocast to ``bf16`` or ``fp16`` on the devices of a graph's tensors."""
+    values = [*inputs, *held_tensors(graph)]
     kinds = [value.device.type for value in values if isinstance(value, torch.Tensor)]
-    return list(dict.fromkeys(kinds)) or ["cpu"]
+    return functools.partial(_entered, tuple(dict.fromkeys(kinds)) or ("cpu",), precision)
+
+
+@contextlib.contextmanager
+def _entered(devices: Sequence[str], precision: str) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for device in devices:
+            stack.enter_context(torch.autocast(device, _DTYPES[precision]))
+        yield
 
 
 def _as_before(node: Node) -> Node:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.torch_private import fx_nodes
+from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ def keep_random_state(graph: GraphModule) -> None:
 def as_captured(graph: GraphModule) -> Callable[..., Any]:
     """What runs a captured graph in eager."""
     keep_random_state(graph)
-    forward: Callable[..., Any] = graph.forward
+    forward: Callable[..., Any] = forward_of(graph)
     return forward
 
 

@@ -31,6 +31,7 @@ from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.report import Partition
 from dynamo_ext.torch_private import dispatch, fx_nodes
+from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +69,7 @@ def compile_graph(
         pass_on(error)
         message = "" if whole else f"The graph could not be normalised: {one_line(error)}"
         journal.add_fallback("lower", "graph", error=error, message=message)
-    return graph.forward
+    return forward_of(graph)
 
 
 class _GraphCompilation:

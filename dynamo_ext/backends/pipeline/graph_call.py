@@ -22,6 +22,7 @@ from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics import lowered_precision, tolerance
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
+from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,7 +54,7 @@ class GraphCall:
     ) -> None:
         self._graph = graph
         self._precision = precision.of(context.options)
-        self._eager = graph.forward
+        self._eager = forward_of(graph)
         self._run = run
         self._attempt = context.attempt
         self._journal = context.journal

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import fact
-from dynamo_ext.backends.pipeline.autocast import under_autocast
+from dynamo_ext.backends.pipeline.autocast import autocast_for, with_eagers_dtypes
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
 from dynamo_ext.records.common import FULL
+from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from torch.fx import GraphModule
 
@@ -30,19 +33,33 @@ def compiled(
     """
     backend, options, journal = context.backend, context.options, context.journal
     chosen, given = precision.of(options), graph
+    lowering: Callable[[], AbstractContextManager[None]] = nullcontext
     if chosen != FULL:
-        given = under_autocast(graph, example_inputs, chosen)
-    if fact(backend, "through_aot"):
-        run = apart(given, lambda rest: backend.lower(rest, example_inputs, options))
-    else:
-        run = backend.lower(given, example_inputs, options)
+        given, lowering = with_eagers_dtypes(graph), autocast_for(graph, example_inputs, chosen)
+    with lowering():
+        if fact(backend, "through_aot"):
+            run = apart(given, lambda rest: backend.lower(rest, example_inputs, options))
+        else:
+            run = backend.lower(given, example_inputs, options)
     if not callable(run):
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         journal.add_fallback("lower", "graph", message=message)
-        return graph.forward
+        return forward_of(graph)
     if run == graph.forward or run is graph:
-        return graph.forward
+        return forward_of(graph)
     if fact(backend, "self_verifying"):
         return run
+    if chosen != FULL and run == given.forward:
+        run = _within(lowering, forward_of(given))
     check = bool(options.get("verify", False))
     return GraphCall(graph, run, context, check=check).call
+
+
+def _within(
+    lowering: Callable[[], AbstractContextManager[None]], run: Callable[..., Any]
+) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        with lowering():
+            return run(*args)
+
+    return call

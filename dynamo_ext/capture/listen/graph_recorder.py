@@ -27,6 +27,7 @@ from dynamo_ext.formatting import count
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.torch_private.dispatch import ends_recomputation
+from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,9 +105,10 @@ def _recorded(
     compiled: Callable[..., Any], graph: GraphModule, entry: GraphEntry
 ) -> Callable[..., Any]:
     clock, acts = time.perf_counter, entry.draws or entry.mutates
-    plain = compiled is graph or getattr(compiled, "__self__", None) is graph
+    inner = getattr(compiled, "__wrapped__", compiled)
+    plain = inner is graph or getattr(inner, "__self__", None) is graph
     # Not graph(...), which prints its generated code on an error.
-    eager = None if plain else graph.forward
+    eager = None if plain else forward_of(graph)
     mode_active = active_modes.tracing_mode_active
     held = held_tensors(graph) if entry.mutates else []
     # Where a graph fails on its data, it mostly does at its first call: later ones copy nothing.

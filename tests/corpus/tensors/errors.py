@@ -107,4 +107,36 @@ CASES: list[Case] = [
         "a, w",
         raises="RuntimeError",
     ),
+    case(
+        "within a mode",
+        "bad = torch.tensor([9])\nx = torch.ones(4, 4)",
+        "with torch.no_grad():\n    y = x @ x\n    z = torch.embedding(y, bad)",
+        "torch.is_grad_enabled(), y.sum(), (x @ x).requires_grad",
+        raises="IndexError",
+    ),
+    case(
+        "within autocast in inference mode",
+        TORCH,
+        "bad = torch.tensor([9])\nx = torch.ones(4, 4)",
+        "with torch.inference_mode():\n    with torch.autocast('cpu', torch.bfloat16):\n"
+        "        y = x @ x\n        z = torch.embedding(y, bad)",
+        "# plain\ntorch.is_inference_mode_enabled(), torch.is_autocast_enabled('cpu'), y.dtype",
+        raises="IndexError",
+    ),
+    case(
+        "within one kernel of attention",
+        TORCH,
+        "from torch.nn.attention import SDPBackend, sdpa_kernel\nbad = torch.tensor([9])\n"
+        "x = torch.ones(4, 4)",
+        "with sdpa_kernel(SDPBackend.MATH):\n    y = x @ x\n    z = torch.embedding(y, bad)",
+        "torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()",
+        raises="IndexError",
+    ),
+    case(
+        "handled within a mode",
+        TORCH,
+        "bad = torch.tensor([9])\nx = torch.ones(4, 4, requires_grad=True)",
+        "try:\n    with torch.no_grad():\n        y = x @ x\n        z = torch.embedding(y, bad)\n"
+        "except IndexError:\n    y = x * 2\ny.requires_grad, torch.is_grad_enabled()",
+    ),
 ]
