@@ -109,6 +109,7 @@ CASES: list[Case] = [
     ),
     case(
         "within a mode",
+        TORCH,
         "bad = torch.tensor([9])\nx = torch.ones(4, 4)",
         "with torch.no_grad():\n    y = x @ x\n    z = torch.embedding(y, bad)",
         "torch.is_grad_enabled(), y.sum(), (x @ x).requires_grad",
