@@ -112,7 +112,7 @@ def _candidate(
     here = Availability(available=True)
     availability = registry.probe(found, precision) if isinstance(backend, str) else here
     compiler = Compiler(found, settled) if availability.available else None
-    given = tuple((key, str(settled[key])) for key in mine)
+    given = tuple((key, str(settled[key])) for key in mine if key != "precision")
     return Candidate(name, found.name, compiler, availability, given, precision)
 
 

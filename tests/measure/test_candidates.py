@@ -7,6 +7,7 @@ import pytest
 from dynamo_ext.backends import registry
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.measure.candidates import candidates_of
+from dynamo_ext.measure.remote.serialization import _sent, candidate_from
 
 
 def mine(graph, inputs):
@@ -59,3 +60,22 @@ def test_what_is_unknown_is_refused():
         candidates_of("aot_eager", {"nonesuch": 1})
     with pytest.raises(OptionError, match="twice"):
         candidates_of("ts,ts")
+
+
+def test_a_precision_is_part_of_what_another_process_gets(monkeypatch):
+    [here] = candidates_of(["eager:bf16"])
+    assert (here.name, here.backend, here.precision, here.options) == (
+        "eager:bf16",
+        "eager",
+        "bf16",
+        (),
+    )
+    monkeypatch.setattr(registry, "lacks", lambda *_: "There is none here.")
+    [lacking] = candidates_of(["eager:bf16"])
+    assert lacking.compiler is None
+    assert lacking.availability.reason == "There is none here."
+    monkeypatch.undo()
+    for sent in (here, lacking):
+        there = candidate_from(*_sent(sent))
+        assert there.compiler.options["precision"] == "bf16"
+        assert there.availability.available

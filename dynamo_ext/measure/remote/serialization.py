@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 
 from dynamo_ext.errors import DynamoExtError
+from dynamo_ext.records.common import FULL
 
 if TYPE_CHECKING:
     import torch
@@ -171,7 +172,8 @@ def _sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
     """What ``candidate_from`` is given: backends of ours go by their names."""
     compiler = candidate.compiler
     if compiler is None:
-        return candidate, candidate.backend, dict(candidate.options)
+        lowered = {} if candidate.precision == FULL else {"precision": candidate.precision}
+        return candidate, candidate.backend, {**dict(candidate.options), **lowered}
     kind = type(compiler.backend)
     ours = kind.__module__.startswith(_OURS) and kind.__name__ != "CallableBackend"
     backend = candidate.backend if ours else compiler.backend
