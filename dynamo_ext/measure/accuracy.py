@@ -19,6 +19,9 @@ from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.numerics.higher_precision import is_as_good
 from dynamo_ext.records.comparison import Accuracy
 
+_NO_ERROR = 400.0
+"""The ratio of signal to noise, in decibels, of results without an error."""
+
 Results = dict[str, Any]
 """Names of results to tensors (detached copies) and other values."""
 
@@ -175,14 +178,14 @@ def _measured(found: Results, expected: Results, reference: str, detail: str) ->
         dtype=", ".join(dict.fromkeys(dtypes)),
         detail=detail,
         sqnr=_decibels(other, noise),
-        top1=agreeing / rows if rows else math.nan,
+        top1=agreeing / rows if rows else None,
     )
 
 
-def _decibels(signal: float, noise: float) -> float:
+def _decibels(signal: float, noise: float) -> float | None:
     if not signal:
-        return math.nan
-    return 10 * math.log10(signal / noise) if noise else math.inf
+        return None
+    return min(10 * math.log10(signal / noise), _NO_ERROR) if noise else _NO_ERROR
 
 
 def _is_float(value: Any) -> bool:

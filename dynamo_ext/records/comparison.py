@@ -117,12 +117,12 @@ class Accuracy:
 
     ``reference`` is ``eager``, ``float32`` (eager before ``--dtype``) or ``float64``. ``cosine`` is
     over all floating results laid end to end; ``max_rel`` is relative to the largest element of a
-    tensor. ``sqnr`` is the signal-to-noise ratio in decibels over all of them, infinite where they
-    are equal; ``top1`` the share of rows (along the last dimension) whose largest element is in the
-    same place. Both are NaN where they say nothing. ``within`` is the verdict by dtype; against
-    float64, that it is not much farther from it than eager is, which decides where eager's results
-    disagree; of a lower precision, that the root mean square error of each result, relative to its
-    size, is at most ``bound``. ``detail`` names what disagrees.
+    tensor. ``sqnr`` is the signal-to-noise ratio in decibels over all of them, 400 where they are
+    equal; ``top1`` the share of rows (along the last dimension) whose largest element is in the
+    same place; ``None`` where there is none. ``within`` is the verdict by dtype; against float64,
+    that it is not much farther from it than eager is, which decides where eager's results disagree;
+    of a lower precision, that the root mean square error of each result, relative to its size, is
+    at most ``bound``. ``detail`` names what disagrees.
     """
 
     reference: str
@@ -133,9 +133,9 @@ class Accuracy:
     outputs: int
     dtype: str = ""
     detail: str = ""
-    sqnr: float = math.nan
-    top1: float = math.nan
-    bound: float = math.nan
+    sqnr: float | None = None
+    top1: float | None = None
+    bound: float | None = None
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from dynamo_ext.formatting import clip, printable, sentence
 from dynamo_ext.records.comparison import Accuracy, CandidateResult
 from dynamo_ext.widgets import plain_text
-from dynamo_ext.widgets.comparison.columns import cosine, decibels, error, share
+from dynamo_ext.widgets.comparison.number_text import cosine, decibels, error, share
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, unbroken
 
@@ -34,7 +33,7 @@ def html(rows: Sequence[CandidateResult]) -> Markup:
         "to that as eager itself, at most twice as far (in half precision three times), is right. "
         "Relative errors: to the largest element of a result."
     )
-    bounds = {r.precision: a.bound for r in rows for a in r.accuracy if not math.isnan(a.bound)}
+    bounds = {r.precision: a.bound for r in rows for a in r.accuracy if a.bound is not None}
     if bounds:
         listed = ", ".join(f"{bound:g} in {name}" for name, bound in bounds.items())
         note += f" Of a lower precision, the root mean square error may be {listed}."

@@ -10,13 +10,11 @@ from typing import Any
 from dynamo_ext.formatting import seconds
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
+from dynamo_ext.widgets.comparison.number_text import NONE, cosine, decibels, error, share, size
 from dynamo_ext.widgets.comparison.summary import counted, interval, probability, ratio, verdict
 
-_KIB = 1024
-_CLOSE = 1e-4
 _ORDER = ("baseline", "faster", "same", "unclear", "slower", "eager", "wrong", "failed", "none")
 
-NONE = "–"
 Value = float | str | None
 Row = Callable[["Comparison", "CandidateResult"], Value]
 
@@ -65,38 +63,6 @@ def shown(
     ]
 
 
-def size(value: float) -> str:
-    """Write bytes with the unit that suits them (``4.0 KiB``)."""
-    if abs(value) < _KIB:
-        return f"{value:,.0f} B"
-    power = min(int(math.log(abs(value), _KIB)), 3)
-    return f"{value / _KIB**power:.1f} {'KMG'[power - 1]}iB"
-
-
-def cosine(value: float) -> str:
-    """Write a similarity so that its distance from 1 can be read (``1 − 2.3e-09``)."""
-    if math.isnan(value):
-        return NONE
-    if value >= 1:
-        return "1"
-    return f"1 − {1 - value:.1e}" if 1 - value < _CLOSE else f"{value:.6f}"
-
-
-def decibels(value: float) -> str:
-    """Write a ratio of signal to noise (``52.3 dB``)."""
-    return NONE if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.1f} dB"
-
-
-def share(value: float) -> str:
-    """Write a part of all with a digit behind the point (``99.6 %``)."""
-    return NONE if math.isnan(value) else f"{100 * value:.1f} %"
-
-
-def error(value: float) -> str:
-    """Write an error with two digits."""
-    return NONE if math.isnan(value) else "0" if not value else f"{value:.1e}"
-
-
 def _precision(record: Comparison, each: CandidateResult) -> Value:
     """Of a comparison in which something is computed in another one than the code's own."""
     lowered = any(row.precision not in ("", FULL) for row in record.candidates)
@@ -132,8 +98,8 @@ def _error(title: str, about: str, name: str, key: str = "", **more: Any) -> Col
     """A column of an error, or similarity, of the first reference's."""
 
     def value(_record: Comparison, each: CandidateResult) -> Value:
-        number = getattr(each.accuracy[0], name) if each.accuracy else math.nan
-        return None if math.isnan(number) else number
+        number = getattr(each.accuracy[0], name) if each.accuracy else None
+        return None if number is None or math.isnan(number) else number
 
     return Column(title, value, about, key=key or name, **more)
 

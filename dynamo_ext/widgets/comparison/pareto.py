@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import printable
@@ -27,8 +26,8 @@ def has_precisions(record: Comparison) -> bool:
 
 def error(each: CandidateResult) -> float | None:
     """The root mean square error of its results, relative to their size; ``None`` if unknown."""
-    sqnr = each.accuracy[0].sqnr if each.accuracy else math.nan
-    return None if math.isnan(sqnr) else max(10 ** (-sqnr / 20), _SMALLEST)
+    sqnr = each.accuracy[0].sqnr if each.accuracy else None
+    return None if sqnr is None else max(10 ** (-sqnr / 20), _SMALLEST)
 
 
 def compared(record: Comparison, rows: Sequence[CandidateResult]) -> list[CandidateResult]:

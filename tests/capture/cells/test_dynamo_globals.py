@@ -69,7 +69,8 @@ def test_reset_lets_go_of_the_names(cells: Live, text: str) -> None:
     assert not dynamos(cells.names)
     cells.well("%dynamo reset")
     gc.collect()
-    assert waiting() == before
+    # What earlier tests have left may go, too.
+    assert waiting() - before == set()
 
 
 def test_another_namespace_is_not_watched() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 from dynamo_ext.widgets.comparison import accuracy, columns, table
 from dynamo_ext.widgets.comparison.chart import Chart
@@ -12,7 +11,7 @@ from tests.widgets import comparisons
 
 
 def candidate(name: str, ratio: float, sqnr: float, precision: str = "float32"):
-    bound = math.nan if precision == "float32" else 0.05
+    bound = None if precision == "float32" else 0.05
     measured = dataclasses.replace(comparisons.CLOSE, sqnr=sqnr, bound=bound)
     made = comparisons.row(name, 1e-3, ratio, accuracy=(measured,))
     return dataclasses.replace(made, precision=precision)

@@ -13,7 +13,7 @@ from dynamo_ext.api.compare import ComparisonResult
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, Speedup
 from dynamo_ext.timing import race
 from dynamo_ext.widgets import plain_text
-from dynamo_ext.widgets.comparison import columns, static, table
+from dynamo_ext.widgets.comparison import columns, number_text, static, table
 from dynamo_ext.widgets.comparison.chart import KINDS, Chart
 from dynamo_ext.widgets.comparison.summary import closing, headline, ratio, status
 
@@ -301,7 +301,7 @@ def test_ratios_have_three_digits(value, words):
     ],
 )
 def test_sizes_have_units(value, words):
-    assert columns.size(value) == words
+    assert number_text.size(value) == words
 
 
 def test_the_text_imports_neither_torch_nor_ipywidgets_nor_matplotlib():
