@@ -7,6 +7,7 @@ elements, which any rounding changes, do not.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.numerics import tolerance
@@ -28,13 +29,8 @@ def disagreement(
     ``found`` and ``exact`` are outputs in their order, tensors of any shape, numbers or ``None``;
     ``exact`` may have higher dtypes. What is not a floating-point tensor must be equal.
     """
-    if len(found) != len(exact):
-        return f"{len(found)} outputs came where {len(exact)} were expected."
-    for position, (got, right) in enumerate(zip(found, exact, strict=True)):
-        wrong = difference(got, right, precision)
-        if wrong:
-            return f"{what} {position}: {wrong}"
-    return ""
+    differ = functools.partial(difference, precision=precision)
+    return tolerance.disagreement(found, exact, what=what, differ=differ)
 
 
 def difference(got: Any, right: Any, precision: str) -> str:
