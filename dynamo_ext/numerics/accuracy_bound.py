@@ -51,7 +51,7 @@ class AccuracyBound:
         return f"{self.metric}{'<=' if self.metric == 'rel' else '>='}{self.limit:g}"
 
     def difference(self, got: Any, right: Any) -> str:
-        """Why one result does not meet it, as a sentence; others are equal."""
+        """Why one result does not meet it, as a sentence; what is not floating must be equal."""
         import torch
 
         floating = all(isinstance(v, torch.Tensor) and v.is_floating_point() for v in (got, right))

@@ -100,10 +100,11 @@ class FrameListener:
             return self._callback(frame, cache, state)
         if instead := self._kept_out(run):
             return instead(frame, cache, state)
-        if frame_eval.has_nothing_to_trace(frame):
-            return frame_eval.skip_permanently()
-        with Listening(), frame_eval.compile_lock, stored_values.let_go_of_the_new():
-            return self._compile(frame, cache, state, run)
+        with Listening(), frame_eval.compile_lock:
+            if frame_eval.has_nothing_to_trace(frame):
+                return frame_eval.skip_permanently()
+            with stored_values.let_go_of_the_new():
+                return self._compile(frame, cache, state, run)
 
     def _kept_out(self, run: RunLog) -> Callable[[Any, Any, Any], Any] | None:
         """The callback in this one's place where nothing is to be compiled; and record why."""

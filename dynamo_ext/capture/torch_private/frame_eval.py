@@ -151,12 +151,19 @@ def is_library_code(code: types.CodeType) -> bool:
 
 
 def has_nothing_to_trace(frame: types.FrameType) -> bool:
-    """Whether Dynamo leaves a frame alone for good, since nothing in it is a tensor or a module."""
+    """Whether Dynamo leaves a frame alone for good, since nothing in it is a tensor or a module.
+
+    The caller holds ``compile_lock``: settings are put back as they were found.
+    """
     if inspect.CO_GENERATOR & frame.f_code.co_flags or _names_tensor(frame):
         return False
     # As in `capture_settings`: NumPy's arrays are not traced.
-    with dynamo.config.patch(trace_numpy=False):
-        return not convert_frame.has_tensor_in_frame(frame)
+    try:
+        with dynamo.config.patch(trace_numpy=False):
+            return not convert_frame.has_tensor_in_frame(frame)
+    except Exception as error:  # noqa: BLE001 - a user's `__class__` may raise: `convert` answers
+        pass_on(error)
+        return False
 
 
 def always_trace(code: types.CodeType) -> None:

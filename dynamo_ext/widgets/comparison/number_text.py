@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 NONE = "–"
-"""What stands where there is no number."""
+"""The text of a value that is missing."""
 
 _KIB = 1024
 _CLOSE = 1e-4
