@@ -118,7 +118,7 @@ def request(text: str, options: Mapping[str, Any] | None = None) -> tuple[Backen
     backend = get(name)
     asked = {**mapping_of(backend.name, options), **chosen}
     if "precision" in asked and not {"precision", "*"} & {spec.name for spec in backend.options}:
-        able = [n for n in OURS if "precision" in {spec.name for spec in _load(n).options}]
+        able = [each for each in OURS if precisions(_load(each))]
         message = f"{name} computes in the code's own precision alone."
         raise OptionError(message, f"Another one can be given to {', '.join(able)}.")
     return backend, asked
@@ -127,8 +127,12 @@ def request(text: str, options: Mapping[str, Any] | None = None) -> tuple[Backen
 def has_precision(name: str, chosen: str) -> bool:
     """Whether the backend of a name can compute in a precision, here."""
     backend = get(name)
-    choices = {c for spec in backend.options if spec.name == "precision" for c in spec.choices}
-    return chosen in choices and probe(backend, chosen).available
+    return chosen in precisions(backend) and probe(backend, chosen).available
+
+
+def precisions(backend: Backend) -> list[str]:
+    """Those below the code's own that a backend can compute in, on a machine that has them."""
+    return [c for spec in backend.options if spec.name == "precision" for c in spec.choices[1:]]
 
 
 def lacks(backend: Backend, chosen: str) -> str:
@@ -176,8 +180,7 @@ def describe(name: str | None = None) -> list[BackendInfo]:
         elif backend.name not in OURS:
             origin = "entry point" if each in outside else "torch"
         found = probe(backend)
-        choices = [c for spec in backend.options if spec.name == "precision" for c in spec.choices]
-        asked = choices[1:] if found.available and name is not None else ()
+        asked = precisions(backend) if found.available and name is not None else ()
         lacking = tuple((each, no) for each in asked if (no := lacks(backend, each)))
         rows.append(
             BackendInfo(
