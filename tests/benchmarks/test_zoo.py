@@ -17,6 +17,7 @@ from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import LARGER, TINY, Form
 from benchmarks.zoo.model import tensors
 from dynamo_ext.backends import registry
+from tests.crosses import share
 
 BOUNDS = Bounds(seconds=200, memory=6)
 FEW = ["MLP", "dict-in-dict-out", "GCN layer"]
@@ -77,7 +78,8 @@ def engine_rows(request: pytest.FixtureRequest) -> list[Row]:
     name = request.param
     if not registry.probe(registry.get(name)).available:
         pytest.skip(f"{name} does not run here")
-    return list(rows(EVERYWHERE, name, "float32", form=TINY, bounds=BOUNDS))
+    models = share(EVERYWHERE, ENGINES.index(name), 2)
+    return list(rows(models, name, "float32", form=TINY, bounds=BOUNDS))
 
 
 def test_every_model_is_right_in_every_engine(engine_rows):
@@ -103,8 +105,8 @@ def test_no_engine_refuses_the_convolutions_of_a_network(engine_rows):
 @pytest.mark.parametrize(
     ("backend", "dtype", "models"),
     [
-        ("eager", "float32", list(MODELS)),
-        ("onnxrt", "float32", OTHERS),
+        ("eager", "float32", share(MODELS, 0, 3)),
+        ("onnxrt", "float32", share(OTHERS, 0, 3)),
         ("inductor", "float32", FEW),
         ("ofi", "bfloat16", FEW),
         ("onnxrt", "bfloat16", [*FEW, "BERT-base"]),

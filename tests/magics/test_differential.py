@@ -14,6 +14,7 @@ from tests.corpus import THEMES, Case
 from tests.corpus.case import MAGIC_LINE
 from tests.corpus.same import Likeness, is_report
 from tests.corpus.text import FOREIGN, Cleaner
+from tests.crosses import share
 from tests.magics.faulty_magics import install_faithful, install_wrapping
 from tests.magics.shell import Session, run_case
 
@@ -70,7 +71,7 @@ def test_cell_is_a_cell(case: Case) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("case", LESSONS)
+@pytest.mark.parametrize("case", share(LESSONS, 0, 3))
 def test_a_lesson_is_a_lesson_on_onnxrt(case: Case) -> None:
     _is_the_same_on("onnxrt", case)
 

@@ -13,6 +13,7 @@ import torch
 from benchmarks.backends import BACKENDS
 from dynamo_ext.backends import registry
 from tests.capture.live import Live, live
+from tests.crosses import share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,8 @@ USES = (
     "    step.step()\n"
     "    step.zero_grad()"
 )
+
+CHANGES = ("edited", "run anew")
 
 
 @pytest.fixture
@@ -56,19 +59,21 @@ def kept() -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("edited", [False, True], ids=["again", "edited"])
+@pytest.mark.parametrize(
+    ("backend", "change"),
+    [(name, each) for row, name in enumerate(BACKENDS) for each in share(CHANGES, row, 2)],
+)
 def test_a_cell_that_makes_a_model_keeps_the_last_one(
-    cells: Live, backend: str, edited: bool
+    cells: Live, backend: str, change: str
 ) -> None:
     if not registry.probe(registry.get(backend)).available:
         pytest.skip(f"{backend} cannot run here.")
     models, counts = [], []
-    for number in range(1, 6):
-        text = USES.format(number if edited else 1)
+    for number in range(1, 5):
+        text = USES.format(number if change == "edited" else 1)
         cells.report(f"model = make()\n{text}", f"-b {backend}", "a")
         models.append([weakref.ref(each) for each in cells.names["model"].parameters()])
         counts.append(kept())
     alive = [any(each() is not None for each in of) for of in models]
-    assert alive == [False] * 4 + [True]
+    assert alive == [False] * 3 + [True]
     assert counts[-1] <= counts[2]

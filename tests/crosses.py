@@ -1,0 +1,18 @@
+"""Crosses of many cases with many engines: a share of each, or, before a release, each whole."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+WHOLE = os.environ.get("DYNAMO_EXT_WHOLE_CROSSES") == "1"
+"""`make test-crosses` sets it."""
+
+
+def share(cases: Iterable[Any], row: int, every: int) -> list[Any]:
+    """Each ``every``-th case, begun at another one in each row, so that the rows have all."""
+    cases = list(cases)
+    return cases if WHOLE else cases[row % every :: every]
