@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests test-sweeps test-quick test-torch test-newer-torch test-version versions lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-crosses test-quick test-torch test-newer-torch test-version versions lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -74,6 +74,10 @@ test-sweeps: $(STAMP) ## every engine on every model, operator and notebook, and
 	mkdir -p build
 	OMP_WAIT_POLICY=passive $(PYTEST) -m sweep $(PARALLEL) --junitxml build/sweeps.xml $(ARGS)
 
+test-crosses: ## the sweeps and what crosses cases with circumstances, whole: hours, before a release
+	DYNAMO_EXT_WHOLE_CROSSES=1 $(MAKE) test-sweeps
+	DYNAMO_EXT_WHOLE_CROSSES=1 $(MAKE) tests ARGS="tests/magics/test_effects_once.py"
+
 QUICK := tests/analysis tests/backends/pipeline tests/capture/report tests/test_records.py tests/widgets tests/test_import_directions.py
 test-quick: $(STAMP) ## what is fast, for the loop of daily work
 	OMP_WAIT_POLICY=passive $(PYTEST) $(QUICK) -m "not sweep and not alone" $(PARALLEL) -q $(ARGS)
@@ -117,7 +121,7 @@ screenshots: $(STAMP) ## the pictures in docs/images, as the browser tests take 
 	cp $(SHOTS)/compare-light-1400.png docs/images/compare.png
 
 # What depends on torch's private names, and cells that run traced and as they are.
-CONTRACT := tests/torch_private tests/capture/torch_private tests/magics/test_differential.py tests/magics/test_effects_once.py
+CONTRACT := tests/torch_private tests/capture/torch_private tests/magics/test_differential.py
 test-torch: $(STAMP) ## private names of torch's and the corpus, for another torch: TORCH=2.14.1
 	mkdir -p build
 	OMP_WAIT_POLICY=passive $(PYTEST) $(CONTRACT) -m "not sweep" $(PARALLEL) --junitxml build/tests-torch-$(TORCH).xml $(ARGS)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.base import Backend, StayEager, Support
     from dynamo_ext.backends.entrypoints import register_backend
     from dynamo_ext.capture.session import last_report
+    from dynamo_ext.measure.machine_limits import measure_machine
     from dynamo_ext.records.common import Availability, OptionSpec
     from dynamo_ext.records.report import Report
 
@@ -33,6 +34,7 @@ __all__ = [
     "explain",
     "last_report",
     "load_ipython_extension",
+    "measure_machine",
     "optimize",
     "register_backend",
     "run",
@@ -50,6 +52,7 @@ _LAZY = {
     "compare": "dynamo_ext.api.compare",
     "explain": "dynamo_ext.api.explain",
     "last_report": "dynamo_ext.capture.session",
+    "measure_machine": "dynamo_ext.measure.machine_limits",
     "optimize": "dynamo_ext.api.optimize",
     "race_on": "dynamo_ext.auto.backend",
     "register_backend": "dynamo_ext.backends.entrypoints",

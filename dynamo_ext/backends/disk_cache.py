@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FOLDER = "DYNAMO_EXT_CACHE"
 """An environment variable: the folder of the cache, in place of the platform's."""
 
-TABLES = ("contests", "answers")
+TABLES = ("contests", "answers", "machines")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS {} (

@@ -27,11 +27,13 @@ COMMANDS = (
     "use",
     "reset",
     "cache",
+    "machine",
 )
 USAGE: dict[str, tuple[int, float, str]] = {
     "use": (1, 1, "%dynamo use BACKEND"),
     "backends": (0, 1, "%dynamo backends [NAME]"),
     "cache": (0, 2, "%dynamo cache [show|clear|export FILE|import FILE]"),
+    "machine": (0, 1, "%dynamo machine [measure]"),
     "diff": (0, 2, "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"),
     "explain": (1, math.inf, "%dynamo explain EXPRESSION, as in %dynamo explain model(x)"),
 }

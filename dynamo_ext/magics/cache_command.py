@@ -15,6 +15,7 @@ from dynamo_ext.backends.support import support_cache
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.formatting import count
 from dynamo_ext.magics.arguments import USAGE, unquoted
+from dynamo_ext.measure import machine_limits
 from dynamo_ext.records.common import checked, plain
 
 _USAGE = f"Write it as {USAGE['cache'][2]}."
@@ -42,6 +43,8 @@ def cache_command(action: str = "show", file: str | None = None) -> None:
         said = f"{count(store.clear(), 'race')} forgotten."
         if answers := support_cache.clear():
             said += f" {count(answers, 'answer')} of engines forgotten."
+        if machine_limits.forget():
+            said += " What %dynamo machine measured is forgotten."
         ended = crash_records.clear()
         if ended:
             said += f" {count(ended, 'engine')} that ended a process may be tried again."

@@ -111,6 +111,7 @@ class DynamoMagics(Magics):
             %dynamo reset           # forget everything compiled
             %dynamo cache           # the races that auto remembers: show, clear,
                                     # export FILE, import FILE
+            %dynamo machine         # what this machine can do at most, which comparisons use
         """
         try:
             if cell is None:
@@ -171,6 +172,10 @@ class DynamoMagics(Magics):
             from dynamo_ext.magics.cache_command import cache_command
 
             cache_command(*rest)
+        elif name == "machine":
+            from dynamo_ext.magics.machine_command import machine_command
+
+            machine_command(*rest)
         else:
             getattr(self.workbench, f"{name}_command")(*rest)
 

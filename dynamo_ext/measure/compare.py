@@ -14,7 +14,7 @@ from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
 from dynamo_ext.interruptions import pass_on, suppressed
-from dynamo_ext.measure import accuracy, candidate_run, memory, per_graph
+from dynamo_ext.measure import accuracy, candidate_run, machine_limits, memory, per_graph
 from dynamo_ext.measure.accuracy import Results
 from dynamo_ext.measure.candidate_run import CompiledCandidate
 from dynamo_ext.measure.candidates import Candidate
@@ -25,8 +25,10 @@ from dynamo_ext.measure.state.tensor_state import precision
 from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import FULL, CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
+from dynamo_ext.records.machine import Work
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, Progress, TimedCallable, race
+from dynamo_ext.torch_private.work import count_work
 
 _LAZY = (
     "A lazy module is called for the first time here: what a run changes is put back, so each run "
@@ -70,6 +72,7 @@ class _Comparing:
         self._notes: list[str] = []
         self._eager: Results = {}
         self._exact: Results | None = None
+        self._work: Work | None = None
         self._graphs: tuple[GraphComparison, ...] = ()
         self._mix: Mix | None = None
         self._started = time.perf_counter()
@@ -123,6 +126,8 @@ class _Comparing:
             workload.restore(thorough=True)
         if settings.fp64:
             self._exact = self._float64()
+        if self._base.first_call_seconds <= settings.budget:
+            self._work = self._count_work()
         self._compile(single if settings.dtype else None)
         base = self._base.make_timed(workload)
         if base is None:
@@ -165,6 +170,21 @@ class _Comparing:
         self._notes.append(
             f"The code itself failed in round {number}: {candidate_run.one_line(error)}"
         )
+
+    def _count_work(self) -> Work | None:
+        """What a run asks of the machine: counted in one more run of the code as it is."""
+        workload = self._workload
+        workload.restore(thorough=True)
+        try:
+            operations, size, calls = count_work(workload.eager_call())
+            found = workload.results().values()
+        except Exception as error:  # noqa: BLE001 - not every code runs under such a counter
+            pass_on(error)
+            return None
+        finally:
+            workload.restore(thorough=True)
+        size += sum(each.nbytes for each in found if isinstance(each, torch.Tensor))
+        return Work(operations, size, calls)
 
     def _float64(self) -> Results:
         workload = self._workload
@@ -223,6 +243,7 @@ class _Comparing:
 
     def _record(self, cell: CodeBlock | None, *, interrupted: bool) -> Comparison:
         settings, base = self._settings, self._base.timed
+        device = _cuda_device(self._workload.snapshot.tensors)
         return Comparison(
             title=self._workload.title,
             baseline=settings.baseline,
@@ -239,9 +260,11 @@ class _Comparing:
             partial=interrupted or self._short,
             interrupted=interrupted,
             notes=tuple(self._notes),
-            device=_device(self._workload.snapshot.tensors),
+            device="cpu" if device is None else torch.cuda.get_device_name(device),
             threads=torch.get_num_threads(),
             versions=session.versions(),
+            work=self._work,
+            machine=machine_limits.remembered(device),
         )
 
 
@@ -261,8 +284,5 @@ def _held_in(workload: Workload, dtype: str) -> Iterator[None]:
             workload.snapshot = full
 
 
-def _device(tensors: list[torch.Tensor]) -> str:
-    for tensor in tensors:
-        if tensor.is_cuda:
-            return torch.cuda.get_device_name(tensor.device)
-    return "cpu"
+def _cuda_device(tensors: list[torch.Tensor]) -> torch.device | None:
+    return next((tensor.device for tensor in tensors if tensor.is_cuda), None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dynamo_ext.records.common import CodeBlock, structured
+from dynamo_ext.records.machine import MachineLimits, Work
 from dynamo_ext.records.report import Report
 
 SCHEMA_VERSION = 1
@@ -217,7 +218,8 @@ class Comparison:
 
     ``partial`` says that the budget ended it before the fewest rounds that it needs, or an
     interrupt did (``interrupted``). ``notes`` are sentences
-    about what the reader should know: state that could not be restored, effects outside.
+    about what the reader should know: state that could not be restored, effects outside. ``work``
+    is what a run asks of the machine, and ``machine`` what that can do, where it was measured.
     """
 
     title: str
@@ -239,6 +241,8 @@ class Comparison:
     device: str = ""
     threads: int = 0
     versions: tuple[tuple[str, str], ...] = ()
+    work: Work | None = None
+    machine: MachineLimits | None = None
     schema: int = SCHEMA_VERSION
 
     def __repr__(self) -> str:

@@ -180,6 +180,8 @@ class _Apart:
             device=", ".join(dict.fromkeys(each.device for each in records)),
             threads=first.threads if first else 0,
             versions=session.versions(),
+            work=first.work if first else None,
+            machine=first.machine if first else None,
         )
 
     def _notes(self, records: Sequence[Comparison]) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from dynamo_ext.formatting import seconds
+from dynamo_ext.analysis.machine_limit import limit
+from dynamo_ext.formatting import percent, seconds
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets.comparison.number_text import NONE, cosine, decibels, error, share, size
@@ -88,6 +89,13 @@ def _pays(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
     if calls is not None:
         return f"{calls:,.0f}{'' if brief else ' calls'}" if calls != 1 else "1 call"
     return "never" if record.verdict(each) in {"same", "slower"} else NONE
+
+
+def _of_limit(record: Comparison, each: CandidateResult) -> Value:
+    if record.work is None or record.machine is None or each.timing is None:
+        return None
+    least = limit(record.work, record.machine, each.precision)
+    return least.seconds / each.timing.median if least else None
 
 
 def _field(name: str) -> Row:
@@ -196,6 +204,16 @@ COLUMNS = (
         write=seconds,
         groups=(_OVERVIEW, _SPEED),
     ),
+    Column(
+        "Of limit",
+        _of_limit,
+        "The fewest seconds that this machine can take in that precision, of the median",
+        key="share_of_limit",
+        write=percent,
+        groups=(_OVERVIEW, _SPEED),
+        falling=True,
+        optional=True,
+    ),
     _seconds(
         "First call",
         "first_call_seconds",
@@ -283,9 +301,8 @@ COLUMNS = (
 BY_TITLE = {column.title: column for column in COLUMNS}
 SORTS = tuple(BY_TITLE)
 LEAD = SORTS[:2]
-IN_TERMINAL = [
-    c for c in COLUMNS if _OVERVIEW in c.groups and c.title not in {"Quartiles", "Precision"}
-]
+_WIDE = {"Quartiles", "Precision", "Of limit"}
+IN_TERMINAL = [c for c in COLUMNS if _OVERVIEW in c.groups and c.title not in _WIDE]
 GROUPS = {name: tuple(c.title for c in COLUMNS if name in c.groups) for name in _EVERY}
 GROUPS["All"] = SORTS
 

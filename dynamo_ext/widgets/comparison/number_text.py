@@ -19,6 +19,12 @@ def size(value: float) -> str:
     return f"{value / _KIB**power:.1f} {'KMG'[power - 1]}iB"
 
 
+def amount(value: float, unit: str) -> str:
+    """Write a large number with the prefix that suits it (``14.5 GFLOP``, ``9.2 GB/s``)."""
+    power = min(max(int(math.log10(value)) // 3, 0), 5) if value >= 1 else 0
+    return f"{value / 1000**power:.3g} {['', 'k', 'M', 'G', 'T', 'P'][power]}{unit}"
+
+
 def cosine(value: float) -> str:
     """Write a similarity so that its distance from 1 can be read (``1 − 2.3e-09``)."""
     if math.isnan(value):

@@ -9,7 +9,7 @@ from dynamo_ext.formatting import printable, sentence
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison import accuracy as comparison_accuracy
-from dynamo_ext.widgets.comparison import columns
+from dynamo_ext.widgets.comparison import columns, limits
 from dynamo_ext.widgets.comparison import graphs as comparison_graphs
 from dynamo_ext.widgets.comparison import table as comparison_table
 from dynamo_ext.widgets.comparison.chart import Chart
@@ -27,6 +27,8 @@ def text(record: Comparison) -> str:
         plain_text.paragraph(headline(record)),
         comparison_table.text(record),
     ]
+    if near := limits.sentences(record):
+        parts.append(plain_text.paragraph(near))
     if accuracy := comparison_accuracy.text(rows):
         parts.append(f"{plain_text.heading(comparison_accuracy.TITLE)}\n{accuracy}")
     if graphs := comparison_graphs.text(record):
@@ -108,7 +110,8 @@ def _parts(
     more: list[Markup] = []
     for name in ("Speed", "Coverage and memory", "Errors"):
         more += [element("h4", name), comparison_table.html(record, rows, name, reasons=False)]
-    parts = [lead(record), table, *charts, markup.titled("More columns", *more)]
+    near = markup.quiet(limits.sentences(record))
+    parts = [lead(record), table, *charts, near, markup.titled("More columns", *more)]
     if accuracy := comparison_accuracy.html(rows):
         wrong = any(each.outcome == "wrong" for each in rows)
         parts.append(markup.titled(comparison_accuracy.TITLE, accuracy, opened=wrong))

@@ -165,8 +165,8 @@ def test_tables_are_named_reachable_and_have_headers_for_rows(compared, page):
     assert region["role"] == "region"
     scopes = [a["scope"] for tag, a in read.tags if tag == "th"]
     assert scopes.count("row") == len(compared["full"].candidates)
-    # All but "Precision", of which these rows have none.
-    assert scopes.count("col") == len(columns.GROUPS["Overview"]) - 1
+    # All but "Precision" and "Of limit", of which these rows have none.
+    assert scopes.count("col") == len(columns.GROUPS["Overview"]) - 2
 
 
 def test_user_text_stays_text(compared, page, rude):

@@ -1,0 +1,44 @@
+"""``%dynamo machine``: what this machine can do at most, measured once."""
+
+from __future__ import annotations
+
+from IPython.core.error import UsageError
+
+from dynamo_ext.formatting import count, seconds
+from dynamo_ext.magics.arguments import USAGE
+from dynamo_ext.measure.machine_limits import measure_machine, remembered
+from dynamo_ext.records.machine import MachineLimits
+from dynamo_ext.timing.machine_load import MachineLoad
+from dynamo_ext.widgets.comparison.number_text import amount, size
+
+
+def machine_command(action: str = "") -> None:
+    """Show what was measured; measure where nothing was, or where ``action`` is ``measure``.
+
+    Raises ``UsageError`` for any other action.
+    """
+    if action not in {"", "measure"}:
+        msg = f"Write it as {USAGE['machine'][2]}."
+        raise UsageError(msg)
+    found = None if action else remembered()
+    if found is not None:
+        print(_text(found))  # noqa: T201 - a magic's answer goes to stdout
+        return
+    with MachineLoad() as company:
+        found = measure_machine()
+    print(_text(found))  # noqa: T201
+    if company.sentence:
+        print(f"{company.sentence} Measure again when it is idle: %dynamo machine measure")  # noqa: T201
+
+
+def _text(found: MachineLimits) -> str:
+    products = [f"{name} {amount(rate, 'FLOP/s')}" for name, rate in found.products]
+    reads = [f"{amount(rate, 'B/s')} of {size(read)}" for read, rate in found.reads]
+    where = f"{found.device}, {count(found.threads, 'thread')}, torch {found.torch}"
+    lines = [
+        f"{where}, measured on {found.measured_on}:",
+        f"  products of matrices: {', '.join(products)}",
+        f"  memory that is read again and again: {', '.join(reads)}",
+        f"  one operation in eager: {seconds(found.call_seconds)}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,153 @@
+"""What this machine does at most: measured once, in seconds, and remembered on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import time
+import warnings
+from collections.abc import Callable, Sequence
+
+import torch
+
+from dynamo_ext.backends.disk_cache import Table, device_model
+from dynamo_ext.errors import RecordFormatError
+from dynamo_ext.records.common import FULL, checked, plain
+from dynamo_ext.records.machine import MachineLimits
+from dynamo_ext.timing import clock
+
+Way = Callable[[int, torch.device], Callable[[], object]]
+"""From the side of square matrices to a product of two of them."""
+
+_SECONDS = 0.3
+"""For each of the numbers, or a few runs."""
+
+_FEWEST = 3
+
+_PART = 8
+"""A product of so much smaller matrices tells how long a whole one would take."""
+
+_SIDES = {"cpu": 1024, "cuda": 8192}
+"""Of square matrices, in elements; half of it where a product takes too long."""
+
+_READ = tuple(1 << power for power in (20, 22, 24, 26, 28))
+"""Bytes that are read: what fits in a core's cache, in the processor's, and in memory alone."""
+
+_CALLS = 1000
+
+
+class _Remembered(Table):
+    name = "machines"
+
+
+def remembered(device: torch.device | None = None) -> MachineLimits | None:
+    """What ``measure_machine`` found on this device, with this number of threads and this torch."""
+    rows = _Remembered().rows("key = ? AND place = ?", *_place(device or torch.device("cpu")))
+    try:
+        return checked(MachineLimits, plain(str(rows[0][2]))) if rows else None
+    except RecordFormatError:
+        return None
+
+
+def forget() -> int:
+    """Drop what was measured, of every device; how many there were."""
+    return _Remembered().clear()
+
+
+def measure_machine(device: torch.device | None = None) -> MachineLimits:
+    """Measure what a device does (the processor, unless one is given), and remember it.
+
+    It takes some seconds, and means something on a machine that does nothing else.
+    """
+    device = device or torch.device("cpu")
+    products = {name: _products(ways, device) for name, ways in _PRODUCTS.items()}
+    model, threads = device_model(device), torch.get_num_threads()
+    found = MachineLimits(
+        device=model,
+        threads=threads,
+        torch=str(torch.__version__),
+        products=tuple((name, rate) for name, rate in products.items() if rate),
+        reads=tuple((size, _read(size, device)) for size in _READ),
+        call_seconds=_call(device),
+        measured_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
+    )
+    text = json.dumps(dataclasses.asdict(found))
+    _Remembered().keep([(*_place(device), text, time.time())])
+    return found
+
+
+def _place(device: torch.device) -> tuple[str, str]:
+    return device_model(device), f"{torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+def _fastest(call: Callable[[], object]) -> float:
+    """Seconds of the fastest of several calls."""
+    wait = clock.device_barrier()
+    call()
+    found: list[float] = []
+    while sum(found) < _SECONDS or len(found) < _FEWEST:
+        found.append(clock.seconds_per_call(call, 1, wait))
+    return min(found)
+
+
+def _products(ways: Sequence[Way], device: torch.device) -> float:
+    """Operations a second of the fastest way to multiply; 0.0 where this torch has none here."""
+    rates = []
+    for make in ways:
+        try:
+            side = _SIDES[device.type]
+            with warnings.catch_warnings():
+                # Quantised tensors are deprecated, and their kernels what there is.
+                warnings.simplefilter("ignore", UserWarning)
+                small = make(side // _PART, device)
+            small()
+            expected = clock.seconds_per_call(small, 1, clock.device_barrier()) * _PART**3
+            while expected > _SECONDS:
+                side, expected = side // 2, expected / 8
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                whole = make(side, device)
+            rates.append(2 * side**3 / _fastest(whole))
+        except (RuntimeError, AttributeError):
+            continue
+    return max(rates, default=0.0)
+
+
+def _product(dtype: torch.dtype) -> Way:
+    def make(side: int, device: torch.device) -> Callable[[], object]:
+        left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
+        return lambda: torch.nn.functional.linear(left, right)
+
+    return make
+
+
+def _quantised(side: int, device: torch.device) -> Callable[[], object]:
+    """A product as dynamic quantisation computes it, on a CPU."""
+    weight = torch.quantize_per_tensor(torch.randn(side, side), 0.1, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(weight, None)
+    given = torch.randn(side, side, device=device)
+    return lambda: torch.ops.quantized.linear_dynamic(given, packed)
+
+
+_PRODUCTS: dict[str, Sequence[Way]] = {
+    FULL: (_product(torch.float32),),
+    "bf16": (_product(torch.bfloat16),),
+    "fp16": (_product(torch.float16),),
+    "int8": (_quantised,),
+}
+
+
+def _read(size: int, device: torch.device) -> float:
+    values = torch.ones(size // 4, device=device)
+    return size / _fastest(values.sum)
+
+
+def _call(device: torch.device) -> float:
+    one, two = torch.ones(1, device=device), torch.ones(1, device=device)
+
+    def many() -> None:
+        for _ in range(_CALLS):
+            torch.add(one, two)
+
+    return _fastest(many) / _CALLS

@@ -1,0 +1,40 @@
+"""What a machine does at most, and what a piece of code asks of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MachineLimits:
+    """What one device does at most, measured with a number of threads.
+
+    ``products`` are operations a second in large matrix products by precision, two for each
+    multiplication with its addition; a precision without kernels is not in it. ``reads`` are bytes
+    a second, by the number of bytes that are read again and again: few of them stay in a cache.
+    ``call_seconds`` is what eager takes for one operation on one element. ``measured_on`` is a
+    date, as ``2026-11-26``.
+    """
+
+    device: str
+    threads: int
+    torch: str
+    products: tuple[tuple[str, float], ...]
+    reads: tuple[tuple[int, float], ...]
+    call_seconds: float
+    measured_on: str = ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one run of a piece of code asks for, whatever computes it.
+
+    ``operations`` are those of matrix products, convolutions and attention, two for each
+    multiplication with its addition. ``size`` is the bytes that move at least: each tensor from
+    before the run that it reads, once, and each of its results. ``calls`` counts the operations
+    that eager calls one by one.
+    """
+
+    operations: int
+    size: int
+    calls: int

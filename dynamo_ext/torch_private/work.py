@@ -1,0 +1,122 @@
+"""What a piece of code asks of the machine, counted operation by operation as it runs in eager."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import (
+    FlopCounterMode,
+    sdpa_backward_flop_count,
+    sdpa_flop_count,
+)
+
+_LOOKUPS = frozenset({"embedding", "_embedding_bag", "gather", "index", "index_select"})
+"""Operations that read as much of their first tensor as they return."""
+
+
+def count_work(call: Callable[[], object]) -> tuple[int, int, int]:
+    """Run ``call`` once: operations of products, bytes read at least, and operations called.
+
+    Two operations for each multiplication with its addition, in matrix products, convolutions,
+    attention and recurrent layers. The bytes are those of each tensor that an operation reads and
+    none has made, once.
+    """
+    traffic = _Traffic()
+    operations = FlopCounterMode(display=False, custom_mapping=_formulas())
+    fast = torch.backends.mha.get_fastpath_enabled()
+    # Whole layers as one operation, which has no formula.
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with traffic, operations:
+            call()
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+    return operations.get_total_flops(), traffic.size, traffic.calls
+
+
+class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts operations that compute, and the bytes of what they read from before."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.calls = 0
+        # A reference, which frees no number for another storage, and how much of it was read.
+        self._made: dict[int, Any] = {}
+        self._read: dict[int, tuple[Any, int]] = {}
+        self._looked_up = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of what was read and not made."""
+        return self._looked_up + sum(size for _, size in self._read.values())
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run an operation, and count it."""
+        result = func(*args, **(kwargs or {}))
+        if func.is_view:
+            return result
+        self.calls += 1
+        given = list(_tensors((*args, *(kwargs or {}).values())))
+        made = list(_tensors([result]))
+        if func.overloadpacket.__name__ in _LOOKUPS:
+            source, *given = given
+            if source.untyped_storage()._cdata not in self._made:
+                self._looked_up += min(source.nbytes, sum(each.nbytes for each in made))
+        for each in given:
+            storage = each.untyped_storage()
+            if storage._cdata not in self._made:
+                _, known = self._read.get(storage._cdata, (None, 0))
+                size = min(max(each.nbytes, known), storage.nbytes())
+                self._read[storage._cdata] = _weakly(storage), size
+        for each in made:
+            storage = each.untyped_storage()
+            if storage._cdata not in self._read:
+                self._made[storage._cdata] = _weakly(storage)
+        return result
+
+
+def _weakly(storage: torch.UntypedStorage) -> Any:
+    return StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
+
+
+def _formulas() -> dict[Any, Callable[..., int]]:
+    """Of operations on a CPU that torch's own counter does not know."""
+    aten = torch.ops.aten
+    return {
+        aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
+        aten.mkldnn_rnn_layer: _recurrent,
+        aten.mkldnn_rnn_layer_backward: lambda *shapes, **_: 2 * _recurrent(*shapes),
+    }
+
+
+def _attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+    return int(sdpa_flop_count(query, key, value))  # type: ignore[no-untyped-call]
+
+
+def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+    return int(sdpa_backward_flop_count(grad, query, key, value))  # type: ignore[no-untyped-call]
+
+
+def _recurrent(given: Any, by_input: Any, by_state: Any, *_: Any, **__: Any) -> int:
+    steps, batch, _ = given
+    return int(2 * steps * batch * (math.prod(by_input) + math.prod(by_state)))

@@ -1,0 +1,41 @@
+"""``%dynamo machine`` as typed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dynamo_ext.backends import disk_cache
+from dynamo_ext.measure import machine_limits
+from tests.capture.live import Live, live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+    monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
+    monkeypatch.setattr(machine_limits, "_SECONDS", 0.001)
+    with live("import torch", "layer, x = torch.nn.Linear(8, 8), torch.ones(2, 8)") as found:
+        yield found
+
+
+def test_it_measures_once_and_comparisons_use_it(cells: Live) -> None:
+    shown = cells.well("%dynamo machine").out
+    assert "products of matrices: float32" in shown
+    assert "FLOP/s" in shown
+    assert cells.well("%dynamo machine").out.startswith(shown.partition(":\n")[0])
+    cells.well("%%dynamo compare -b eager -n 6 -o table --quiet\ny = layer(x)")
+    record = cells.names["table"].record
+    assert record.machine == machine_limits.remembered()
+    assert record.work.operations == 2 * 2 * 8 * 8
+    assert "forgotten" in cells.well("%dynamo cache clear").out
+    assert machine_limits.remembered() is None
+
+
+def test_another_word_is_refused(cells: Live) -> None:
+    ran, _ = cells.failed("%dynamo machine again")
+    assert "Write it as %dynamo machine [measure]." in str(ran.error)

@@ -1,0 +1,63 @@
+"""What this machine does is measured once and remembered."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from dynamo_ext.backends import disk_cache
+from dynamo_ext.measure import machine_limits
+from dynamo_ext.measure.machine_limits import forget, measure_machine, remembered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
+    monkeypatch.setattr(machine_limits, "_SECONDS", 0.001)
+    monkeypatch.setattr(machine_limits, "_READ", (1 << 10, 1 << 12))
+
+
+def test_it_is_measured_and_remembered() -> None:
+    assert remembered() is None
+    found = measure_machine()
+    rates = dict(found.products)
+    assert rates.keys() <= {"float32", "bf16", "fp16", "int8"}
+    assert rates["float32"] > 1e8
+    assert [size for size, _ in found.reads] == [1 << 10, 1 << 12]
+    assert 0 < found.call_seconds < 1e-3
+    assert remembered() == found
+    assert forget() == 1
+    assert remembered() is None
+
+
+def test_it_holds_for_a_number_of_threads() -> None:
+    measure_machine()
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(before + 1)
+        assert remembered() is None
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_precision_without_kernels_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(side: int, device: torch.device) -> object:
+        message = "not implemented for this device"
+        raise RuntimeError(message)
+
+    monkeypatch.setitem(machine_limits._PRODUCTS, "bf16", (lacking,))
+    assert "bf16" not in dict(measure_machine().products)
+
+
+def test_a_damaged_row_is_none() -> None:
+    found = measure_machine()
+    key, place = machine_limits._place(torch.device("cpu"))
+    machine_limits._Remembered().keep([(key, place, '{"device": 3}', 1.0)])
+    assert remembered() is None
+    assert dataclasses.replace(found, threads=3) != found

@@ -1,0 +1,93 @@
+"""What a call asks of the machine, where it can be counted by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from torch import nn
+
+from dynamo_ext.torch_private.work import count_work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+X = torch.ones(4, 8)
+BIG = torch.ones(1000, 64)
+
+
+def inference(module: nn.Module, *args: torch.Tensor) -> Callable[[], object]:
+    @torch.no_grad()
+    def call() -> object:
+        return module(*args)
+
+    return call
+
+
+def size_of(module: nn.Module) -> int:
+    return sum(each.nbytes for each in (*module.parameters(), *module.buffers()))
+
+
+def test_a_linear_layer() -> None:
+    layer = nn.Linear(8, 16)
+    assert count_work(inference(layer, X)) == (2 * 4 * 8 * 16, size_of(layer) + X.nbytes, 1)
+
+
+def test_a_convolution() -> None:
+    layer, image = nn.Conv2d(3, 8, 3), torch.ones(2, 3, 10, 10)
+    operations, size, _ = count_work(inference(layer, image))
+    assert operations == 2 * (3 * 3 * 3) * 8 * (2 * 8 * 8)
+    assert size == size_of(layer) + image.nbytes
+
+
+def test_an_encoder_layer_is_counted_by_its_parts() -> None:
+    """In inference torch computes it as one operation, which no formula knows."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    x = torch.ones(2, 5, 8)
+    rows = 2 * 5
+    products = 2 * rows * 8 * (3 * 8 + 8 + 16 + 16)
+    attention = 2 * (2 * 2 * 5 * 5 * 4) * 2
+    operations, size, _ = count_work(inference(layer, x))
+    assert operations == products + attention
+    assert size == size_of(layer) + x.nbytes
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+def test_a_recurrent_layer() -> None:
+    layer, x = nn.LSTM(8, 16), torch.ones(5, 2, 8)
+    operations, size, _ = count_work(inference(layer, x))
+    assert operations == 2 * 5 * 2 * 4 * 16 * (8 + 16)
+    assert size == size_of(layer) + x.nbytes
+
+
+def test_a_backward_pass_counts_twice_a_forward_one() -> None:
+    layer, x = nn.Linear(8, 16), X.clone().requires_grad_()
+    operations, _, _ = count_work(lambda: layer(x).sum().backward())
+    assert operations == 3 * (2 * 4 * 8 * 16)
+
+
+@pytest.mark.parametrize(
+    ("call", "size"),
+    [
+        (lambda: X + X, X.nbytes),
+        (lambda: (X + 1) * (X + 2), X.nbytes),
+        (lambda: X[:2] + 1, X.nbytes // 2),
+        (lambda: X.t().contiguous(), X.nbytes),
+        (X.t, 0),
+        (lambda: torch.ones(9).mul_(2), 0),
+        (lambda: X.clone().add_(X), X.nbytes),
+        (lambda: nn.functional.embedding(torch.zeros(3, dtype=torch.long), BIG), 3 * 64 * 4),
+        (lambda: BIG[torch.zeros(3, dtype=torch.long)], 3 * 64 * 4),
+        (lambda: torch.cat([X, X.clone()]), X.nbytes),
+    ],
+)
+def test_what_is_from_before_is_read_once(call: Callable[[], object], size: int) -> None:
+    assert count_work(call)[:2] == (0, size)
+
+
+def test_an_error_leaves_torch_as_it_was() -> None:
+    with pytest.raises(RuntimeError, match="shapes"):
+        count_work(lambda: X @ X)
+    assert torch.backends.mha.get_fastpath_enabled()
+    assert torch.equal(X + 1, torch.full((4, 8), 2.0))

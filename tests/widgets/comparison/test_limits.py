@@ -1,0 +1,76 @@
+"""How near a comparison's rows are to what the machine can do, in words and in a column."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dynamo_ext.records.comparison import Comparison
+from dynamo_ext.records.machine import MachineLimits, Work
+from dynamo_ext.widgets.comparison import columns, limits, static
+from tests.widgets.comparisons import EAGER, row
+
+MACHINE = MachineLimits(
+    "Some CPU", 2, "2", (("float32", 1e11), ("bf16", 3e11)), ((1 << 30, 1e10),), 4e-6
+)
+WORK = Work(200_000_000, 1_000_000, 50)
+FASTER = row("openvino", 2.5e-3, 1.68)
+COLUMN = columns.BY_TITLE["Of limit"]
+
+
+def record(*rows: object, **changes: object) -> Comparison:
+    facts = {"work": WORK, "machine": MACHINE} | changes
+    return Comparison("f", "eager", (EAGER, *rows), rounds=40, **facts)
+
+
+def test_the_best_row_and_what_could_gain() -> None:
+    assert limits.sentences(record(FASTER)) == (
+        "A run computes 200 MFLOP in products and moves at least 976.6 KiB. The limit of this "
+        "machine in float32 is 2.00 ms (bound by products, 100 GFLOP/s). openvino reaches 80% of "
+        "it. As near to its own limit, a lower precision would be faster: bf16 3.00×."
+    )
+    assert COLUMN.cell(record(FASTER), FASTER) == "80%"
+
+
+def test_memory_binds() -> None:
+    said = limits.sentences(record(FASTER, work=Work(0, 20_000_000, 5)))
+    assert "19.1 MiB and computes no products. The limit of this machine in float32 is" in said
+    assert "2.00 ms (bound by memory, 10 GB/s)" in said
+    assert "bf16 2.00×" in said
+
+
+def test_far_from_the_limit_no_precision_is_promised() -> None:
+    said = limits.sentences(record(work=Work(2_000_000, 1000, 5)))
+    assert said.endswith("eager reaches <1% of it.")
+
+
+def test_calls_that_take_eagers_time_are_named() -> None:
+    said = limits.sentences(record(work=Work(2_000_000, 1000, 500)))
+    assert "Calling 500 operations one by one, at 4.00 µs, takes about 48% of eager's time" in said
+
+
+def test_a_lower_precision_has_its_own_limit() -> None:
+    lowered = dataclasses.replace(FASTER, name="openvino:bf16", precision="bf16")
+    assert "openvino:bf16 reaches 27% of the limit in bf16, 667 µs." in limits.sentences(
+        record(lowered)
+    )
+    assert COLUMN.value(record(lowered), dataclasses.replace(lowered, precision="int8")) is None
+
+
+def test_a_machine_that_was_not_measured_is_a_hint() -> None:
+    said = limits.sentences(record(FASTER, machine=None))
+    assert said.endswith(limits.MEASURE)
+    assert COLUMN not in columns.shown(columns.COLUMNS, record(machine=None), [EAGER])
+
+
+def test_nothing_is_said_of_what_was_not_counted() -> None:
+    assert limits.sentences(record(FASTER, work=None)) == ""
+
+
+def test_text_and_html_have_it() -> None:
+    for shown in (static.text(record(FASTER)), str(static.html(record(FASTER)))):
+        assert "A run computes 200 MFLOP" in shown
+
+
+def test_it_goes_to_json_and_back() -> None:
+    made = record(FASTER)
+    assert Comparison.from_dict(made.to_dict()) == made
