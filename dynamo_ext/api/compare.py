@@ -154,6 +154,9 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     options: Mapping[str, Any] | None = None,
     callables: Mapping[str, Callable[..., Any]] | None = None,
     seed: int = 0,
+    accuracy: str | None = None,
+    metric: Callable[[Any, Any], float] | None = None,
+    check_on: Sequence[Sequence[Any]] = (),
     beside: Mapping[str, Callable[..., Any]] | None = None,
 ) -> ComparisonResult:
     """Find which backend is faster on some code, whether it is right, and how sure that is.
@@ -202,6 +205,14 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         backends, in the same rounds.
     seed
         Of the schedule and the bootstrap.
+    accuracy
+        What results in a lower precision must meet against float64's: ``cosine>=0.9999``,
+        ``rel<=1e-2`` (root mean square error), ``top1>=0.99``, or ``metric>=0.95`` of ``metric``.
+        ``auto`` races lower precisions then.
+    metric
+        ``(result, reference) -> float``, for each floating-point result.
+    check_on
+        Tuples of other arguments: ``accuracy`` is checked on all of them together instead.
     beside
         The old name of ``callables``.
 
@@ -222,6 +233,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     from dynamo_ext.measure.compare import compare_workload
     from dynamo_ext.measure.settings import Settings
     from dynamo_ext.measure.workload import FunctionWorkload
+    from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
     if beside is not None:
         message = "compare(beside=…) is called compare(callables=…) now."
@@ -251,8 +263,13 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         train=train,
         per_graph=per_graph,
         seed=seed,
+        bound=AccuracyBound.parse(accuracy, metric) if accuracy else None,
+        check_on=tuple(map(tuple, check_on)),
     )
-    listed = candidates_of(backends, options, baseline=baseline)
+    if (metric is not None or check_on) and not accuracy:
+        message = "metric and check_on need a bound."
+        raise OptionError(message, "Add accuracy, as in accuracy='cosine>=0.9999'.")
+    listed = candidates_of(backends, options, baseline=baseline, bound=settings.bound)
     if baseline not in {"eager", *(each.name for each in listed)}:
         message = f"The baseline {baseline} is not one of the backends."
         raise OptionError(message, f"Use eager or one of {', '.join(e.name for e in listed)}.")

@@ -78,6 +78,13 @@ def parser() -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="measure without showing the result")
     add("--precision", type=given, metavar="P", help="what those that can compute in: bf16, fp16 "
         "or int8; of one candidate, behind its name (openvino:bf16)")  # fmt: skip
+    add("--accuracy", type=unquoted, metavar="BOUND", help="what results in a lower precision must "
+        "meet against float64: cosine>=0.9999, rel<=1e-2, top1>=0.99 or metric>=…; auto races "
+        "lower precisions, too")  # fmt: skip
+    add("--metric", type=given, metavar="F", help="a function of yours (result, float64's result) "
+        "-> float, which --accuracy bounds as metric")  # fmt: skip
+    add("--check-on", type=key_and_value, metavar="NAME=LIST", help="check --accuracy on other "
+        "inputs: the cell with each value of a list of yours in the place of NAME")  # fmt: skip
     add("--opt", action="append", type=key_and_value, metavar="[BACKEND.]KEY=VALUE",
         help="a backend option")  # fmt: skip
     add("-h", "--help", action="store_true", help="show this help")
@@ -106,4 +113,8 @@ def compare_arguments(line: str) -> argparse.Namespace | None:
     parsed.opt = dict(parsed.opt or ())
     if parsed.precision:
         parsed.opt["precision"] = parsed.precision
+    for needs in ("metric", "check_on"):
+        if getattr(parsed, needs) and not parsed.accuracy:
+            msg = f"--{needs.replace('_', '-')} needs a bound."
+            raise OptionError(msg, "Add --accuracy, as in --accuracy 'cosine>=0.9999'.")
     return parsed

@@ -14,6 +14,7 @@ from dynamo_ext.measure.candidates import Candidate, candidates_of
 from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.widgets.progress import ProgressLine
 
@@ -39,8 +40,11 @@ def compare_cell(
 
     Raises ``UnknownBackendError`` or ``OptionError`` before it runs, and what the cell raises.
     """
-    candidates = _candidates(shell.user_ns, arguments)
-    asked = vars(arguments)
+    namespace = shell.user_ns
+    bound = _bound(namespace, arguments)
+    candidates = _candidates(namespace, arguments, bound)
+    inputs = _other_inputs(namespace, arguments)
+    asked = vars(arguments) | {"bound": bound, "check_on": inputs}
     settings = Settings(**{f.name: asked[f.name] for f in fields(Settings) if f.name in asked})
     title = f"Cell In[{text.number}]"
     cell = CodeBlock(title, program.filename, 1, text.source)
@@ -64,6 +68,9 @@ def compare_cell(
             train=arguments.train,
             silence=capture_output,
         )
+        if inputs and not workload.reads(arguments.check_on[0]):
+            message = f"The cell does not read {arguments.check_on[0]}, which --check-on changes."
+            raise OptionError(message, "Name what the cell computes its results from.")
         record = compare_workload(workload, candidates, settings, cell=cell, progress=show)
     return ComparisonResult(record)
 
@@ -80,7 +87,32 @@ def _words(step: Progress) -> tuple[str, float]:
     return said, min(max(by_time, by_round), 1.0)
 
 
-def _candidates(namespace: dict[str, Any], arguments: argparse.Namespace) -> list[Candidate]:
+def _bound(namespace: dict[str, Any], arguments: argparse.Namespace) -> AccuracyBound | None:
+    if not arguments.accuracy:
+        return None
+    name = arguments.metric
+    if name is not None and not callable(namespace.get(name)):
+        message = f"--metric {name} is not a function of yours."
+        raise OptionError(message, "Define it before: (result, reference) -> float.")
+    return AccuracyBound.parse(arguments.accuracy, namespace[name] if name else None)
+
+
+def _other_inputs(
+    namespace: dict[str, Any], arguments: argparse.Namespace
+) -> tuple[dict[str, Any], ...]:
+    if arguments.check_on is None:
+        return ()
+    name, listed = arguments.check_on
+    values = namespace.get(listed)
+    if name not in namespace or not isinstance(values, (list, tuple)) or not values:
+        message = f"--check-on {name}={listed} is not a name of yours with a list of values for it."
+        raise OptionError(message, "Write it as in --check-on x=batches, batches = [x1, x2].")
+    return tuple({name: value} for value in values)
+
+
+def _candidates(
+    namespace: dict[str, Any], arguments: argparse.Namespace, bound: AccuracyBound | None
+) -> list[Candidate]:
     rows: dict[str, Any] = {}
     for name in arguments.backends:
         rows[name] = name
@@ -90,7 +122,7 @@ def _candidates(namespace: dict[str, Any], arguments: argparse.Namespace) -> lis
             if not name.isidentifier() or name not in namespace:
                 raise
             rows[name] = namespace[name]
-    found = candidates_of(rows, arguments.opt, baseline=arguments.baseline)
+    found = candidates_of(rows, arguments.opt, baseline=arguments.baseline, bound=bound)
     known = {"eager", *(each.name for each in found)}
     if arguments.baseline not in known:
         msg = f"--baseline {arguments.baseline} is not one of the candidates."

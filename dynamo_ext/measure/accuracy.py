@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ import torch
 from dynamo_ext.numerics import lowered_precision, tolerance
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.numerics.higher_precision import is_as_good
+from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import Accuracy
 
 _NO_ERROR = 400.0
@@ -110,8 +111,10 @@ def lowered(
     """How far results in a lower precision are from float64's, with the verdict by its bound.
 
     From eager's where there is no float64. What is not a floating-point tensor must be as in eager.
-    Where a user's ``bound`` is given, each result must meet it, too.
+    Where a user's ``bound`` is given, each result must meet it, too. Of ``FULL``, in which graphs
+    may have other precisions, the lowest one's bound holds.
     """
+    precision = "int8" if precision == FULL else precision
     reference = "float64" if exact else "eager"
     right = {**eager, **{n: v for n, v in (exact or {}).items() if n in eager and _is_float(v)}}
     if found.keys() != right.keys():
@@ -126,6 +129,21 @@ def lowered(
     )
     measured = _measured(found, right, reference, next(details, ""))
     return dataclasses.replace(measured, bound=lowered_precision.BOUNDS[precision])
+
+
+def joined(batches: Sequence[Results]) -> Results:
+    """The results of several inputs as one: joined along the first dimension where that is all."""
+    shapes = [{n: v.shape[1:] for n, v in each.items() if _rows(v)} for each in batches]
+    whole = set.intersection(*(set(each) for each in shapes)) if shapes else set()
+    whole = {name for name in whole if len({each[name] for each in shapes}) == 1}
+    found: Results = {name: torch.cat([each[name] for each in batches]) for name in sorted(whole)}
+    for number, each in enumerate(batches, 1):
+        found |= {f"{n} of input {number}": v for n, v in each.items() if n not in whole}
+    return found
+
+
+def _rows(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.ndim > 0
 
 
 def as_good_as_eager(found: Results, eager: Results, exact: Results) -> bool:

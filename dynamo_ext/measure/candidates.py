@@ -11,6 +11,7 @@ from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.backends.precision import of
 from dynamo_ext.errors import OptionError
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL, Availability
 
 Backends = str | Sequence[str | Callable[..., Any]] | Mapping[str, str | Callable[..., Any]]
@@ -22,7 +23,8 @@ class Candidate:
 
     ``compiler`` is made for one comparison, so that nothing compiled before is found again;
     ``None`` where the backend is not available. With a ``call``, one call of a function of the
-    user's own that stands in for the code, there is no backend.
+    user's own that stands in for the code, there is no backend. ``bound`` is what its results must
+    meet where it may lower the precision.
     """
 
     name: str
@@ -31,11 +33,16 @@ class Candidate:
     availability: Availability
     options: tuple[tuple[str, str], ...] = ()
     precision: str = FULL
+    bound: AccuracyBound | None = None
     call: Callable[[], object] | None = None
 
 
 def candidates_of(
-    backends: Backends, options: Mapping[str, Any] | None = None, *, baseline: str = "eager"
+    backends: Backends,
+    options: Mapping[str, Any] | None = None,
+    *,
+    baseline: str = "eager",
+    bound: AccuracyBound | None = None,
 ) -> list[Candidate]:
     """Settle names, options and availability, before anything runs.
 
@@ -43,8 +50,9 @@ def candidates_of(
     (``openvino:bf16``) where they have one, functions ``(GraphModule,
     example_inputs) -> callable``, or a mapping from row names to either. An option ``threads`` is
     for every backend that has it, ``tvm.trials`` for one row. The baseline ``eager`` is the code as
-    it is, without Dynamo. Raises ``UnknownBackendError`` or ``OptionError`` where a name or an
-    option is unknown, a name is listed twice, or nothing is listed.
+    it is, without Dynamo. ``bound`` is for lower precisions, and for ``auto``. Raises
+    ``UnknownBackendError`` or ``OptionError`` where a name or an option is unknown, a name is
+    listed twice, or nothing is listed.
     """
     rows = _rows(backends)
     if not rows:
@@ -52,7 +60,7 @@ def candidates_of(
         raise OptionError(message, "Give one or more names, as in inductor,onnxrt.")
     given = dict(options or {})
     taken: set[str] = set()
-    found = [_candidate(name, backend, given, taken) for name, backend in rows.items()]
+    found = [_candidate(name, backend, given, taken, bound) for name, backend in rows.items()]
     unknown = ", ".join(sorted(given.keys() - taken))
     if unknown:
         message = f"No backend of this comparison has an option {unknown}."
@@ -98,7 +106,11 @@ def _rows(backends: Backends) -> dict[str, str | Callable[..., Any]]:
 
 
 def _candidate(
-    name: str, backend: str | Callable[..., Any], options: dict[str, Any], taken: set[str]
+    name: str,
+    backend: str | Callable[..., Any],
+    options: dict[str, Any],
+    taken: set[str],
+    bound: AccuracyBound | None,
 ) -> Candidate:
     mine: dict[str, Any] = {}
     if isinstance(backend, str):
@@ -107,13 +119,19 @@ def _candidate(
         found = registry.compiler(backend).backend
     mine = _options_of(name, found, options) | mine
     taken.update(mine, (f"{name}.{key}" for key in mine))
+    races = found.name == "auto"
+    if races and bound is not None and bound.function is None:
+        mine.setdefault("accuracy", str(bound))
     settled = resolve(found.name, found.options, mine)
     precision = of(settled)
     here = Availability(available=True)
     availability = registry.probe(found, precision) if isinstance(backend, str) else here
     compiler = Compiler(found, settled) if availability.available else None
     given = tuple((key, str(settled[key])) for key in mine if key != "precision")
-    return Candidate(name, found.name, compiler, availability, given, precision)
+    if precision == FULL:
+        own = settled["accuracy"] if races else ""
+        bound = AccuracyBound.parse(own) if own else None
+    return Candidate(name, found.name, compiler, availability, given, precision, bound)
 
 
 def _options_of(name: str, backend: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 
 import torch
 
@@ -14,16 +11,14 @@ from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
 from dynamo_ext.interruptions import pass_on, suppressed
-from dynamo_ext.measure import accuracy, candidate_run, machine_limits, memory, per_graph
-from dynamo_ext.measure.accuracy import Results
+from dynamo_ext.measure import candidate_run, machine_limits, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate
 from dynamo_ext.measure.candidates import Candidate
+from dynamo_ext.measure.result_check import ResultCheck, held_in
 from dynamo_ext.measure.settings import Settings, Show
 from dynamo_ext.measure.state.side_effects import effects
-from dynamo_ext.measure.state.snapshot import Snapshot
-from dynamo_ext.measure.state.tensor_state import precision
 from dynamo_ext.measure.workload import Workload
-from dynamo_ext.records.common import FULL, CodeBlock
+from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.records.machine import Work
 from dynamo_ext.timing.machine_load import MachineLoad
@@ -70,8 +65,7 @@ class _Comparing:
         self._base = base or candidate_run.as_it_is(settings.baseline, workload)
         self._rows = self._compiled if base else [self._base, *self._compiled]
         self._notes: list[str] = []
-        self._eager: Results = {}
-        self._exact: Results | None = None
+        self._check = ResultCheck(workload, settings)
         self._work: Work | None = None
         self._graphs: tuple[GraphComparison, ...] = ()
         self._mix: Mix | None = None
@@ -86,8 +80,8 @@ class _Comparing:
                 self._rehearse()
                 try:
                     patient = compile_timeout.allowing(settings.compile_budget)
-                    with _held_in(workload, settings.dtype), patient:
-                        self._measure(self._eager)
+                    with held_in(workload, settings.dtype), patient:
+                        self._measure()
                 except KeyboardInterrupt:
                     interrupted = True
         finally:
@@ -108,7 +102,7 @@ class _Comparing:
             self._base.first_call_seconds = time.perf_counter() - started
         if any(each.initialized for each in workload.snapshot.uninitialized):
             raise OptionError(_LAZY, _CALL_FIRST)
-        self._eager = workload.results()
+        self._check.eager = workload.results()
         changed = workload.restore(thorough=True)
         lasting = bool(workload.snapshot.unrestorable or outside)
         workload.repeatable = not (changed or lasting or self._settings.train)
@@ -118,17 +112,17 @@ class _Comparing:
             said = "; ".join(outside[:5])
             self._notes.append(f"Each run of the code also {said}: that cannot be taken back.")
 
-    def _measure(self, single: Results) -> None:
+    def _measure(self) -> None:
         workload, settings = self._workload, self._settings
         if settings.dtype:
             workload.eager_call()()
-            self._eager = workload.results()
+            self._check.single, self._check.eager = self._check.eager, workload.results()
             workload.restore(thorough=True)
         if settings.fp64:
-            self._exact = self._float64()
+            self._check.ask_float64()
         if self._base.first_call_seconds <= settings.budget:
             self._work = self._count_work()
-        self._compile(single if settings.dtype else None)
+        self._compile()
         base = self._base.make_timed(workload)
         if base is None:
             message = f"The baseline {settings.baseline} did not run: {self._base.failure}"
@@ -149,7 +143,7 @@ class _Comparing:
                 workload, candidates, base, settings, self._progress
             )
 
-    def _compile(self, single: Results | None) -> None:
+    def _compile(self) -> None:
         # What is compiled later is some 0.5 % faster, for where it is in memory: in an order
         # drawn again each time, no candidate's place in the list matters.
         draw = random.Random(self._settings.seed)  # noqa: S311 - a schedule
@@ -157,7 +151,7 @@ class _Comparing:
             self._tell(each.candidate.name, "compiling")
             each.compile(self._workload)
             if each.results is not None:
-                self._check(each, each.results, single)
+                self._check(each, each.results)
                 each.results = None
 
     def _stop_at(self, base: TimedCallable, error: Exception) -> None:
@@ -185,47 +179,6 @@ class _Comparing:
             workload.restore(thorough=True)
         size += sum(each.nbytes for each in found if isinstance(each, torch.Tensor))
         return Work(operations, size, calls)
-
-    def _float64(self) -> Results:
-        workload = self._workload
-        workload.restore(thorough=True)
-        try:
-            with _held_in(workload, "float64"):
-                workload.eager_call()()
-                return workload.results()
-        except Exception as error:  # noqa: BLE001 - not every code runs in float64
-            pass_on(error)
-            self._notes.append(f"The code does not run in float64: {candidate_run.one_line(error)}")
-            return {}
-        finally:
-            workload.restore(thorough=True)
-
-    def _check(self, each: CompiledCandidate, found: Results, single: Results | None) -> None:
-        settings = self._settings
-        if (chosen := each.candidate.precision) != FULL:
-            if self._exact is None:
-                self._exact = self._float64()
-            measured = accuracy.lowered(found, self._eager, self._exact, chosen)
-            each.accuracy.append(measured)
-            each.wrong = measured.detail
-            return
-        reference = f"eager {settings.dtype}".strip()
-        judged = accuracy.against(found, self._eager, reference)
-        each.accuracy.append(judged)
-        if single is not None:
-            measured = accuracy.against(found, single, "eager float32")
-            # Only the distance tells: the dtypes differ on purpose.
-            each.accuracy.append(replace(measured, within=True, detail=""))
-        if not judged.within and self._exact is None:
-            self._exact = self._float64()
-        exact = self._exact or {}
-        if not judged.within and not accuracy.as_good_as_eager(found, self._eager, exact):
-            each.wrong = judged.detail
-        if exact and (settings.fp64 or not judged.within):
-            measured = accuracy.against_float64(found, self._eager, exact)
-            each.accuracy.append(measured)
-            if settings.fp64:
-                each.wrong = each.wrong or measured.detail
 
     def _peaks(self) -> None:
         workload = self._workload
@@ -259,29 +212,13 @@ class _Comparing:
             train=settings.train,
             partial=interrupted or self._short,
             interrupted=interrupted,
-            notes=tuple(self._notes),
+            notes=(*self._notes, *self._check.notes),
             device="cpu" if device is None else torch.cuda.get_device_name(device),
             threads=torch.get_num_threads(),
             versions=session.versions(),
             work=self._work,
             machine=machine_limits.remembered(device),
         )
-
-
-@contextlib.contextmanager
-def _held_in(workload: Workload, dtype: str) -> Iterator[None]:
-    """Hold the workload's tensors in another precision, and start each run from there."""
-    if not dtype:
-        yield
-        return
-    full = workload.snapshot
-    with precision(full.tensors, getattr(torch, dtype)):
-        workload.snapshot = Snapshot(workload.roots)
-        try:
-            yield
-        finally:
-            workload.restore(thorough=True)
-            workload.snapshot = full
 
 
 def _cuda_device(tensors: list[torch.Tensor]) -> torch.device | None:

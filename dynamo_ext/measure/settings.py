@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.timing.race import Progress
 
 Show = Callable[[Progress], object]
@@ -12,7 +14,10 @@ Show = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user may set; see ``dynamo_ext.compare``."""
+    """What a user may set; see ``dynamo_ext.compare``.
+
+    ``check_on`` is other inputs, each as ``Workload.on`` takes them.
+    """
 
     rounds: int | None = None
     budget: float = 30.0
@@ -23,3 +28,5 @@ class Settings:
     train: bool = False
     per_graph: bool = False
     seed: int = 0
+    bound: AccuracyBound | None = None
+    check_on: tuple[Any, ...] = ()

@@ -61,6 +61,23 @@ class Workload(ABC):
         self.surroundings.restore_random()
         return self.snapshot.restore(thorough=thorough)
 
+    @contextlib.contextmanager
+    def on(self, given: Any) -> Iterator[None]:
+        """Run on other inputs: a function's arguments, or values by name in a cell's namespace."""
+        self.restore(thorough=True)
+        snapshot, self.snapshot = self.snapshot, Snapshot({**self.roots, "given": given})
+        former = self._exchange(given)
+        try:
+            yield
+        finally:
+            self.restore(thorough=True)
+            self._exchange(former)
+            self.snapshot = snapshot
+
+    @abstractmethod
+    def _exchange(self, given: Any) -> Any:
+        """Put other inputs in the place of those that there are, which are returned."""
+
     def suppress_output(self) -> contextlib.AbstractContextManager[None]:
         """Keep what the code prints and displays from being seen."""
         return _nothing_printed()
@@ -122,6 +139,10 @@ class FunctionWorkload(Workload):
         if wrapping.is_module(self._target):
             return self.instead(wrapping.wrapped_module(self._target, wrap))
         return self.instead(wrap(self._target))
+
+    def _exchange(self, given: Sequence[Any]) -> tuple[Any, ...]:
+        former, self._args = self._args, tuple(given)
+        return former
 
     def results(self) -> accuracy.Results:
         """What the function returned, and changed in place (weights, gradients)."""
@@ -193,6 +214,16 @@ class CellWorkload(Workload):
         if self._shown is not None:
             found["Out"] = self._shown
         return found
+
+    def reads(self, name: str) -> bool:
+        """Whether the cell reads a name that is there before it runs."""
+        return name in self._read
+
+    def _exchange(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        former = {name: self._before[name] for name in given}
+        self._before.update(given)
+        self._namespace.update(given)
+        return former
 
     def results(self) -> accuracy.Results:
         """What the cell assigned, displayed, and changed in place (weights, gradients)."""

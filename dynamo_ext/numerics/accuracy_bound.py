@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
@@ -13,8 +14,14 @@ from dynamo_ext.numerics import lowered_precision, tolerance
 if TYPE_CHECKING:
     import torch
 
-_FORM = re.compile(r"\s*(cosine|top1)\s*>=\s*(\S+)\s*|\s*(rel)\s*<=\s*(\S+)\s*")
+Metric = Callable[[Any, Any], Any]
+"""From a result and float64's to a number."""
+
+_FORM = re.compile(r"\s*(cosine|top1|rel|metric)\s*(>=|<=)\s*(\S+)\s*")
+_SIGNS = {"cosine": ">=", "top1": ">=", "rel": "<="}
+_OWN = "metric"
 _HELP = "Write it as cosine>=0.9999, rel<=1e-2 or top1>=0.99."
+_OWN_HELP = "Write it as --metric f --accuracy 'metric>=0.95', with f(result, reference) -> float."
 
 
 @dataclass(frozen=True)
@@ -22,36 +29,48 @@ class AccuracyBound:
     """What each floating-point result must meet against float64's.
 
     ``metric`` is ``cosine`` (similarity of the whole result, at least ``limit``), ``rel`` (root
-    mean square error relative to the result's own, at most) or ``top1`` (share of rows along the
-    last dimension whose largest element is in the same place, at least).
+    mean square error relative to the result's own, at most), ``top1`` (share of rows along the
+    last dimension whose largest element is in the same place, at least) or ``metric``, a
+    ``function`` of the user's. ``sign`` is ``>=`` or ``<=``.
     """
 
     metric: str
     limit: float
+    sign: str
+    function: Metric | None = field(default=None, compare=False)
 
     @classmethod
-    def parse(cls, text: str) -> AccuracyBound:
-        """Read ``cosine>=0.9999``, ``rel<=1e-2`` or ``top1>=0.99``.
+    def parse(cls, text: str, function: Metric | None = None) -> AccuracyBound:
+        """Read ``cosine>=0.9999``, ``rel<=1e-2`` or ``top1>=0.99``; ``metric>=1`` of a function.
 
-        Raises ``OptionError`` for anything else, or a limit that is not from 0 to 1.
+        Raises ``OptionError`` for anything else, a limit that is not from 0 to 1 (of ``metric``:
+        not finite), ``metric`` without a function and a function without it.
         """
         found = _FORM.fullmatch(text)
-        metric, limit = (found[1] or found[3], found[2] or found[4]) if found else ("", "")
+        metric, sign, limit = found.groups() if found else ("", "", "")
         try:
             number = float(limit)
         except ValueError:
             number = math.nan
-        if not 0 <= number <= 1:
+        known = sign == _SIGNS.get(metric, sign) and math.isfinite(number)
+        if not known or (metric != _OWN and not 0 <= number <= 1):
             message = f"{text!r} is not a bound of accuracy."
-            raise OptionError(message, _HELP)
-        return cls(metric, number)
+            raise OptionError(message, _OWN_HELP if function else _HELP)
+        if (metric == _OWN) != (function is not None):
+            lacks = "a metric needs a bound" if function else "metric is a function of yours"
+            message = f"{text!r} is not a bound of accuracy here: {lacks}."
+            raise OptionError(message, _OWN_HELP)
+        return cls(metric, number, sign, function)
 
     def __str__(self) -> str:
         """As it is written."""
-        return f"{self.metric}{'<=' if self.metric == 'rel' else '>='}{self.limit:g}"
+        return f"{self.metric}{self.sign}{self.limit}"
 
     def difference(self, got: Any, right: Any) -> str:
-        """Why one result does not meet it, as a sentence; what is not floating must be equal."""
+        """Why one result does not meet it, as a sentence; what is not floating must be equal.
+
+        Raises ``OptionError`` where the user's function raises, or gives no number.
+        """
         import torch
 
         floating = all(isinstance(v, torch.Tensor) and v.is_floating_point() for v in (got, right))
@@ -59,12 +78,24 @@ class AccuracyBound:
             return tolerance.difference(got, right)
         if got.shape != right.shape:
             return f"shape {tuple(got.shape)} where eager gives {tuple(right.shape)}."
-        mine, theirs = got.detach().double(), right.detach().double()
-        if not torch.equal(mine.isfinite(), theirs.isfinite()):
-            return "It is not finite where eager is, or the other way round."
-        value = _METRICS[self.metric](mine, theirs)
-        met = value <= self.limit if self.metric == "rel" else value >= self.limit
-        return "" if met else f"{self.metric} is {value:.6g}, and {self} was asked for."
+        if self.function is not None:
+            value = _of_function(self.function, got.detach(), right.detach())
+        else:
+            mine, theirs = got.detach().double(), right.detach().double()
+            if not torch.equal(mine.isfinite(), theirs.isfinite()):
+                return "It is not finite where eager is, or the other way round."
+            value = _METRICS[self.metric](mine, theirs)
+        met = value <= self.limit if self.sign == "<=" else value >= self.limit
+        return "" if met else f"{self.metric} is {value:.9g}, and {self} was asked for."
+
+
+def _of_function(function: Metric, found: torch.Tensor, exact: torch.Tensor) -> float:
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        return float(function(found, exact))
+    except Exception as error:
+        message = f"The metric {name} raised {type(error).__name__}: {error}"
+        raise OptionError(message, "It gets a result and float64's, and gives a number.") from error
 
 
 def cosine(found: torch.Tensor, exact: torch.Tensor) -> float:

@@ -78,7 +78,7 @@ def engine_rows(request: pytest.FixtureRequest) -> list[Row]:
     name = request.param
     if not registry.probe(registry.get(name)).available:
         pytest.skip(f"{name} does not run here")
-    models = share(EVERYWHERE, ENGINES.index(name), 2)
+    models = share(EVERYWHERE, ENGINES.index(name), 3)
     return list(rows(models, name, "float32", form=TINY, bounds=BOUNDS))
 
 

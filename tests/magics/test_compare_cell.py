@@ -207,3 +207,40 @@ def test_one_precision_for_all_that_have_it(cells: Live) -> None:
     cells.well(f"%%dynamo compare -b eager,ts --precision bf16 {QUIET}\ny = net[0](x)")
     record = cells.names["r"].record
     assert [row.precision for row in record.candidates] == ["", "bf16", "float32"]
+
+
+CHECKED = "-b onnxrt:int8 --accuracy top1>=0.5"
+
+
+def test_a_bound_is_checked_on_a_list_of_the_users(cells: Live) -> None:
+    cells.well("net.eval()\nbatches = [torch.randn(50, 4), torch.randn(30, 4)]")
+    before = names(cells)
+    cells.well(f"%%dynamo compare {CHECKED} --check-on x=batches {QUIET}\ny = net(x)")
+    row = cells.names["r"]["onnxrt:int8"]
+    assert row.accuracy[1].reference == "float64, on 2 other inputs"
+    assert row.outcome in {"measured", "eager"}
+    assert names(cells) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("-b onnxrt:int8 --metric near", "--metric needs a bound. Add --accuracy"),
+        ("-b onnxrt:int8 --check-on x=batches", "--check-on needs a bound."),
+        (f"{CHECKED} --metric near", "--metric near is not a function of yours."),
+        (f"{CHECKED} --check-on x=nothing", "is not a name of yours with a list of values"),
+        (f"{CHECKED} --check-on scale=sizes", "The cell does not read scale"),
+        ("-b onnxrt:int8 --accuracy metric>=1", "metric is a function of yours"),
+        ("-b onnxrt:int8 --accuracy top1", "'top1' is not a bound of accuracy."),
+        (
+            "-b onnxrt:int8 --accuracy metric>=1 --metric bad",
+            "The metric bad raised KeyError: 'gone'",
+        ),
+    ],
+)
+def test_a_bound_that_cannot_be_checked_is_one_sentence(cells: Live, line: str, said: str) -> None:
+    cells.well("sizes = [1.0]\ndef bad(found, exact):\n    raise KeyError('gone')\nnet.eval()")
+    before = names(cells)
+    ran, _ = cells.failed(f"%%dynamo compare {line} --quiet\ny = net(x)")
+    assert said in str(ran.error)
+    assert names(cells) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,7 +13,11 @@ import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.base import Support
 from dynamo_ext.errors import OptionError, UnknownBackendError
+from dynamo_ext.measure.candidates import candidates_of
+from dynamo_ext.measure.compare import compare_workload
+from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import FunctionWorkload
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.comparison import Comparison
 from dynamo_ext.timing import clock
 from tests.timing import fake_clock
@@ -510,3 +515,72 @@ def test_a_lazy_module_that_is_not_called_is_no_matter() -> None:
     record = dynamo_ext.compare(first, args=(torch.ones(2, 4),), backends={"fine": fine}, rounds=5)
     assert record["fine"].outcome == "measured"
     assert torch.nn.parameter.is_lazy(net[1].weight)
+
+
+def test_what_a_run_asks_of_the_machine_is_counted():
+    net, x = model().eval(), torch.randn(4, 8)
+    work = dynamo_ext.compare(net, (x,), [fine], rounds=6).record.work
+    assert work.operations == 2 * 4 * (8 * 8 + 8 * 2)
+    weights = sum(each.nbytes for each in net.parameters())
+    assert work.size == weights + x.nbytes + 4 * 2 * 4
+    assert work.calls == 3
+
+
+def lowered(*inputs, **more):
+    """A comparison of a row in bfloat16 whose results are wrong by a tenth where x is above 9."""
+
+    def off(x):
+        return x * torch.where(x > 9, 1.1, 1.0)
+
+    def tenth(graph, given):
+        return lambda *args: (off(args[-1]),)
+
+    def same(x):
+        return x * 1.0
+
+    found = candidates_of({"tenth": tenth}, bound=more.get("bound"))
+    listed = [replace(each, precision="bf16", bound=more.get("bound")) for each in found]
+    workload = FunctionWorkload(same, (torch.ones(3, 2),))
+    record = compare_workload(workload, listed, Settings(rounds=6, check_on=inputs, **more))
+    return record.candidates[1]
+
+
+def test_a_bound_is_checked_on_other_inputs():
+    few, many = (torch.full((2, 2), 10.0),), (torch.ones(30, 2),)
+    near = AccuracyBound.parse("rel<=0.04")
+    assert lowered(bound=near).outcome == "measured"
+    row = lowered(many, few, bound=near)
+    assert (row.outcome, len(row.accuracy)) == ("wrong", 2)
+    assert row.accuracy[1].reference == "float64, on 2 other inputs"
+    assert "rel is" in row.reason or "its error is" in row.reason
+
+
+def test_a_metric_sees_all_other_inputs_as_one():
+    shapes = []
+
+    def metric(found, exact):
+        shapes.append(tuple(found.shape))
+        return 1.0
+
+    row = lowered(
+        (torch.ones(3, 2),), (torch.ones(5, 2),), bound=AccuracyBound.parse("metric>=1", metric)
+    )
+    assert (row.outcome, shapes) == ("measured", [(8, 2)])
+
+
+def test_other_inputs_are_as_they_were():
+    inputs = [torch.ones(3), torch.ones(3)]
+
+    def change(x):
+        return x.add_(1).sum()
+
+    found = candidates_of(["aot_eager"])
+    bound = AccuracyBound.parse("rel<=1")
+    listed = [replace(each, precision="bf16", bound=bound) for each in found]
+    given = torch.zeros(3)
+    settings = Settings(rounds=6, check_on=tuple((each,) for each in inputs), bound=bound)
+    record = compare_workload(FunctionWorkload(change, (given,)), listed, settings)
+    assert [each.outcome for each in record.candidates] == ["measured", "measured"]
+    assert len(record.candidates[1].accuracy) == 2
+    assert torch.equal(given, torch.zeros(3))
+    assert all(torch.equal(each, torch.ones(3)) for each in inputs)

@@ -14,16 +14,16 @@ EXACT = torch.tensor([[3.0, 4.0], [5.0, 1.0], [0.0, 2.0], [1.0, 7.0]], dtype=tor
 
 
 @pytest.mark.parametrize(
-    ("text", "metric", "limit"),
+    ("text", "metric", "limit", "sign"),
     [
-        ("cosine>=0.9999", "cosine", 0.9999),
-        (" rel <= 1e-2 ", "rel", 0.01),
-        ("top1>=1", "top1", 1.0),
+        ("cosine>=0.999999999", "cosine", 0.999999999, ">="),
+        (" rel <= 1e-2 ", "rel", 0.01, "<="),
+        ("top1>=1", "top1", 1.0, ">="),
     ],
 )
-def test_what_is_read(text: str, metric: str, limit: float) -> None:
+def test_what_is_read(text: str, metric: str, limit: float, sign: str) -> None:
     found = AccuracyBound.parse(text)
-    assert found == AccuracyBound(metric, limit)
+    assert found == AccuracyBound(metric, limit, sign)
     assert AccuracyBound.parse(str(found)) == found
 
 
@@ -51,6 +51,37 @@ def test_what_meets_it(text: str, found: torch.Tensor, meets: bool) -> None:
     said = AccuracyBound.parse(text).difference(found, EXACT)
     assert (said == "") == meets
     assert meets or "asked for" in said or "not finite" in said
+
+
+def largest(found: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    return (found - exact).abs().max()
+
+
+@pytest.mark.parametrize(
+    ("text", "meets"), [("metric<=2", True), ("metric<=0.5", False), ("metric>=1", True)]
+)
+def test_a_function_of_the_users_judges(text: str, meets: bool) -> None:
+    bound = AccuracyBound.parse(text, largest)
+    assert (bound.difference(EXACT + 1, EXACT) == "") == meets
+
+
+@pytest.mark.parametrize(
+    ("text", "function"), [("metric>=1", None), ("cosine>=0.9", largest), ("metric>=inf", largest)]
+)
+def test_a_metric_and_its_bound_go_together(text: str, function: object) -> None:
+    with pytest.raises(OptionError, match=r"--metric f --accuracy|asked|top1>=0.99"):
+        AccuracyBound.parse(text, function)
+
+
+@pytest.mark.parametrize("gives", [ValueError, "a text"])
+def test_a_metric_that_raises_or_gives_no_number_is_named(gives: object) -> None:
+    def bad(*_: object) -> object:
+        if isinstance(gives, type):
+            raise gives
+        return gives
+
+    with pytest.raises(OptionError, match="The metric bad raised ValueError"):
+        AccuracyBound.parse("metric>=1", bad).difference(EXACT, EXACT)
 
 
 def test_integers_must_be_equal() -> None:

@@ -1,0 +1,139 @@
+"""Whether each candidate's results are right: by eager, by float64, and on other inputs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from dynamo_ext.formatting import count
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure import accuracy
+from dynamo_ext.measure.accuracy import Results
+from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
+from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.state.snapshot import Snapshot
+from dynamo_ext.measure.state.tensor_state import precision
+from dynamo_ext.measure.workload import Workload
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+from dynamo_ext.records.common import FULL
+
+
+class ResultCheck:
+    """The references of one comparison, and the verdict on each candidate's results.
+
+    ``eager`` are those of the code as it is; ``single`` those before ``--dtype``, where there is
+    one. Float64's are computed when they are first asked for. ``notes`` say why there are none.
+    """
+
+    def __init__(self, workload: Workload, settings: Settings) -> None:
+        self.eager: Results = {}
+        self.single: Results | None = None
+        self.notes: list[str] = []
+        self._workload = workload
+        self._settings = settings
+        self._exact: Results | None = None
+        self._elsewhere: tuple[Results, Results] | None = None
+
+    def __call__(self, each: CompiledCandidate, found: Results) -> None:
+        """Judge results; what is measured, and what is wrong, goes to the candidate."""
+        bound = each.candidate.bound
+        lowered = each.candidate.precision != FULL
+        if lowered or (bound and not accuracy.against(found, self.eager).within):
+            judge = None if self._settings.check_on else bound
+            exact, chosen = self.ask_float64(), each.candidate.precision
+            measured = accuracy.lowered(found, self.eager, exact, chosen, judge)
+            each.accuracy.append(measured)
+            each.wrong = measured.detail
+        else:
+            self._as_eager(each, found)
+        if bound is not None and self._settings.check_on and not each.wrong:
+            self._on_other_inputs(each, bound)
+
+    def ask_float64(self) -> Results:
+        """What the code gives in float64; nothing where it does not run in it."""
+        if self._exact is None:
+            self._exact = self._float64()
+        return self._exact
+
+    def _as_eager(self, each: CompiledCandidate, found: Results) -> None:
+        fp64 = self._settings.fp64
+        judged = accuracy.against(found, self.eager, f"eager {self._settings.dtype}".strip())
+        each.accuracy.append(judged)
+        if self.single is not None:
+            measured = accuracy.against(found, self.single, "eager float32")
+            # Only the distance tells: the dtypes differ on purpose.
+            each.accuracy.append(replace(measured, within=True, detail=""))
+        exact = self.ask_float64() if fp64 or not judged.within else {}
+        if not judged.within and not accuracy.as_good_as_eager(found, self.eager, exact):
+            each.wrong = judged.detail
+        if exact:
+            measured = accuracy.against_float64(found, self.eager, exact)
+            each.accuracy.append(measured)
+            if fp64:
+                each.wrong = each.wrong or measured.detail
+
+    def _on_other_inputs(self, each: CompiledCandidate, bound: AccuracyBound) -> None:
+        """Judge by the user's other inputs, all of them as one."""
+        workload, inputs = self._workload, self._settings.check_on
+        if self._elsewhere is None:
+            plain, higher = [], []
+            for given in inputs:
+                with workload.on(given):
+                    workload.eager_call()()
+                    plain.append(workload.results())
+                    higher.append(self._float64())
+            self._elsewhere = accuracy.joined(plain), accuracy.joined(higher)
+        found = []
+        try:
+            for given in inputs:
+                with workload.on(given):
+                    if each.call is not None:
+                        each.call()
+                        found.append(workload.results())
+        except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
+            pass_on(error)
+            each.failure = one_line(error)
+            return
+        chosen, together = each.candidate.precision, accuracy.joined(found)
+        eager, exact = self._elsewhere
+        measured = accuracy.lowered(together, eager, exact, chosen, bound)
+        if chosen == FULL and accuracy.against(together, eager).within:
+            measured = replace(measured, within=True, detail="")
+        reference = f"{measured.reference}, on {count(len(inputs), 'other input')}"
+        each.accuracy.append(replace(measured, reference=reference))
+        each.wrong = measured.detail
+
+    def _float64(self) -> Results:
+        workload = self._workload
+        workload.restore(thorough=True)
+        try:
+            with held_in(workload, "float64"):
+                workload.eager_call()()
+                return workload.results()
+        except Exception as error:  # noqa: BLE001 - not every code runs in float64
+            pass_on(error)
+            said = f"The code does not run in float64: {one_line(error)}"
+            if said not in self.notes:
+                self.notes.append(said)
+            return {}
+        finally:
+            workload.restore(thorough=True)
+
+
+@contextlib.contextmanager
+def held_in(workload: Workload, dtype: str) -> Iterator[None]:
+    """Hold the workload's tensors in another precision, and start each run from there."""
+    if not dtype:
+        yield
+        return
+    full = workload.snapshot
+    with precision(full.tensors, getattr(torch, dtype)):
+        workload.snapshot = Snapshot(workload.roots)
+        try:
+            yield
+        finally:
+            workload.restore(thorough=True)
+            workload.snapshot = full
