@@ -29,6 +29,7 @@ PAGES = {
     "partition": "partition.md",
     "auto": "auto.md",
     "loops": "loops.md",
+    "precision": "precision.md",
     "call_cost": "call-cost.md",
     "operators": "operators.md",
     "random_programs": "random-programs.md",

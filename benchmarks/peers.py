@@ -100,6 +100,19 @@ def _relax_dynamo(built: Built) -> Run:
 
 
 def _onnxruntime(built: Built) -> Run:
+    return onnxruntime_of(built)
+
+
+def onnxruntime_of(built: Built, change: Callable[[bytes], bytes] | None = None) -> Run:
+    """ONNX Runtime by itself, on what ``torch.onnx.export`` gives.
+
+    Parameters
+    ----------
+    built
+        The model and its arguments.
+    change
+        From the exported model to the one that runs.
+    """
     import onnxruntime
 
     _only_inference(built)
@@ -114,8 +127,9 @@ def _onnxruntime(built: Built) -> Run:
     # By default its thread holds a core for as long as the session lives, and nobody else in this
     # process could be timed.
     settings.add_session_config_entry("session.force_spinning_stop", "1")
+    model = program.model_proto.SerializeToString()
     session = onnxruntime.InferenceSession(
-        program.model_proto.SerializeToString(), settings, providers=["CPUExecutionProvider"]
+        change(model) if change else model, settings, providers=["CPUExecutionProvider"]
     )
     names = [given.name for given in session.get_inputs()]
 

@@ -1,0 +1,1 @@
+"""What lower precisions gain on the model zoo, and what they cost."""

@@ -1,0 +1,208 @@
+"""One model in float32 and in lower precisions, in this process; prints a JSON line.
+
+``benchmarks.precision`` starts it.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import tempfile
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import dynamo_ext
+from benchmarks import workers
+from benchmarks.part import model_parser
+from benchmarks.peers import onnxruntime_of
+from benchmarks.stored_row import ModelRow
+from benchmarks.zoo import MODELS
+from benchmarks.zoo.form import Form
+from benchmarks.zoo.model import mapped
+from dynamo_ext.analysis.machine_limit import limit
+from dynamo_ext.backends import disk_cache, registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.zoo.model import Built
+    from dynamo_ext.records.comparison import CandidateResult
+
+FULL = ("onnxrt", "openvino", "tvm", "inductor")
+LOWERED = ("eager", "inductor", "openvino", "onnxrt")
+BOUND = "cosine>=0.9999"
+BOUNDED = f"auto, {BOUND}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One backend or peer: its speedup over eager in float32 with the 95 % interval.
+
+    ``cosine`` and ``sqnr`` (in decibels) are to float64, of peers and in float32 to eager.
+    ``share`` is that of the machine's limit in its precision, 0.0 where that is not known. Zeros
+    and a reason where it was not measured.
+    """
+
+    name: str
+    outcome: str
+    ratio: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    cosine: float = 0.0
+    sqnr: float = 0.0
+    share: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Row(ModelRow):
+    """One model. ``limits`` are seconds by precision, ``eager_seconds`` its median in float32."""
+
+    model: str
+    eager_seconds: float = 0.0
+    operations: int = 0
+    size: int = 0
+    limits: tuple[tuple[str, float], ...] = ()
+    cases: tuple[Case, ...] = ()
+    error: str = ""
+
+
+def backends() -> list[str]:
+    """Those that can run here, in float32 and behind a lower precision."""
+    here = [name for name in FULL if registry.probe(registry.get(name)).available]
+    lowered = [
+        f"{name}:{each}"
+        for each in ("bf16", "int8")
+        for name in LOWERED
+        if registry.has_precision(name, each)
+    ]
+    return [*here, *lowered]
+
+
+def measure(name: str, *, form: Form, budget: float) -> Row:
+    """Measure the machine, and compare all on one model of the zoo.
+
+    Parameters
+    ----------
+    name
+        Of the model.
+    form
+        At which size; on the CPU.
+    budget
+        Seconds for the comparison.
+    """
+    machine = dynamo_ext.measure_machine()
+    built = MODELS[name].build(form)
+    listed = {each: each for each in (*backends(), "auto")} | {BOUNDED: "auto"}
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        record = dynamo_ext.compare(
+            built.module,
+            built.args,
+            listed,
+            kwargs=built.kwargs,
+            budget=budget,
+            options={f"{BOUNDED}.accuracy": BOUND},
+            callables=peers(built),
+        ).record
+    eager, work = record.candidates[0].timing, record.work
+    limits = {
+        precision: found.seconds
+        for precision, _ in machine.products
+        if work is not None and (found := limit(work, machine, precision)) is not None
+    }
+    return Row(
+        name,
+        eager.median if eager else 0.0,
+        work.operations if work else 0,
+        work.size if work else 0,
+        tuple(limits.items()),
+        tuple(_case(row, limits) for row in record.candidates[1:]),
+    )
+
+
+def _case(row: CandidateResult, limits: dict[str, float]) -> Case:
+    # A peer in a lower precision is beyond eager's tolerance, which is no news.
+    peer = not row.backend
+    if row.speedup is None or row.timing is None or (row.outcome != "measured" and not peer):
+        return Case(row.name, row.outcome, reason=row.reason)
+    judged = row.accuracy[0]
+    return Case(
+        row.name,
+        "measured",
+        row.speedup.ratio,
+        row.speedup.low,
+        row.speedup.high,
+        judged.cosine,
+        judged.sqnr or 0.0,
+        0.0 if peer or row.name == BOUNDED else limits.get(row.precision, 0.0) / row.timing.median,
+    )
+
+
+def peers(built: Built) -> dict[str, Callable[..., Any]]:
+    """What people run without us in lower precisions, each by its own usual way."""
+    half = copy.deepcopy(built.module).bfloat16()
+    compiled = torch.compile(half)
+    found: dict[str, Callable[..., Any]] = {
+        "model.bfloat16()": _in_bfloat16(half),
+        "model.bfloat16(), torch.compile": _in_bfloat16(compiled),
+        "autocast": torch.autocast("cpu", torch.bfloat16)(built.module.forward),
+        "torch's dynamic int8": torch.ao.quantization.quantize_dynamic(  # type: ignore[no-untyped-call]
+            copy.deepcopy(built.module), {torch.nn.Linear}
+        ),
+    }
+    try:
+        found["ONNX Runtime's quantize_dynamic"] = onnxruntime_of(built, _quantised)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's reason
+        failed = error
+
+        def run(*_args: Any, **_kwargs: Any) -> Any:
+            raise failed
+
+        found["ONNX Runtime's quantize_dynamic"] = run
+    return found
+
+
+def _in_bfloat16(module: Callable[..., Any]) -> Callable[..., Any]:
+    def cast(value: torch.Tensor) -> torch.Tensor:
+        return value.bfloat16() if value.is_floating_point() else value
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return module(*mapped(args, cast), **mapped(kwargs, cast))
+
+    return run
+
+
+def _quantised(model: bytes) -> bytes:
+    from pathlib import Path
+
+    import onnx
+    from onnxruntime.quantization import quantize_dynamic
+
+    program = onnx.load_model_from_string(model)
+    # Torch's exporter leaves shapes of weights there that it has transposed since.
+    del program.graph.value_info[:]
+    with tempfile.TemporaryDirectory() as folder:
+        whole, lowered = Path(folder, "whole.onnx"), Path(folder, "lowered.onnx")
+        whole.write_bytes(program.SerializeToString())
+        quantize_dynamic(whole, lowered)
+        return lowered.read_bytes()
+
+
+def main() -> None:
+    """Print the row of one model."""
+    given = model_parser("One model in lower precisions, in this process.", 30.0).parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        # The user's own races and measurements neither help nor are added to.
+        os.environ[disk_cache.FOLDER] = folder
+        form = Form.of(given)
+        workers.go_through(
+            [given.model], lambda name: [measure(name, form=form, budget=given.budget)]
+        )
+
+
+if __name__ == "__main__":
+    main()
