@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,15 @@ def quantized(model: Any) -> Any:
     """
     import onnx_ir
     from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxscript import optimizer
 
+    # A linear layer's weights are constants once they are transposed; by default large ones are
+    # left for the engine to transpose.
+    optimizer.fold_constants(
+        model,
+        should_fold=lambda node: node.op_type == "Transpose" or None,
+        output_size_limit=sys.maxsize,
+    )
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "model.onnx"
         quantize_dynamic(
