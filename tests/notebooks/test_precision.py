@@ -1,0 +1,40 @@
+"""The notebook on lower precisions, executed, and what it must show whatever the processor."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.notebooks.executed import texts
+
+
+@pytest.fixture(scope="module")
+def cell():
+    return texts("precision")
+
+
+def test_the_machine_is_measured(cell):
+    assert re.search(r"products of matrices: float32 [\d.]+ [GT]FLOP/s", cell("machine"))
+
+
+def test_every_row_says_what_it_costs(cell):
+    text = cell("compare")
+    assert "The limit of this machine in float32 is" in text
+    for name in ("onnxrt", "openvino", "eager:bf16", "onnxrt:int8"):
+        assert name in text
+    rows = dict(re.findall(r"(\S+): measured, [\d.]+, cosine ([\d.]+)", cell("summary")))
+    assert 0.99 < float(rows["onnxrt:int8"]) < 1
+    assert 0.999 < float(rows["eager:bf16"]) < 1
+
+
+def test_the_ranking_is_judged_on_all_queries(cell):
+    assert cell("summary").count("float64, on 4 other inputs") == 2
+
+
+def test_auto_chooses_and_the_answers_are_float32s(cell):
+    assert "auto chose: " in cell("summary")
+    assert "dtype of the results: torch.float32" in cell("summary")
+    answers = re.findall(r": ([^()]+) \(in float32: ([^()]+)\)", cell("answers"))
+    assert len(answers) == 2
+    assert all(mine.strip() == plain.strip() for mine, plain in answers)
