@@ -10,20 +10,20 @@ import torch
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
-from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.interruptions import suppressed
 from dynamo_ext.measure import candidate_run, machine_limits, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.result_check import ResultCheck, held_in
 from dynamo_ext.measure.settings import Settings, Show
 from dynamo_ext.measure.state.side_effects import effects
+from dynamo_ext.measure.work import work_of
 from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.records.machine import Work
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, Progress, TimedCallable, race
-from dynamo_ext.torch_private.work import count_work
 
 _LAZY = (
     "A lazy module is called for the first time here: what a run changes is put back, so each run "
@@ -121,7 +121,9 @@ class _Comparing:
         if settings.fp64:
             self._check.ask_float64()
         if self._base.first_call_seconds <= settings.budget:
-            self._work = self._count_work()
+            workload.restore(thorough=True)
+            self._work = work_of(workload.eager_call(), workload.results)
+            workload.restore(thorough=True)
         self._compile()
         base = self._base.make_timed(workload)
         if base is None:
@@ -164,21 +166,6 @@ class _Comparing:
         self._notes.append(
             f"The code itself failed in round {number}: {candidate_run.one_line(error)}"
         )
-
-    def _count_work(self) -> Work | None:
-        """What a run asks of the machine: counted in one more run of the code as it is."""
-        workload = self._workload
-        workload.restore(thorough=True)
-        try:
-            operations, size, calls = count_work(workload.eager_call())
-            found = workload.results().values()
-        except Exception as error:  # noqa: BLE001 - not every code runs under such a counter
-            pass_on(error)
-            return None
-        finally:
-            workload.restore(thorough=True)
-        size += sum(each.nbytes for each in found if isinstance(each, torch.Tensor))
-        return Work(operations, size, calls)
 
     def _peaks(self) -> None:
         workload = self._workload

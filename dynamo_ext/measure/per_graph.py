@@ -24,6 +24,7 @@ from dynamo_ext.measure.multi_backend import (
 from dynamo_ext.measure.settings import Settings, Show
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
+from dynamo_ext.measure.work import work_of
 from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import Availability
 from dynamo_ext.records.comparison import GraphComparison, GraphTime, Mix, Outcome
@@ -95,12 +96,13 @@ def _graph(
         names = [each.name for each in candidates]
         times = [GraphTime(name, "unmeasured", reason=reason) for name in names]
         return replace(found, times=tuple(times))
+    work = work_of(eager.call, lambda: expected)
     for each in candidates[1:]:
         each.check(eager, expected, surroundings, tensors)
     running = [each for each in candidates if not each.outcome]
     race(running, Plan(budget, seed=settings.seed, rounds=settings.rounds), progress=progress)
     times = [_time(each, eager, switch) for each in candidates]
-    return replace(found, times=tuple(times), fastest=fastest(times))
+    return replace(found, times=tuple(times), fastest=fastest(times), work=work)
 
 
 def fastest(times: Iterable[GraphTime]) -> str:

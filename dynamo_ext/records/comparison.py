@@ -188,7 +188,10 @@ class GraphTime:
 
 @dataclass(frozen=True)
 class GraphComparison:
-    """One captured graph on every candidate; ``fastest`` is the best right one's name."""
+    """One captured graph on every candidate; ``fastest`` is the best right one's name.
+
+    ``work`` is what one call of it asks of the machine, where that was counted.
+    """
 
     graph: str
     operations: int
@@ -196,6 +199,7 @@ class GraphComparison:
     times: tuple[GraphTime, ...]
     fastest: str = ""
     source: str = ""
+    work: Work | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dynamo_ext.analysis import machine_limit
 from dynamo_ext.formatting import count, listing, percent, printable, seconds
 from dynamo_ext.records.common import FULL
-from dynamo_ext.records.comparison import CandidateResult, Comparison
+from dynamo_ext.records.comparison import Comparison, GraphComparison
 from dynamo_ext.records.machine import MachineLimits, Work
 from dynamo_ext.widgets.comparison.number_text import amount, size
 from dynamo_ext.widgets.comparison.summary import ratio
@@ -23,39 +23,64 @@ def sentences(record: Comparison) -> str:
     work, machine = record.work, record.machine
     if work is None or not work.size:
         return ""
-    asks = f"A run moves at least {size(work.size)} and computes no products"
-    if work.operations:
-        computes = f"computes {amount(work.operations, 'FLOP')} in products"
-        asks = f"A run {computes} and moves at least {size(work.size)}"
-    least = machine_limit.limit(work, machine) if machine else None
-    if machine is None or least is None:
-        return f"{asks}." if machine else f"{asks}. {MEASURE}"
-    rate = dict(machine.products)[FULL] if least.bound == "products" else work.size / least.seconds
-    binds = f"by {least.bound}, {amount(rate, 'FLOP/s' if least.bound == 'products' else 'B/s')}"
-    lead = f"The limit of this machine in float32 is {seconds(least.seconds)} (bound {binds})."
-    said = [f"{asks}.", lead]
+    if machine is None:
+        return f"{_asked(work, 'A run')} {MEASURE}"
+    said = _limit(work, machine, "A run")
     base = next((c for c in record.candidates if c.name == record.baseline), None)
     nearest = record.best or base
     if nearest is not None and nearest.timing is not None:
-        said += _nearest(nearest, nearest.timing.median, work, machine)
+        said += _nearest(nearest.name, nearest.precision, nearest.timing.median, work, machine)
     if base is not None and base.timing is not None and not base.backend:
         said += _calls(base.timing.median, work, machine)
     return " ".join(said)
 
 
+def of_graph(record: Comparison, graph: GraphComparison) -> str:
+    """The same of one graph and its fastest backend; empty where its work was not counted."""
+    work, machine = graph.work, record.machine
+    if work is None or not work.size or machine is None:
+        return ""
+    said = _limit(work, machine, "A call")
+    best = next((time for time in graph.times if time.backend == graph.fastest), None)
+    if best is not None and best.timing is not None:
+        row = next((each for each in record.candidates if each.name == best.backend), None)
+        precision = row.precision if row else FULL
+        said += _nearest(best.backend, precision, best.timing.median, work, machine)
+    return " ".join(said)
+
+
+def _asked(work: Work, what: str) -> str:
+    moves = f"moves at least {size(work.size)}"
+    if not work.operations:
+        return f"{what} {moves} and computes no products."
+    return f"{what} computes {amount(work.operations, 'FLOP')} in products and {moves}."
+
+
+def _limit(work: Work, machine: MachineLimits, what: str) -> list[str]:
+    said = [_asked(work, what)]
+    least = machine_limit.limit(work, machine)
+    if least is not None:
+        by_products = least.bound == "products"
+        rate = dict(machine.products)[FULL] if by_products else work.size / least.seconds
+        binds = f"by {least.bound}, {amount(rate, 'FLOP/s' if by_products else 'B/s')}"
+        taken = seconds(least.seconds)
+        said.append(f"The limit of this machine in float32 is {taken} (bound {binds}).")
+    return said
+
+
 def _nearest(
-    row: CandidateResult, taken: float, work: Work, machine: MachineLimits
+    name: str, precision: str, taken: float, work: Work, machine: MachineLimits
 ) -> Iterator[str]:
-    least = machine_limit.limit(work, machine, row.precision)
+    least = machine_limit.limit(work, machine, precision)
     if least is None:
         return
     share = least.seconds / taken
-    lowered = row.precision not in ("", FULL)
-    which = f"the limit in {row.precision}, {seconds(least.seconds)}" if lowered else "it"
-    yield f"{printable(row.name)} reaches {percent(share)} of {which}."
+    lowered = precision not in ("", FULL)
+    which = f"the limit in {precision}, {seconds(least.seconds)}" if lowered else "it"
+    yield f"{printable(name)} reaches {percent(share)} of {which}."
     gains = [] if lowered or share < machine_limit.NEAR else machine_limit.gains(work, machine)
     if gains:
-        could = listing([f"{name} {ratio(factor)}" for name, factor in gains])
+        could = listing([f"{lower} {ratio(factor)}" for lower, factor in gains])
         yield f"As near to its own limit, a lower precision would be faster: {could}."
 
 

@@ -166,7 +166,7 @@ class ComparisonView(live.View):
         if not record.graphs:
             return markup.quiet(graphs.NOTHING)
         detail = [
-            markup.join([element("h4", f"Graph {g.graph}"), graphs.graph(g, None)])
+            markup.join([element("h4", f"Graph {g.graph}"), graphs.graph(record, g, None)])
             for g in record.graphs
             if g.graph == self.graph.value
         ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynamo_ext.records.comparison import Comparison
+from dynamo_ext.records.comparison import Comparison, GraphComparison, GraphTime
 from dynamo_ext.records.machine import MachineLimits, Work
 from dynamo_ext.widgets.comparison import columns, limits, static
-from tests.widgets.comparisons import EAGER, row
+from tests.widgets.comparisons import EAGER, row, timing
 
 MACHINE = MachineLimits(
     "Some CPU", 2, "2", (("float32", 1e11), ("bf16", 3e11)), ((1 << 30, 1e10),), 4e-6
@@ -64,6 +64,23 @@ def test_a_machine_that_was_not_measured_is_a_hint() -> None:
 
 def test_nothing_is_said_of_what_was_not_counted() -> None:
     assert limits.sentences(record(FASTER, work=None)) == ""
+
+
+def test_a_graph_has_a_limit_of_its_own() -> None:
+    times = (
+        GraphTime("eager", "measured", timing(4e-3)),
+        GraphTime("ts", "measured", timing(2e-3)),
+    )
+    graph = GraphComparison("g0", 3, 1, times, "ts", work=Work(100_000_000, 1000, 3))
+    said = limits.of_graph(record(graphs=(graph,)), graph)
+    assert said == (
+        "A call computes 100 MFLOP in products and moves at least 1,000 B. The limit of this machine "
+        "in float32 is 1.00 ms (bound by products, 100 GFLOP/s). ts reaches 50% of it. As near to "
+        "its own limit, a lower precision would be faster: bf16 3.00×."
+    )
+    assert said in str(static.html(record(graphs=(graph,))))
+    assert limits.of_graph(record(machine=None), graph) == ""
+    assert limits.of_graph(record(), dataclasses.replace(graph, work=None)) == ""
 
 
 def test_text_and_html_have_it() -> None:
