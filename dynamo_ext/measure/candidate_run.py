@@ -197,7 +197,8 @@ def why_eager(report: Report) -> tuple[str, str]:
     if not report.graphs:
         reasons = [frame.reason for frame in report.frames if frame.reason]
         return (reasons[0] if reasons else "Dynamo captured no graph."), ""
-    for fallback in sorted(report.fallbacks, key=lambda each: -each.count):
+    # A part that was given up whole says more than an operation that was left out of it.
+    for fallback in sorted(report.fallbacks, key=lambda each: (bool(each.operator), -each.count)):
         text = fallback.message or fallback.exception
         what = f"{fallback.operator}: " if fallback.operator else ""
         return f"{what}{text}".splitlines()[0], fallback.remedy

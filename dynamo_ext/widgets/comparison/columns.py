@@ -94,6 +94,9 @@ def _pays(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
 def _of_limit(record: Comparison, each: CandidateResult) -> Value:
     if record.work is None or record.machine is None or each.timing is None:
         return None
+    # What ran in eager did not run in the precision of its name.
+    if each.outcome != "measured":
+        return None
     least = limit(record.work, record.machine, each.precision)
     return least.seconds / each.timing.median if least else None
 

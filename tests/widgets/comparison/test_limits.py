@@ -54,6 +54,7 @@ def test_a_lower_precision_has_its_own_limit() -> None:
         record(lowered)
     )
     assert COLUMN.value(record(lowered), dataclasses.replace(lowered, precision="int8")) is None
+    assert COLUMN.value(record(lowered), dataclasses.replace(lowered, outcome="eager")) is None
 
 
 def test_a_machine_that_was_not_measured_is_a_hint() -> None:
