@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
-from dynamo_ext.magics.arguments import COMMANDS, FLAGS, MODES
+from dynamo_ext.magics.arguments import COMMANDS, COMPARE, FLAGS, MODES
 
 if TYPE_CHECKING:
     from IPython.core.completer import SimpleMatcherResult
     from IPython.core.interactiveshell import InteractiveShell
 
+_BACKENDS = ("-b", "--backend", "--backends")
 _LINE = re.compile(r"^\s*(?P<magic>%{1,2}dynamo)\s(?P<rest>.*)$")
 
 
@@ -34,23 +36,50 @@ def dynamo_matcher(context: CompletionContext) -> SimpleMatcherResult:
 
 
 def _choices(magic: str, said: list[str], token: str) -> list[tuple[str, str]]:
-    if token.startswith("--backend="):
-        return [(f"--backend={n}", "backend") for n in _backends(token.partition("=")[2])]
+    compares = magic == "%%dynamo" and said[:1] == [COMPARE]
+    flag, equals, value = token.partition("=")
+    if equals and flag in _BACKENDS:
+        return [(f"{flag}={text}", "backend") for text in _backends(value, several=compares)]
     previous = said[-1] if said else ""
-    if previous in {"-b", "--backend", "use"} or (magic == "%dynamo" and previous == "backends"):
-        return [(name, "backend") for name in _backends(token)]
+    if previous in {*_BACKENDS, "use"} or (magic == "%dynamo" and previous == "backends"):
+        return [(text, "backend") for text in _backends(token, several=compares)]
+    if previous == "--opt":
+        return [(text, "option") for text in _options(said) if text.startswith(token)]
     if magic == "%dynamo":
         offered = [] if said else [(name, "command") for name in COMMANDS]
+    elif compares:
+        from dynamo_ext.magics.compare_arguments import parser
+
+        flags = [text for action in parser()._actions for text in action.option_strings]  # noqa: SLF001 - argparse has no other way
+        offered = [(text, "option") for text in flags if text not in said or text == "--opt"]
     else:
-        offered = [] if set(said) & set(MODES) else [(mode, "mode") for mode in MODES]
+        modes = (*MODES, COMPARE)
+        offered = [] if set(said) & set(MODES) else [(mode, "mode") for mode in modes]
         offered += [(flag, "option") for flag in FLAGS if flag not in said or flag == "--opt"]
     return [(text, kind) for text, kind in offered if text.startswith(token)]
 
 
-def _backends(prefix: str) -> list[str]:
+def _backends(token: str, *, several: bool = False) -> list[str]:
+    """Names that go on from the last one in ``token``, and the precisions behind a whole one."""
     from dynamo_ext.backends import registry
 
-    return [name for name in registry.names() if name.startswith(prefix)]
+    before, comma, prefix = token.rpartition(",") if several else ("", "", token)
+    taken = before.split(",")
+    name, colon, _ = prefix.partition(":")
+    found = [each for each in registry.names() if each not in taken]
+    if colon and name in registry.names():
+        found = [f"{name}:{each}" for each in registry.precisions(registry.get(name))]
+    return [f"{before}{comma}{each}" for each in found if each.startswith(prefix)]
+
+
+def _options(said: list[str]) -> list[str]:
+    """The keys of the options that the backends on the line have."""
+    from dynamo_ext.backends import registry
+
+    listed = [value for flag, value in itertools.pairwise(said) if flag in _BACKENDS]
+    names = [name for text in listed for name in text.split(",")]
+    found = [registry.get(name) for name in names if name in registry.names()]
+    return list(dict.fromkeys(f"{spec.name}=" for each in found for spec in each.options))
 
 
 def add_completion(shell: InteractiveShell) -> None:
