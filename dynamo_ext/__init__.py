@@ -71,7 +71,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+    return [*__all__, "__version__"]
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

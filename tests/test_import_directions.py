@@ -61,6 +61,7 @@ ROOMS_OF["widgets"] = {"errors", "records", "formatting", "analysis"}
 ROOMS_OF["api"] = ROOMS_OF["auto"] | {"auto", "widgets"}
 ROOMS_OF["magics"] = ROOMS_OF["api"] | {"api"}
 ROOMS_OF["__init__"] = ROOMS_OF["magics"] | {"magics"}
+ROOMS_OF["__main__"] = ROOMS_OF["api"] | {"api"}
 """Each folder or file, and what it may import besides itself.
 
 An engine's folder may import none of another engine's, but for those that share torch's ONNX

@@ -67,6 +67,7 @@ class _Comparing:
         self._notes: list[str] = []
         self._check = ResultCheck(workload, settings)
         self._work: Work | None = None
+        self._busy_cores = 0.0
         self._graphs: tuple[GraphComparison, ...] = ()
         self._mix: Mix | None = None
         self._started = time.perf_counter()
@@ -134,6 +135,7 @@ class _Comparing:
         with MachineLoad() as company:
             runners = [base, *filter(None, others)]
             self._short = race(runners, plan, progress=self._progress)
+        self._busy_cores = company.cores
         if company.sentence:
             self._notes.append(company.sentence)
         if base.error is not None:
@@ -205,6 +207,7 @@ class _Comparing:
             versions=session.versions(),
             work=self._work,
             machine=machine_limits.remembered(device),
+            busy_cores=self._busy_cores,
         )
 
 

@@ -30,6 +30,12 @@ FEWEST_ROUNDS = 6
 USUAL_ROUNDS = 20
 """Rounds that a comparison has at least, unless a number is given."""
 
+BUSY_CORES = 0.5
+"""Cores that other programs kept busy on average, from which on times decide nothing."""
+
+FASTER_AT_FIRST = 1.5
+"""How many times faster a first call without a compiler may be than the median of later ones."""
+
 UNCLEAR_BEYOND = 0.1
 """Where an interval goes on beyond this, no difference was found because none could be."""
 
@@ -224,6 +230,7 @@ class Comparison:
     interrupt did (``interrupted``). ``notes`` are sentences
     about what the reader should know: state that could not be restored, effects outside. ``work``
     is what a run asks of the machine, and ``machine`` what that can do, where it was measured.
+    ``busy_cores`` is how many cores other programs kept busy on average meanwhile.
     """
 
     title: str
@@ -247,6 +254,7 @@ class Comparison:
     versions: tuple[tuple[str, str], ...] = ()
     work: Work | None = None
     machine: MachineLimits | None = None
+    busy_cores: float = 0.0
     schema: int = SCHEMA_VERSION
 
     def __repr__(self) -> str:
@@ -261,6 +269,19 @@ class Comparison:
         if candidate.outcome != "measured" or candidate.speedup is None:
             return _WORDS[candidate.outcome]
         return candidate.speedup.verdict
+
+    @property
+    def on_busy_machine(self) -> bool:
+        """Whether other programs had so much of the machine that times decide nothing."""
+        return self.busy_cores >= BUSY_CORES
+
+    @property
+    def slowed_down(self) -> bool:
+        """Whether the plain code's first call was clearly faster than its later ones."""
+        base = next((c for c in self.candidates if c.name == self.baseline), None)
+        if base is None or base.backend or base.timing is None or not base.first_call_seconds:
+            return False
+        return base.timing.median / base.first_call_seconds >= FASTER_AT_FIRST
 
     @property
     def best(self) -> CandidateResult | None:

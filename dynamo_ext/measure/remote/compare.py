@@ -182,6 +182,7 @@ class _Apart:
             versions=session.versions(),
             work=first.work if first else None,
             machine=first.machine if first else None,
+            busy_cores=max((each.busy_cores for each in records), default=0.0),
         )
 
     def _notes(self, records: Sequence[Comparison]) -> tuple[str, ...]:

@@ -77,16 +77,37 @@ def counted(record: Comparison, candidate: CandidateResult) -> bool:
 
 def headline(record: Comparison) -> str:
     """Answer which backend is faster, whether it is right and whether compiling pays off."""
-    parts = [_partial(record), _answer(record), _others(record)]
+    parts = [_partial(record), doubt(record) or _answer(record), _others(record)]
     return " ".join(part for part in parts if part)
+
+
+def doubt(record: Comparison) -> str:
+    """Why what was measured decides nothing, and what it was; empty where it decides."""
+    base = next((each for each in record.candidates if each.name == record.baseline), None)
+    if record.on_busy_machine:
+        why = f"other programs kept {record.busy_cores:.1f} cores busy meanwhile"
+    elif record.slowed_down and base is not None and base.timing is not None:
+        why = (
+            f"the first call of {printable(base.name)} took {seconds(base.first_call_seconds)} and "
+            f"later ones {seconds(base.timing.median)}, so that something slowed the machine down"
+        )
+    else:
+        return ""
+    found = [
+        f"{printable(each.name)} {ratio(each.speedup.ratio)} ({interval(each.speedup)})"
+        for each in record.candidates
+        if counted(record, each) and each.speedup
+    ]
+    measured = f" Measured: {listing(found, _MAX_NAMES)}." if found else ""
+    return f"No verdict: {why}.{measured} Compare again when it is idle."
 
 
 def status(record: Comparison) -> tuple[str, str]:
     """The comparison's own verdict: a grade, and a sign with a word."""
-    if record.interrupted:
-        return "part", "◐ interrupted"
-    if record.partial:
-        return "part", "◐ partial"
+    if record.interrupted or record.partial:
+        return "part", "◐ interrupted" if record.interrupted else "◐ partial"
+    if record.on_busy_machine or record.slowed_down:
+        return "part", "? no verdict"
     if record.best is not None:
         return "good", "▲ faster"
     if not any(counted(record, each) for each in record.candidates):
@@ -186,6 +207,8 @@ def _came_to(record: Comparison, each: CandidateResult) -> str:
 def _others(record: Comparison) -> str:
     """What qualifies the answer: a rival within the noise, and rows that are not compared."""
     best = record.best
+    if record.on_busy_machine or record.slowed_down:
+        return ""
     if best is None or best.speedup is None:
         return ""
     said = []

@@ -311,3 +311,25 @@ def test_the_text_imports_neither_torch_nor_ipywidgets_nor_matplotlib():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "set()"
+
+
+def test_a_busy_machine_has_no_winner(compared):
+    record = dataclasses.replace(compared["full"], busy_cores=1.4)
+    said = headline(record)
+    assert said.startswith("No verdict: other programs kept 1.4 cores busy meanwhile. Measured: ")
+    assert "openvino 1.87× (1.81–1.93)" in said
+    assert said.endswith("Compare again when it is idle.")
+    assert "pays off" not in said
+    assert status(record) == ("part", "? no verdict")
+    assert status(dataclasses.replace(record, busy_cores=0.3)) == ("good", "▲ faster")
+
+
+def test_a_first_call_that_is_faster_than_later_ones_is_a_contradiction(compared):
+    record = compared["full"]
+    eager = dataclasses.replace(record.candidates[0], first_call_seconds=0.002)
+    record = dataclasses.replace(record, candidates=(eager, *record.candidates[1:]))
+    assert headline(record).startswith(
+        "No verdict: the first call of eager took 2.00 ms and later ones 4.20 ms, so that something "
+        "slowed the machine down."
+    )
+    assert status(record) == ("part", "? no verdict")

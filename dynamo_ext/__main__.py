@@ -1,0 +1,95 @@
+"""The command line: ``python -m dynamo_ext compare script.py:function -b onnxrt,inductor``."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dynamo_ext.errors import DynamoExtError, OptionError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 2 where it cannot be run, with one sentence that says why."""
+    given = _parser().parse_args(arguments)
+    try:
+        return int(given.run(given))
+    except DynamoExtError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - a command's answer
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m dynamo_ext", description="Compiler backends of PyTorch, compared."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    compare = commands.add_parser("compare", help="measure backends on a function of a script")
+    compare.set_defaults(run=_compare)
+    compare.add_argument("target", metavar="SCRIPT.py:FUNCTION", help="called without arguments")
+    compare.add_argument("-b", "--backends", required=True, metavar="A,B,…", help="the candidates")
+    compare.add_argument("-n", "--rounds", type=int, metavar="N", help="exactly N rounds")
+    compare.add_argument("--budget", type=float, default=30.0, help="seconds to measure for")
+    compare.add_argument("--baseline", default="eager", help="eager, or a candidate")
+    compare.add_argument("--fp64", action="store_true", help="judge by float64, too")
+    compare.add_argument("--train", action="store_true", help="go on to the gradients")
+    compare.add_argument("--per-graph", action="store_true", help="also race every graph by itself")
+    compare.add_argument("--accuracy", metavar="BOUND", help="for lower precisions: cosine>=0.9999")
+    compare.add_argument("--save", type=Path, metavar="FILE", help=".html, .json, .csv or .txt")
+    backends = commands.add_parser("backends", help="what can run here, and what is missing")
+    backends.set_defaults(run=_backends)
+    backends.add_argument("name", nargs="?", help="one of them, with its options")
+    return parser
+
+
+def _compare(given: argparse.Namespace) -> int:
+    from dynamo_ext.api.compare import compare
+
+    found = compare(
+        _function(given.target),
+        (),
+        given.backends,
+        rounds=given.rounds,
+        budget=given.budget,
+        baseline=given.baseline,
+        fp64=given.fp64,
+        train=given.train,
+        per_graph=given.per_graph,
+        accuracy=given.accuracy,
+    )
+    print(found)  # noqa: T201
+    if given.save is not None:
+        found.save(given.save)
+    return 0
+
+
+def _backends(given: argparse.Namespace) -> int:
+    from dynamo_ext.backends import registry
+    from dynamo_ext.widgets.backends import render_backends
+
+    print(render_backends(registry.describe(given.name)))  # noqa: T201
+    return 0
+
+
+def _function(target: str) -> Callable[[], Any]:
+    """The function that ``script.py:name`` names; the script runs, but not as ``__main__``."""
+    file, _, name = target.rpartition(":")
+    path = Path(file)
+    if not name.isidentifier() or not path.is_file():
+        message = f"{target} is not a function of a script that is here."
+        raise OptionError(message, "Write it as script.py:function.")
+    # As `python script.py` does, so that it finds the modules beside it.
+    sys.path.insert(0, str(path.resolve().parent))
+    found = runpy.run_path(str(path)).get(name)
+    if not callable(found):
+        message = f"{path.name} has no function {name}."
+        raise OptionError(message, "Define it at the script's top level, without arguments.")
+    function: Callable[[], Any] = found
+    return function
+
+
+if __name__ == "__main__":
+    sys.exit(main())
