@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from benchmarks.markdown import cell, line
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
-from benchmarks.precision.run import BOUNDED, FULL, Case, Row
+from benchmarks.precision.run import BOUNDED, Case, Row
 from benchmarks.zoo import MODELS
 from dynamo_ext.widgets.comparison.number_text import amount, cosine
 
@@ -92,7 +92,7 @@ def drawn(rows: Sequence[Row]) -> Plot:
             Point(case.name, row.model, case.ratio, case.low, case.high)
             for row in rows
             for case in sorted(row.cases, key=lambda case: case.name != BOUNDED)
-            if case.ratio and case.name.partition(":")[0] not in FULL[:1]
+            if case.ratio
         ],
     )
 

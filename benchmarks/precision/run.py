@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from benchmarks.zoo.model import Built
     from dynamo_ext.records.comparison import CandidateResult
 
-FULL = ("onnxrt", "openvino", "tvm", "inductor")
-LOWERED = ("eager", "inductor", "openvino", "onnxrt")
 BOUND = "cosine>=0.9999"
 BOUNDED = f"auto, {BOUND}"
 
@@ -72,11 +70,11 @@ class Row(ModelRow):
 
 def backends() -> list[str]:
     """Those that can run here, in float32 and behind a lower precision."""
-    here = [name for name in FULL if registry.probe(registry.get(name)).available]
+    here = [name for name in registry.racing() if registry.probe(registry.get(name)).available]
     lowered = [
         f"{name}:{each}"
         for each in ("bf16", "int8")
-        for name in LOWERED
+        for name in ("eager", *here)
         if registry.has_precision(name, each)
     ]
     return [*here, *lowered]
