@@ -19,6 +19,9 @@ def condition(guard: Guard) -> str:  # noqa: PLR0911 - one a form
         return _tensor(guard)
     if guard.is_length:
         return f"{subject} must keep its length of {guard.expected}"
+    if kind == "DUPLICATE_INPUT" and guard.expected:
+        what = "tensor" if guard.dtype else "object"
+        return f"{subject} must stay the same {what} as `{guard.expected}`"
     if guard.expected:
         of = "of type " if kind == "TYPE_MATCH" else ""
         return f"{subject} must stay {of}{guard.expected}"

@@ -26,6 +26,8 @@ TENSOR = {"dtype": "float32", "device": "cpu"}
         ("NEW_KIND", {}, "`n` must pass NEW_KIND"),
         ("NEW_KIND", {"code": ("cond(L['n'])  # some/file.py:3",)}, "`n`: cond(L['n'])"),
         ("DUPLICATE_INPUT", {}, "`n` must stay the same object as its other name"),
+        ("DUPLICATE_INPUT", {"expected": "torch.nn"}, "`n` must stay the same object as `torch.nn`"),
+        ("DUPLICATE_INPUT", TENSOR | {"expected": "x"}, "`n` must stay the same tensor as `x`"),
         ("DUPLICATE_INPUT", TENSOR, "`n` must stay the same tensor as its other name"),
         ("TENSOR_MATCH", {}, "`n` must keep its dtype, device and shape"),
         ("TENSOR_MATCH", TENSOR | {"shape": ("2", "3")},

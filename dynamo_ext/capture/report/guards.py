@@ -25,6 +25,7 @@ _TYPE = re.compile(r"type=<class '(?P<name>[^']+)'>")
 _TRUTH = re.compile(r" == (?P<value>True|False)$")
 _COMPARED = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+?)$")
 _BARE = re.compile(r"^(?P<name>[^\W\d]\w*)(?=$|[.\[])")
+_ALIAS = re.compile(r"^(?P<other>[LG]\[.+?) is [LG]\[")
 _LENGTH = re.compile(r"^len\((?P<source>[LG]\[.+?)\) == (?P<expected>\d+)$")
 TORCH_COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
 _QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
@@ -108,6 +109,8 @@ def _record(
     known = guard.obj_weakref() if guard.obj_weakref is not None else None
     value = known if isinstance(known, torch.Tensor) else None
     expected, is_length = _expected(kind, code)
+    if kind == "DUPLICATE_INPUT":
+        expected = readable_source(expected, arguments)
     sizes = shapes.get(source, tuple(map(str, value.shape))) if value is not None else ()
     return Guard(
         frame,
@@ -132,6 +135,8 @@ def _expected(kind: str, code: tuple[str, ...]) -> tuple[str, bool]:
     compared = _COMPARED.match(text)
     if kind in {"EQUALS_MATCH", "CONSTANT_MATCH"} and compared:
         return compared["expected"], False
+    if kind == "DUPLICATE_INPUT" and (alias := _ALIAS.match(text)):
+        return alias["other"], False
     if length := _LENGTH.match(text):
         return length["expected"], True
     if kind == "TYPE_MATCH" and (kept := _TYPE.search(text)):

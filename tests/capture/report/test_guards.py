@@ -46,6 +46,7 @@ def test_sources_read_as_a_user_writes_them(source: str, readable: str, root: st
         ("TYPE_MATCH", "___check_type_id(L['n'], 1), type=<class 'int'>", "int", False),
         ("BOOL_MATCH", "L['n'] == True  # some/file.py:3", "True", False),
         ("ID_MATCH", "___check_obj_id(L['n'], 1)", "", False),
+        ("DUPLICATE_INPUT", "G['torch'].nn is G['nn']  # nn.relu(x)", "G['torch'].nn", False),
         ("GRAD_MODE", "", "", False),
     ],
 )
