@@ -74,9 +74,10 @@ test-sweeps: $(STAMP) ## every engine on every model, operator and notebook, and
 	mkdir -p build
 	OMP_WAIT_POLICY=passive $(PYTEST) -m sweep $(PARALLEL) --junitxml build/sweeps.xml $(ARGS)
 
+CROSSED := tests/magics/test_effects_once.py tests/backends/engines/test_engines.py tests/backends/pipeline
 test-crosses: ## the sweeps and what crosses cases with circumstances, whole: hours, before a release
 	DYNAMO_EXT_WHOLE_CROSSES=1 $(MAKE) test-sweeps
-	DYNAMO_EXT_WHOLE_CROSSES=1 $(MAKE) tests ARGS="tests/magics/test_effects_once.py tests/backends/engines/test_engines.py"
+	DYNAMO_EXT_WHOLE_CROSSES=1 $(MAKE) tests ARGS="$(CROSSED)"
 
 QUICK := tests/analysis tests/backends/pipeline tests/capture/report tests/test_records.py tests/widgets tests/test_import_directions.py
 test-quick: $(STAMP) ## what is fast, for the loop of daily work

@@ -16,3 +16,9 @@ def share(cases: Iterable[Any], row: int, every: int) -> list[Any]:
     """Each ``every``-th case, begun at another one in each row, so that the rows have all."""
     cases = list(cases)
     return cases if WHOLE else cases[row % every :: every]
+
+
+def crossed(rows: Iterable[Any], cases: Iterable[Any], every: int = 2) -> list[tuple[Any, Any]]:
+    """Each row, as an engine, with its share of the cases."""
+    cases = list(cases)
+    return [(row, each) for number, row in enumerate(rows) for each in share(cases, number, every)]

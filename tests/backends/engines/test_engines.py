@@ -25,7 +25,7 @@ from tests.backends.engine_zoo import (
     same,
 )
 from tests.backends.own_process import silent
-from tests.crosses import share
+from tests.crosses import crossed
 from tests.needs import needs_backend
 
 Harness = Any
@@ -38,10 +38,7 @@ def compiler(name: str, **options: Any) -> Any:
     return registry.compiler(name, options)
 
 
-@pytest.mark.parametrize(
-    ("engine", "name"),
-    [(engine, name) for row, engine in enumerate(ENGINES) for name in share(ZOO, row, 2)],
-)
+@pytest.mark.parametrize(("engine", "name"), crossed(ENGINES, ZOO))
 def test_the_zoo_gives_what_eager_gives(harness: Harness, engine: str, name: str) -> None:
     with torch.no_grad():
         gives_what_eager_gives(harness, compiler(engine, verify=False, min_partition=1), ZOO[name])
@@ -118,8 +115,7 @@ def test_results_that_depend_on_no_input_are_the_caller_s_to_write_to(
     assert not set(harness.stages) - {"unsupported"}
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "name"), crossed(ENGINES, MODELS))
 def test_models_run_in_one_part_and_follow_their_weights(
     harness: Harness, engine: str, name: str
 ) -> None:
@@ -144,7 +140,7 @@ def test_models_run_in_one_part_and_follow_their_weights(
 @pytest.mark.parametrize(
     ("engine", "name", "train"),
     [
-        *((engine, name, False) for engine in TRAINS for name in MODELS),
+        *((engine, name, False) for engine, name in crossed(TRAINS, MODELS)),
         # Of these models only one does otherwise in training: it has a batch normalisation.
         *((engine, "cnn", True) for engine in TRAINS),
     ],

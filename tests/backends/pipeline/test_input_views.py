@@ -10,6 +10,7 @@ import torch
 import dynamo_ext
 from benchmarks.backends import BACKENDS
 from dynamo_ext.backends.pipeline.input_views import apart
+from tests.crosses import crossed
 from tests.needs import needs_backend
 
 if TYPE_CHECKING:
@@ -73,8 +74,11 @@ def where(results: Tensors, given: torch.Tensor) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("engine", [name for name in BACKENDS if name != "eager"])
+@pytest.mark.parametrize(
+    ("engine", "function"),
+    crossed([name for name in BACKENDS if name != "eager"], FUNCTIONS),
+    ids=lambda given: getattr(given, "__name__", given),
+)
 def test_a_view_is_of_this_call_s_input(engine: str, function: Callable[..., Tensors]) -> None:
     needs_backend(engine)
     fast = dynamo_ext.optimize(engine)(function)

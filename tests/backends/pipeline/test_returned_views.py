@@ -11,6 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import dynamo_ext
 from benchmarks.backends import ENGINES
 from dynamo_ext.backends.pipeline.returned_views import is_returned_view, separate_returned_views
+from tests.crosses import crossed
 from tests.needs import needs_backend
 
 if TYPE_CHECKING:
@@ -81,8 +82,11 @@ def shared(results: Tensors, given: torch.Tensor) -> list[int]:
     return [owners.index(owner) for owner in owners]
 
 
-@pytest.mark.parametrize("function", [*FUNCTIONS, *OVERLAPPING], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("engine", "function"),
+    crossed(ENGINES, [*FUNCTIONS, *OVERLAPPING]),
+    ids=lambda given: getattr(given, "__name__", given),
+)
 def test_views_are_where_eager_has_them(engine: str, function: Callable[..., Tensors]) -> None:
     needs_backend(engine)
     fast = dynamo_ext.optimize(engine)(function)
