@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.utils.capture import capture_output
 
 from dynamo_ext.api.compare import ComparisonResult
+from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.magics.resolve_backend import executor_of
 from dynamo_ext.measure.candidates import Candidate, candidates_of
@@ -43,7 +44,7 @@ def compare_cell(
     namespace = shell.user_ns
     bound = _bound(namespace, arguments)
     candidates = _candidates(namespace, arguments, bound)
-    inputs = _other_inputs(namespace, arguments)
+    inputs = _other_inputs(namespace, arguments, program)
     asked = vars(arguments) | {"bound": bound, "check_on": inputs}
     settings = Settings(**{f.name: asked[f.name] for f in fields(Settings) if f.name in asked})
     title = f"Cell In[{text.number}]"
@@ -68,9 +69,6 @@ def compare_cell(
             train=arguments.train,
             silence=capture_output,
         )
-        if inputs and not workload.reads(arguments.check_on[0]):
-            message = f"The cell does not read {arguments.check_on[0]}, which --check-on changes."
-            raise OptionError(message, "Name what the cell computes its results from.")
         record = compare_workload(workload, candidates, settings, cell=cell, progress=show)
     return ComparisonResult(record)
 
@@ -98,7 +96,7 @@ def _bound(namespace: dict[str, Any], arguments: argparse.Namespace) -> Accuracy
 
 
 def _other_inputs(
-    namespace: dict[str, Any], arguments: argparse.Namespace
+    namespace: dict[str, Any], arguments: argparse.Namespace, program: CellProgram
 ) -> tuple[dict[str, Any], ...]:
     if arguments.check_on is None:
         return ()
@@ -107,6 +105,9 @@ def _other_inputs(
     if name not in namespace or not isinstance(values, (list, tuple)) or not values:
         message = f"--check-on {name}={listed} is not a name of yours with a list of values for it."
         raise OptionError(message, "Write it as in --check-on x=batches, batches = [x1, x2].")
+    if name not in {each for code in program.statement_codes for each in names_read(code)}:
+        message = f"The cell does not read {name}, which --check-on changes."
+        raise OptionError(message, "Name what the cell computes its results from.")
     return tuple({name: value} for value in values)
 
 

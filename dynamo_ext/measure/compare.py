@@ -29,6 +29,7 @@ _LAZY = (
     "A lazy module is called for the first time here: what a run changes is put back, so each run "
     "would be a first call, which is plain Python."
 )
+_NOTHING_LOWERED = "No candidate computes in a lower precision: the bound has judged none."
 _CALL_FIRST = "Call the module once, then compare."
 
 
@@ -65,6 +66,8 @@ class _Comparing:
         self._base = base or candidate_run.as_it_is(settings.baseline, workload)
         self._rows = self._compiled if base else [self._base, *self._compiled]
         self._notes: list[str] = []
+        if settings.bound is not None and all(each.bound is None for each in listed):
+            self._notes.append(_NOTHING_LOWERED)
         self._check = ResultCheck(workload, settings)
         self._work: Work | None = None
         self._busy_cores = 0.0

@@ -215,10 +215,6 @@ class CellWorkload(Workload):
             found["Out"] = self._shown
         return found
 
-    def reads(self, name: str) -> bool:
-        """Whether the cell reads a name that is there before it runs."""
-        return name in self._read
-
     def _exchange(self, given: Mapping[str, Any]) -> dict[str, Any]:
         former = {name: self._before[name] for name in given}
         self._before.update(given)

@@ -590,3 +590,9 @@ def test_other_inputs_are_as_they_were():
     assert len(record.candidates[1].accuracy) == 2
     assert torch.equal(given, torch.zeros(3))
     assert all(torch.equal(each, torch.ones(3)) for each in inputs)
+
+
+def test_a_bound_that_judges_nothing_is_told():
+    x = torch.ones(3)
+    record = dynamo_ext.compare(torch.relu, (x,), [fine], rounds=6, accuracy="rel<=1").record
+    assert "No candidate computes in a lower precision: the bound has judged none." in record.notes

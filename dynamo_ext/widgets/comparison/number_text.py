@@ -21,7 +21,8 @@ def size(value: float) -> str:
 
 def amount(value: float, unit: str) -> str:
     """Write a large number with the prefix that suits it (``14.5 GFLOP``, ``9.2 GB/s``)."""
-    power = min(max(int(math.log10(value)) // 3, 0), 5) if value >= 1 else 0
+    value = float(f"{value:.3g}")
+    power = min(int(math.log10(value)) // 3, 5) if value >= 1 else 0
     return f"{value / 1000**power:.3g} {['', 'k', 'M', 'G', 'T', 'P'][power]}{unit}"
 
 

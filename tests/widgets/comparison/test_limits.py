@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from dynamo_ext.records.comparison import Comparison, GraphComparison, GraphTime
 from dynamo_ext.records.machine import MachineLimits, Work
 from dynamo_ext.widgets.comparison import columns, limits, static
+from dynamo_ext.widgets.comparison.number_text import amount
 from tests.widgets.comparisons import EAGER, row, timing
 
 MACHINE = MachineLimits(
@@ -92,3 +95,11 @@ def test_text_and_html_have_it() -> None:
 def test_it_goes_to_json_and_back() -> None:
     made = record(FASTER)
     assert Comparison.from_dict(made.to_dict()) == made
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 B/s"), (12, "12 B/s"), (999.6, "1 kB/s"), (1e9, "1 GB/s"), (2.5e19, "2.5e+04 PB/s")],
+)
+def test_large_numbers_have_a_prefix(value: float, text: str) -> None:
+    assert amount(value, "B/s") == text
