@@ -61,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.alone)
         if name.startswith(SWEEPS):
             item.add_marker(pytest.mark.sweep)
+            # A whole notebook, or an engine on ten models, of which a slow machine takes long.
+            item.add_marker(pytest.mark.timeout(800))
 
 
 @pytest.fixture(scope="module")
