@@ -7,7 +7,7 @@ import copy
 import signal
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -99,11 +99,7 @@ def _relax_dynamo(built: Built) -> Run:
     return compiled
 
 
-def _onnxruntime(built: Built) -> Run:
-    return onnxruntime_of(built)
-
-
-def onnxruntime_of(built: Built, change: Callable[[bytes], bytes] | None = None) -> Run:
+def onnxruntime_alone(built: Built, change: Callable[[bytes], bytes] | None = None) -> Run:
     """ONNX Runtime by itself, on what ``torch.onnx.export`` gives.
 
     Parameters
@@ -156,7 +152,7 @@ def _frozen(built: Built) -> Run:
 PEERS: dict[str, Callable[[Built], Run]] = {
     "torch.compile": _torch_compile,
     "OpenVINO's torch.compile": _openvino,
-    "ONNX Runtime, NumPy": _onnxruntime,
+    "ONNX Runtime, NumPy": onnxruntime_alone,
     "TVM's relax_dynamo": _relax_dynamo,
     "torch.jit.freeze": _frozen,
 }
@@ -170,10 +166,20 @@ _LONGEST = 120
 not come to an end on SegFormer."""
 
 
-def peers(built: Built) -> dict[str, Run]:
-    """Each peer's form of a model; what cannot be made raises why when it is called."""
+def peers(
+    built: Built, makers: Mapping[str, Callable[[Built], Run]] | None = None
+) -> dict[str, Run]:
+    """Each peer's form of a model; what cannot be made raises why when it is called.
+
+    Parameters
+    ----------
+    built
+        The model and its arguments.
+    makers
+        What makes each peer's form; ``PEERS`` unless others are given.
+    """
     found = {}
-    for name, make in PEERS.items():
+    for name, make in (PEERS if makers is None else makers).items():
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -17,7 +17,7 @@ import torch
 import dynamo_ext
 from benchmarks import workers
 from benchmarks.part import model_parser
-from benchmarks.peers import onnxruntime_of
+from benchmarks.peers import Run, onnxruntime_alone, peers
 from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
@@ -26,8 +26,6 @@ from dynamo_ext.analysis.machine_limit import limit
 from dynamo_ext.backends import disk_cache, registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from benchmarks.zoo.model import Built
     from dynamo_ext.records.comparison import CandidateResult
 
@@ -104,7 +102,7 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
             kwargs=built.kwargs,
             budget=budget,
             options={f"{BOUNDED}.accuracy": BOUND},
-            callables=peers(built),
+            callables=peers(built, MAKERS),
         ).record
     eager, work = record.candidates[0].timing, record.work
     limits = {
@@ -123,7 +121,7 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
 
 
 def _case(row: CandidateResult, limits: dict[str, float]) -> Case:
-    # A peer in a lower precision is beyond eager's tolerance, which is no news.
+    # A peer computes in a lower precision, so eager's tolerance says nothing of it.
     peer = not row.backend
     if row.speedup is None or row.timing is None or (row.outcome != "measured" and not peer):
         return Case(row.name, row.outcome, reason=row.reason)
@@ -140,31 +138,30 @@ def _case(row: CandidateResult, limits: dict[str, float]) -> Case:
     )
 
 
-def peers(built: Built) -> dict[str, Callable[..., Any]]:
-    """What people run without us in lower precisions, each by its own usual way."""
-    half = copy.deepcopy(built.module).bfloat16()
-    compiled = torch.compile(half)
-    found: dict[str, Callable[..., Any]] = {
-        "model.bfloat16()": _in_bfloat16(half),
-        "model.bfloat16(), torch.compile": _in_bfloat16(compiled),
-        "autocast": torch.autocast("cpu", torch.bfloat16)(built.module.forward),
-        "torch's dynamic int8": torch.ao.quantization.quantize_dynamic(  # type: ignore[no-untyped-call]
-            copy.deepcopy(built.module), {torch.nn.Linear}
-        ),
-    }
-    try:
-        found["ONNX Runtime's quantize_dynamic"] = onnxruntime_of(built, _quantised)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's reason
-        failed = error
-
-        def run(*_args: Any, **_kwargs: Any) -> Any:
-            raise failed
-
-        found["ONNX Runtime's quantize_dynamic"] = run
-    return found
+def _half(built: Built) -> Run:
+    return _in_bfloat16(copy.deepcopy(built.module).bfloat16())
 
 
-def _in_bfloat16(module: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled_half(built: Built) -> Run:
+    return _in_bfloat16(torch.compile(copy.deepcopy(built.module).bfloat16()))
+
+
+def _autocast(built: Built) -> Run:
+    run: Run = torch.autocast("cpu", torch.bfloat16)(built.module.forward)
+    return run
+
+
+def _dynamic_int8(built: Built) -> Run:
+    quantize: Any = torch.ao.quantization.quantize_dynamic
+    run: Run = quantize(copy.deepcopy(built.module), {torch.nn.Linear})
+    return run
+
+
+def _onnxruntime_int8(built: Built) -> Run:
+    return onnxruntime_alone(built, _quantised)
+
+
+def _in_bfloat16(module: Run) -> Run:
     def cast(value: torch.Tensor) -> torch.Tensor:
         return value.bfloat16() if value.is_floating_point() else value
 
@@ -188,6 +185,16 @@ def _quantised(model: bytes) -> bytes:
         whole.write_bytes(program.SerializeToString())
         quantize_dynamic(whole, lowered)
         return lowered.read_bytes()
+
+
+MAKERS = {
+    "model.bfloat16()": _half,
+    "model.bfloat16(), torch.compile": _compiled_half,
+    "autocast": _autocast,
+    "torch's dynamic int8": _dynamic_int8,
+    "ONNX Runtime's quantize_dynamic": _onnxruntime_int8,
+}
+"""What people run without us in lower precisions, each by its own usual way."""
 
 
 def main() -> None:

@@ -37,10 +37,12 @@ class Limit:
 
 def limit(work: Work, machine: MachineLimits, precision: str = FULL) -> Limit | None:
     """The limit in a precision; ``None`` where the machine has no kernels for it, or no work is."""
-    rate = dict(machine.products).get(precision or FULL)
+    # A baseline's own precision has no name.
+    precision = precision or FULL
+    rate = dict(machine.products).get(precision)
     if not rate or not work.size:
         return None
-    size = work.size * _WIDTHS[precision or FULL]
+    size = work.size * _WIDTHS[precision]
     computing, reading = work.operations / rate, size / _reads(machine, size)
     if computing >= reading:
         return Limit(computing, "products")

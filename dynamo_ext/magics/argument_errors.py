@@ -26,10 +26,15 @@ def refused(line: str, parser: argparse.ArgumentParser, error: Exception) -> Usa
     said = str(error).rstrip(".")
     if not isinstance(error, UsageError):
         return UsageError(f"{line.strip()} cannot be read: {said}. Close the quotes.")
-    # argparse offers no public list.
-    options = [name for name in parser._option_string_actions if name.startswith("--")]  # noqa: SLF001
+    options = [name for name in options_of(parser) if name.startswith("--")]
     remedy = _unknown_option(line, options) or _stray_word(line, said)
     return UsageError(f"{said[:1].upper()}{said[1:]}. {remedy}".rstrip())
+
+
+def options_of(parser: argparse.ArgumentParser) -> list[str]:
+    """Its options as they are typed, short and long."""
+    # argparse offers no public list.
+    return list(parser._option_string_actions)  # noqa: SLF001
 
 
 def explain_several(text: str) -> None:

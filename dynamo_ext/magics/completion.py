@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
+from dynamo_ext.magics.argument_errors import options_of
 from dynamo_ext.magics.arguments import COMMANDS, COMPARE, FLAGS, MODES
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _choices(magic: str, said: list[str], token: str) -> list[tuple[str, str]]:
     elif compares:
         from dynamo_ext.magics.compare_arguments import parser
 
-        flags = [text for action in parser()._actions for text in action.option_strings]  # noqa: SLF001 - argparse has no other way
+        flags = options_of(parser())
         offered = [(text, "option") for text in flags if text not in said or text == "--opt"]
     else:
         modes = (*MODES, COMPARE)

@@ -22,9 +22,9 @@ class Candidate:
     """A backend with its options, under the name of its row.
 
     ``compiler`` is made for one comparison, so that nothing compiled before is found again;
-    ``None`` where the backend is not available. With a ``call``, one call of a function of the
-    user's own that stands in for the code, there is no backend. ``bound`` is what its results must
-    meet where it may lower the precision.
+    ``None`` where the backend is not available. A ``call`` is one call of a function
+    of the user's, which is measured as it is, without a backend. ``bound`` is what the results must
+    meet where the precision may be a lower one.
     """
 
     name: str

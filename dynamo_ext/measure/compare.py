@@ -125,7 +125,6 @@ class _Comparing:
         if settings.fp64:
             self._check.ask_float64()
         if self._base.first_call_seconds <= settings.budget:
-            workload.restore(thorough=True)
             self._work = work_of(workload.eager_call(), workload.results)
             workload.restore(thorough=True)
         self._compile()

@@ -271,6 +271,16 @@ class Comparison:
         return candidate.speedup.verdict
 
     @property
+    def base(self) -> CandidateResult | None:
+        """The baseline's row; ``None`` where there is none."""
+        return next((c for c in self.candidates if c.name == self.baseline), None)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the machine was busy or slowed down, so that times decide nothing."""
+        return self.on_busy_machine or self.slowed_down
+
+    @property
     def on_busy_machine(self) -> bool:
         """Whether other programs had so much of the machine that times decide nothing."""
         return self.busy_cores >= BUSY_CORES
@@ -278,7 +288,7 @@ class Comparison:
     @property
     def slowed_down(self) -> bool:
         """Whether the plain code's first call was clearly faster than its later ones."""
-        base = next((c for c in self.candidates if c.name == self.baseline), None)
+        base = self.base
         if base is None or base.backend or base.timing is None or not base.first_call_seconds:
             return False
         return base.timing.median / base.first_call_seconds >= FASTER_AT_FIRST
@@ -291,7 +301,7 @@ class Comparison:
 
     def break_even(self, candidate: CandidateResult) -> float | None:
         """Calls after which compiling has paid for itself; ``None`` where it never does."""
-        base = next((c for c in self.candidates if c.name == self.baseline), None)
+        base = self.base
         if base is None or base.timing is None or candidate.speedup is None:
             return None
         if self.verdict(candidate) != "faster":

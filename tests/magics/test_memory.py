@@ -13,7 +13,7 @@ import torch
 from benchmarks.backends import BACKENDS
 from dynamo_ext.backends import registry
 from tests.capture.live import Live, live
-from tests.crosses import share
+from tests.crosses import crossed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,7 @@ USES = (
 )
 
 CHANGES = ("edited", "run anew")
+"""Whether the text of the cell changes from run to run."""
 
 
 @pytest.fixture
@@ -59,10 +60,7 @@ def kept() -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("backend", "change"),
-    [(name, each) for row, name in enumerate(BACKENDS) for each in share(CHANGES, row, 2)],
-)
+@pytest.mark.parametrize(("backend", "change"), crossed(BACKENDS, CHANGES))
 def test_a_cell_that_makes_a_model_keeps_the_last_one(
     cells: Live, backend: str, change: str
 ) -> None:

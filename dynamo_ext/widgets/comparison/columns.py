@@ -92,10 +92,8 @@ def _pays(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
 
 
 def _of_limit(record: Comparison, each: CandidateResult) -> Value:
-    if record.work is None or record.machine is None or each.timing is None:
-        return None
     # What ran in eager did not run in the precision of its name.
-    if each.outcome != "measured":
+    if each.timing is None or each.outcome != "measured" or not (record.work and record.machine):
         return None
     least = limit(record.work, record.machine, each.precision)
     return least.seconds / each.timing.median if least else None

@@ -26,7 +26,7 @@ def sentences(record: Comparison) -> str:
     if machine is None:
         return f"{_asked(work, 'A run')} {MEASURE}"
     said = _limit(work, machine, "A run")
-    base = next((c for c in record.candidates if c.name == record.baseline), None)
+    base = record.base
     nearest = record.best or base
     if nearest is not None and nearest.timing is not None:
         said += _nearest(nearest.name, nearest.precision, nearest.timing.median, work, machine)

@@ -77,13 +77,14 @@ def counted(record: Comparison, candidate: CandidateResult) -> bool:
 
 def headline(record: Comparison) -> str:
     """Answer which backend is faster, whether it is right and whether compiling pays off."""
-    parts = [_partial(record), doubt(record) or _answer(record), _others(record)]
+    said = [doubt(record)] if record.undecided else [_answer(record), _others(record)]
+    parts = [_partial(record), *said]
     return " ".join(part for part in parts if part)
 
 
 def doubt(record: Comparison) -> str:
     """Why what was measured decides nothing, and what it was; empty where it decides."""
-    base = next((each for each in record.candidates if each.name == record.baseline), None)
+    base = record.base
     if record.on_busy_machine:
         why = f"other programs kept {record.busy_cores:.1f} cores busy meanwhile"
     elif record.slowed_down and base is not None and base.timing is not None:
@@ -106,7 +107,7 @@ def status(record: Comparison) -> tuple[str, str]:
     """The comparison's own verdict: a grade, and a sign with a word."""
     if record.interrupted or record.partial:
         return "part", "◐ interrupted" if record.interrupted else "◐ partial"
-    if record.on_busy_machine or record.slowed_down:
+    if record.undecided:
         return "part", "? no verdict"
     if record.best is not None:
         return "good", "▲ faster"
@@ -207,8 +208,6 @@ def _came_to(record: Comparison, each: CandidateResult) -> str:
 def _others(record: Comparison) -> str:
     """What qualifies the answer: a rival within the noise, and rows that are not compared."""
     best = record.best
-    if record.on_busy_machine or record.slowed_down:
-        return ""
     if best is None or best.speedup is None:
         return ""
     said = []

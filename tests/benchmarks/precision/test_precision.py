@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from benchmarks.peers import peers
 from benchmarks.precision import __main__ as precision
 from benchmarks.precision import run
 from benchmarks.precision.run import BOUNDED, Case, Row
@@ -50,7 +51,7 @@ def test_a_tiny_one_for_real(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
     monkeypatch.setattr(machine_limits, "_SECONDS", 0.001)
     monkeypatch.setattr(run, "backends", lambda: ["ts", "eager:bf16"])
-    monkeypatch.setattr(run, "peers", lambda built: {"mine": built.module})
+    monkeypatch.setattr(run, "MAKERS", {"mine": lambda built: built.module})
     row = run.measure("MLP", form=TINY, budget=0.5)
     assert dict(row.limits)["float32"] > 0
     assert row.operations > 0
@@ -65,7 +66,7 @@ def test_peers_are_near_float32() -> None:
     built = MODELS["MLP"].build(TINY)
     with torch.no_grad():
         expected = built.module(*built.args, **built.kwargs)
-        for name, call in run.peers(built).items():
+        for name, call in peers(built, run.MAKERS).items():
             if name == "model.bfloat16(), torch.compile":
                 continue
             found = call(*built.args, **built.kwargs)
