@@ -46,6 +46,12 @@ class Recorded:
         return [fallback.stage for fallback in self.journal.fallbacks.values()]
 
     @property
+    def failures(self) -> list[str]:
+        """What an engine was given and did not do, or not rightly."""
+        failed = {"lower", "verify", "run"}
+        return [each.message for each in self.journal.fallbacks.values() if each.stage in failed]
+
+    @property
     def engines(self) -> set[str]:
         return {partition.engine for partition in self.journal.partitions.values()}
 

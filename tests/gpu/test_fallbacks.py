@@ -75,3 +75,14 @@ def test_an_operator_that_an_engine_lacks_splits_the_graph(compiled: Any) -> Non
     torch.testing.assert_close(fast.call(x), long(x), rtol=1e-3, atol=1e-3)
     assert fast.engines == {"onnxrt", "eager"}
     assert "unsupported" in fast.stages
+
+
+def test_onnxrt_lowers_no_precision_unasked(compiled: Any) -> None:
+    """Its CUDA provider has TF32 switched on by itself."""
+    module, x = made("mlp")
+    fast = compiled("onnxrt", module)
+    with torch.no_grad():
+        found, exact = fast.call(x), module.double()(x.double())
+    assert "onnxrt" in fast.engines
+    assert not fast.failures
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-5)

@@ -89,9 +89,13 @@ def disagreement(node: Node, lower: Lower, engine: str, *, strict: bool = False)
     graph = alone(node, sources)
     run: Callable[..., Sequence[Any]] | None = None
     refused: list[list[Any]] = []
+    integers_on_gpu = any(s.meta["val"].is_cuda and _holds_integers(s) for s in sources)
     with torch.no_grad():
         for name, data in _attempts(node, sources, strict=strict):
             try:
+                if integers_on_gpu:
+                    # There a wrong index ends what every later call in the process needs.
+                    graph(*[value.cpu() for value in data])
                 expected = list(graph(*[value.clone() for value in data]))
             except Exception as error:
                 pass_on(error)

@@ -11,7 +11,7 @@ from dynamo_ext.backends import fork_safety
 from dynamo_ext.backends.base import Backend, LoweringError, StayEager, Support
 from dynamo_ext.backends.support import trial
 from dynamo_ext.backends.support.support_cache import Answers
-from dynamo_ext.backends.torch_private.decompositions import decompositions_of
+from dynamo_ext.backends.torch_private.decompositions import decompositions_of, gpu_attention
 from dynamo_ext.errors import one_line
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
@@ -71,6 +71,8 @@ class TriedBackend(Backend):
             fork_safety.begin(self.fork_unsafe_runtime)
         whole = set() if training else {fx_nodes.overload(name) for name in self.whole}
         kept = {op: cut for op, cut in table.items() if op not in whole}
+        if not training:
+            kept |= gpu_attention()
         return kept | decompositions_of(self.cut_up)
 
     def supports(self, node: Node) -> Support:

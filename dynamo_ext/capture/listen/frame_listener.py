@@ -100,7 +100,7 @@ class FrameListener:
             return self._callback(frame, cache, state)
         if instead := self._kept_out(run):
             return instead(frame, cache, state)
-        with Listening(), frame_eval.compile_lock:
+        with Listening(), frame_eval.compile_lock, active_modes.ended_where_it_raises():
             if frame_eval.has_nothing_to_trace(frame):
                 return frame_eval.skip_permanently()
             with stored_values.let_go_of_the_new():

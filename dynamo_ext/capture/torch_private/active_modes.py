@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._dynamo import eval_frame
 from torch.autograd import forward_ad
 from torch.utils import _python_dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _jit_trace = torch._C._get_tracing_state
@@ -33,6 +37,23 @@ def tracing_mode_name() -> str:
         return "torch.jit.trace"
     modes = _python_dispatch._get_current_dispatch_mode_stack() if _dispatch_modes() else []
     return type(modes[-1]).__name__.lstrip("_") if modes else ""
+
+
+@contextlib.contextmanager
+def ended_where_it_raises() -> Iterator[None]:
+    """Switch off the dispatch modes that a trace leaves on where an interrupt ends it.
+
+    ``FakeTensorMode`` stays on where a signal arrives while it begins or ends (torch 2.13.0), and
+    every later operation on a tensor with elements fails.
+    """
+    count, lifting = _dispatch_modes(), torch._C._only_lift_cpu_tensors()
+    try:
+        yield
+    except BaseException:
+        while _dispatch_modes() > count:
+            _python_dispatch._pop_mode()
+        torch._C._set_only_lift_cpu_tensors(lifting)
+        raise
 
 
 def stance() -> str:

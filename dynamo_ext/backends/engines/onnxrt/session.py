@@ -71,7 +71,7 @@ def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: b
 
     The model is changed: its large constants become external. Of the options ``threads`` is read. A
     ``trial`` only sees whether every operator has a kernel, with one thread and no rewriting. With
-    ``cuda`` its provider comes first. Raises ``RuntimeError`` where that was asked for and did not
+    ``cuda`` its provider comes first, on this thread's stream. Raises ``RuntimeError`` where that was asked for and did not
     load, and what ONNX Runtime raises where the model does not.
     """
     import onnxruntime
@@ -94,8 +94,12 @@ def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: b
 
     providers: list[Any] = ["CPUExecutionProvider"]
     if cuda:
-        stream = str(torch.cuda.current_stream().cuda_stream)
-        providers.insert(0, ("CUDAExecutionProvider", {"user_compute_stream": stream}))
+        given = {
+            "user_compute_stream": str(torch.cuda.current_stream().cuda_stream),
+            # Else its products and convolutions of float32 have ten bits of the mantissa.
+            "use_tf32": str(int(torch.backends.cuda.matmul.allow_tf32)),
+        }
+        providers.insert(0, ("CUDAExecutionProvider", given))
     proto = onnx_ir.to_proto(model).SerializeToString()
     session = onnxruntime.InferenceSession(proto, settings, providers=providers)
     if cuda and "CUDAExecutionProvider" not in session.get_providers():
@@ -184,6 +188,7 @@ class Session:
         self._takes = list(map(_taker, examples))
         self._session = load(model, options, cuda=cuda)
         self._plain = self._session._sess  # noqa: SLF001 - the public methods wrap each value
+        self._stream = torch.cuda.current_stream() if cuda else None
         self._run = self._run_bound if cuda else self._plain.run_with_ort_values
         self._receive: Callable[[Any], Any] = from_dlpack
 
@@ -213,7 +218,11 @@ class Session:
     def _run_bound(
         self, feeds: Mapping[str, Any], outputs: Sequence[str], _: None, device: str = "cuda"
     ) -> Any:
-        """As ``run_with_ort_values``, which would fetch the outputs to the host."""
+        """As ``run_with_ort_values``, which would fetch the outputs to the host.
+
+        A caller on another stream than the session's waits for it, and it for the caller.
+        """
+        import torch
         from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
         kind = getattr(ort.OrtDevice, device)()
@@ -223,7 +232,13 @@ class Session:
             binding.bind_ortvalue_input(name, value)
         for name in outputs:
             binding.bind_output(name, place)
-        self._plain.run_with_iobinding(binding, None)
+        here = torch.cuda.current_stream() if self._stream else None
+        if here is None or here == self._stream:
+            self._plain.run_with_iobinding(binding, None)
+        else:
+            self._stream.wait_stream(here)
+            self._plain.run_with_iobinding(binding, None)
+            here.wait_stream(self._stream)
         return binding.get_outputs()
 
 
