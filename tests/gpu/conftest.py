@@ -72,6 +72,8 @@ def compiled() -> Any:
         answer = registry.probe(registry.get(name))
         if not answer.available:
             pytest.skip(f"{name}: {answer.reason}")
+        if answer.device == "cpu":
+            pytest.skip(f"{name} {answer.version} has no CUDA here")
         return Recorded(name, function, options, **kwargs)
 
     return compile_with

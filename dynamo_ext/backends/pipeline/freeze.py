@@ -4,8 +4,9 @@ A frozen weight can change behind an engine's back: an optimizer step (``_versio
 ``.data`` (``data_ptr``), another instance of the module that shares the compiled graph
 (identity). ``Watch.fresh`` looks at all three before each call, in C loops. A batch norm in
 training updates its running statistics, and torch does not count that: of those it looks at the
-values. Nor does torch count an in-place change *through* ``.data`` or ``.detach().numpy()``, as of
-a moving average of weights: of every matrix, the largest and the smallest element are looked at.
+values on the CPU, and on a device they are inputs. Nor does torch count an in-place change
+*through* ``.data`` or ``.detach().numpy()``, as of a moving average of weights: of every matrix,
+the largest and the smallest element are looked at.
 What it cannot see is such a change that leaves those alone in all of the weights;
 ``freeze=false`` is for code that does that.
 """
@@ -78,8 +79,11 @@ def _reader(weight: torch.Tensor) -> Callable[[], object]:
 
 
 def watchable(tensor: torch.Tensor) -> bool:
-    """Whether torch counts changes of this tensor: not so for those born in inference mode."""
-    return not tensor.is_inference()
+    """Whether changes of this tensor are seen: not of one born in inference mode.
+
+    Nor of statistics on a device: reading their values would wait for it at each call.
+    """
+    return not (tensor.is_inference() or (tensor.device.type != "cpu" and _uncounted(tensor)))
 
 
 class Watch:

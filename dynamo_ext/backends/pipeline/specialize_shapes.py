@@ -10,7 +10,7 @@ from dynamo_ext.torch_private import dispatch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torch.fx import GraphModule
+    from torch.fx import GraphModule, Node
 
 
 def shape_key(args: Sequence[Any]) -> tuple[Any, ...]:
@@ -26,9 +26,17 @@ def specialised(graph: GraphModule, args: Sequence[Any]) -> GraphModule:
     import torch
     from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
+    class Propagation(FakeTensorProp):
+        def run_node(self, n: Node) -> Any:
+            value = super().run_node(n)
+            # Torch 2.11 leaves a number's symbol there.
+            if isinstance(value, (int, float)):
+                n.meta["val"] = value
+            return value
+
     result = duplicate(graph)
     with dispatch.outside_modes(), torch.no_grad():
-        FakeTensorProp(result, dispatch.fake_mode()).propagate(*args)
+        Propagation(result, dispatch.fake_mode()).propagate(*args)
     for node in list(result.graph.nodes):
         value = node.meta.get("val")
         if isinstance(value, (int, float)) and node.op in ("placeholder", "call_function"):

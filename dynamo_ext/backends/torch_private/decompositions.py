@@ -101,49 +101,31 @@ def attention_decomposition() -> Decompositions:
 def gpu_attention() -> Decompositions:
     """Attention's fused kernels on CUDA as the operations that they compute, without gradients.
 
-    Of their other results, which are for the backward pass or a generator, nothing is computed.
+    Of their other results, which are for a backward pass or a generator, nothing is computed.
     """
     import torch
 
-    aten = torch.ops.aten
+    names = ("efficient", "flash", "cudnn")
+    kernels = [fx_nodes.overload(f"_scaled_dot_product_{name}_attention.default") for name in names]
 
-    def output(q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any) -> Any:
-        return aten._scaled_dot_product_attention_math(
-            q, k, v, mask, is_causal=causal, scale=scale
-        )[0]
+    def decomposed(kernel: Any) -> Callable[..., Any]:
+        schema = kernel._schema
+        usual = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
 
-    def efficient(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
-        q: Any, k: Any, v: Any, bias: Any, sums: Any, dropout: float = 0.0,
-        causal: bool = False, *, scale: float | None = None,  # noqa: FBT001, FBT002
-    ) -> Any:  # fmt: skip
-        if sums or dropout:
-            return NotImplemented
-        rest = [q.new_empty(0) for _ in range(3)]
-        return output(q, k, v, bias, causal, scale), *rest
+        def attention(*args: Any, **kwargs: Any) -> Any:
+            named = zip((a.name for a in schema.arguments), args, strict=False)
+            given = usual | dict(named) | kwargs
+            if any(map(given.get, ("compute_log_sumexp", "return_debug_mask", "dropout_p"))):
+                return NotImplemented
+            q, k, v = args[:3]
+            output, _ = torch.ops.aten._scaled_dot_product_attention_math(
+                q, k, v, given.get("attn_bias"),
+                is_causal=given["is_causal"], scale=given["scale"],
+            )  # fmt: skip
+            lengths = {"max_q": q.shape[2], "max_k": k.shape[2]}
+            rest = (lengths.get(r.name) or q.new_empty(0) for r in schema.returns[1:])
+            return output, *rest
 
-    def flash(  # noqa: PLR0913, PLR0917
-        q: Any, k: Any, v: Any, dropout: float = 0.0, causal: bool = False,  # noqa: FBT001, FBT002
-        debug: bool = False, *, scale: float | None = None,  # noqa: FBT001, FBT002
-    ) -> Any:  # fmt: skip
-        if dropout or debug:
-            return NotImplemented
-        return output(q, k, v, None, causal, scale), *_flash_rest(q, k)
+        return attention
 
-    def cudnn(  # noqa: PLR0913, PLR0917
-        q: Any, k: Any, v: Any, bias: Any, sums: Any, dropout: float = 0.0,
-        causal: bool = False, debug: bool = False,  # noqa: FBT001, FBT002
-        *, scale: float | None = None,
-    ) -> Any:  # fmt: skip
-        if sums or dropout or debug:
-            return NotImplemented
-        return output(q, k, v, bias, causal, scale), *_flash_rest(q, k)
-
-    def _flash_rest(q: Any, k: Any) -> tuple[Any, ...]:
-        sums, queries, keys, *rest = (q.new_empty(0) for _ in range(6))
-        return sums, queries, keys, q.shape[2], k.shape[2], *rest
-
-    return {
-        aten._scaled_dot_product_efficient_attention.default: efficient,
-        aten._scaled_dot_product_flash_attention.default: flash,
-        aten._scaled_dot_product_cudnn_attention.default: cudnn,
-    }
+    return {kernel: decomposed(kernel) for kernel in kernels}

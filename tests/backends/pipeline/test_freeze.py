@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from dynamo_ext.backends.pipeline.freeze import Watch, frozen
+from dynamo_ext.backends.pipeline.freeze import Watch, frozen, watchable
 from dynamo_ext.backends.pipeline.weight_sets import MOST_BUILT, MOST_SETS
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
@@ -294,6 +294,14 @@ def test_weights_of_inference_mode_cannot_be_watched(harness: Any, scripted: Any
         m[0].weight.add_(1)
         torch.testing.assert_close(compiled(X), m(X))
     assert all(p.frozen == 0 for p in harness.journal.partitions.values())
+
+
+def test_statistics_on_a_device_are_inputs() -> None:
+    statistics, matrix = torch.empty(4, device="meta"), torch.empty(4, 4, device="meta")
+    assert not watchable(statistics)
+    assert watchable(matrix)
+    assert watchable(nn.Parameter(statistics))
+    assert watchable(torch.ones(4))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import dynamo_ext
 from dynamo_ext.analysis.advice import advise
+from dynamo_ext.capture.torch_private import active_modes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,3 +145,18 @@ def test_forward_mode_has_tangents(backend: str, first: bool) -> None:
     torch.testing.assert_close(torch.func.jvp(fast, (X,), (OTHER,)), expected)
     torch.testing.assert_close(fast(X), model(X))
     assert fast.report().graphs
+
+
+def test_a_mode_that_an_interrupted_trace_left_on_is_switched_off() -> None:
+    lifting = torch._C._only_lift_cpu_tensors()
+
+    def interrupted() -> None:
+        with active_modes.ended_where_it_raises():
+            FakeTensorMode().__enter__()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not active_modes.tracing_mode_active()
+    assert torch._C._only_lift_cpu_tensors() == lifting
+    assert (torch.ones(2) + 1).tolist() == [2, 2]

@@ -71,8 +71,10 @@ def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: b
 
     The model is changed: its large constants become external. Of the options ``threads`` is read. A
     ``trial`` only sees whether every operator has a kernel, with one thread and no rewriting. With
-    ``cuda`` its provider comes first, on this thread's stream. Raises ``RuntimeError`` where that was asked for and did not
-    load, and what ONNX Runtime raises where the model does not.
+    ``cuda`` its provider comes first, on this thread's stream.
+
+    Raises ``RuntimeError`` where that was asked for and did not load, and what ONNX Runtime raises
+    where the model does not.
     """
     import onnxruntime
     import torch
@@ -188,7 +190,7 @@ class Session:
         self._takes = list(map(_taker, examples))
         self._session = load(model, options, cuda=cuda)
         self._plain = self._session._sess  # noqa: SLF001 - the public methods wrap each value
-        self._stream = torch.cuda.current_stream() if cuda else None
+        self._stream: Any = torch.cuda.current_stream() if cuda else None
         self._run = self._run_bound if cuda else self._plain.run_with_ort_values
         self._receive: Callable[[Any], Any] = from_dlpack
 

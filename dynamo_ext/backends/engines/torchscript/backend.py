@@ -1,7 +1,7 @@
 """TorchScript on partitions of the functional ATen graph.
 
 ``ts`` as it is, ``ofi`` optimised for inference, ``nnc`` with its tensor-expression compiler. The
-last is not verified on a GPU.
+last has run one model, on a GPU.
 """
 
 from __future__ import annotations

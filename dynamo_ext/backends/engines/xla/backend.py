@@ -81,7 +81,11 @@ class XlaBackend(TriedBackend):
             pass_on(error)
             reason = f"{version} do not fit together: {one_line(error, with_type=True)}"
             return unavailable(reason, _INSTALL, version)
-        return Availability(available=True, version=version, device=str(device.platform))
+        import torch
+
+        cuda = torch.cuda.is_available() and not _device_reason("cuda")
+        place = "cuda:0" if cuda else str(device.platform)
+        return Availability(available=True, version=version, device=place)
 
     def decompositions(
         self, core: dict[Any, Callable[..., Any]], *, training: bool

@@ -99,7 +99,9 @@ def _evaluated(node: Any, env: dict[Any, Any]) -> Any:
     if function is None:
         message = f"There is no XLA lowering for {operator_name(node.target)}"
         raise NotImplementedError(message)
-    return _conform(function(*args, **kwargs), node.meta.get("val"))
+    value, facts = function(*args, **kwargs), node.meta.get("val")
+    # Of several results those that are read conform, as they are read.
+    return value if isinstance(facts, (tuple, list)) else _conform(value, facts)
 
 
 def _conform(value: Any, facts: Any) -> Any:
@@ -107,8 +109,6 @@ def _conform(value: Any, facts: Any) -> Any:
     import jax.numpy as jnp
     import torch
 
-    if isinstance(facts, (tuple, list)):
-        return tuple(map(_conform, value, facts))
     if value is None or not isinstance(facts, torch.Tensor):
         return value
     array = jnp.asarray(value)

@@ -1,0 +1,42 @@
+"""Attention's kernels of a GPU, as operations that engines have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from dynamo_ext.backends.torch_private.decompositions import gpu_attention
+
+ATEN = torch.ops.aten
+Q, K, V = torch.randn(3, 2, 4, 5, 8).unbind()
+BIAS = torch.randn(2, 4, 5, 5)
+KERNELS = {
+    "efficient": (ATEN._scaled_dot_product_efficient_attention.default, (BIAS, False), BIAS),
+    "flash": (ATEN._scaled_dot_product_flash_attention.default, (), None),
+    "cudnn": (ATEN._scaled_dot_product_cudnn_attention.default, (BIAS, False), BIAS),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_s_output_and_as_many_results_as_it_has(name: str) -> None:
+    kernel, given, mask = KERNELS[name]
+    decomposed = gpu_attention()[kernel]
+    found = decomposed(Q, K, V, *given, scale=0.3)
+    expected = scaled_dot_product_attention(Q, K, V, mask, scale=0.3)
+    torch.testing.assert_close(found[0], expected)
+    assert len(found) == len(kernel._schema.returns)
+    causal: Any = (*((None, False) if given else ()), 0.0, True)
+    found = decomposed(Q, K, V, *causal)
+    torch.testing.assert_close(found[0], scaled_dot_product_attention(Q, K, V, is_causal=True))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_trains_or_drops_stays_whole(name: str) -> None:
+    kernel, given, _ = KERNELS[name]
+    decomposed = gpu_attention()[kernel]
+    assert decomposed(Q, K, V, *given, 0.5) is NotImplemented
+    if given:
+        assert decomposed(Q, K, V, None, True) is NotImplemented
