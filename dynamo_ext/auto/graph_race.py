@@ -24,7 +24,8 @@ from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
-from dynamo_ext.records.comparison import Speedup
+from dynamo_ext.records.comparison import BUSY_CORES, Speedup
+from dynamo_ext.timing.machine_load import MachineLoad
 
 LOOSE = 0.25
 """Width of an interval, as a share, that leaves a race undecided."""
@@ -58,11 +59,12 @@ def run_race(
                 reasons = [f.message or f.exception for f in switch.fallbacks(each.name)]
                 each.drop_out("eager", (reasons or ["It accepted no operation."])[0])
             snapshot.restore(thorough=True)
-        elimination.run([each for each in candidates if not each.outcome], budget)
+        with MachineLoad() as company:
+            elimination.run([each for each in candidates if not each.outcome], budget)
     finally:
         snapshot.restore(thorough=True)
         surroundings.restore_random()
-    return _judge(candidates, time.perf_counter() - started)
+    return _judge(candidates, time.perf_counter() - started, company.cores)
 
 
 def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict[str, Any]]:
@@ -83,7 +85,7 @@ def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict
     return both
 
 
-def _judge(candidates: list[GraphCandidate], seconds: float) -> GraphRace:
+def _judge(candidates: list[GraphCandidate], seconds: float, busy_cores: float) -> GraphRace:
     for each in candidates[1:]:
         if each.error is not None:
             each.drop_out("failed", one_line(each.error))
@@ -92,7 +94,14 @@ def _judge(candidates: list[GraphCandidate], seconds: float) -> GraphRace:
         c.name: speedups[c.name] for c in candidates if not c.outcome and c.name in speedups
     }
     winner = winner_of(finished)
-    busy = winner == EAGER and _is_doubtful(finished.values())
+    note = ""
+    if busy_cores >= BUSY_CORES:
+        note = (
+            f"Other programs kept {busy_cores:.1f} cores busy while it was timed; the race is not "
+            "remembered."
+        )
+    elif winner == EAGER and _is_doubtful(finished.values()):
+        note = "The machine was too busy to tell; the race is not remembered."
     rows = tuple(_row(each, winner, speedups.get(each.name)) for each in candidates)
     return GraphRace(
         winner,
@@ -100,8 +109,8 @@ def _judge(candidates: list[GraphCandidate], seconds: float) -> GraphRace:
         raced_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         rounds=len(candidates[0].samples),
         seconds=seconds,
-        note="The machine was too busy to tell; the race is not remembered." if busy else "",
-        conclusive=not busy,
+        note=note,
+        conclusive=not note,
     )
 
 

