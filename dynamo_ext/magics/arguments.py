@@ -31,6 +31,7 @@ COMMANDS = (
 )
 USAGE: dict[str, tuple[int, float, str]] = {
     "use": (1, 1, "%dynamo use BACKEND"),
+    "report": (0, 1, "%dynamo report [--markdown]"),
     "backends": (0, 1, "%dynamo backends [NAME]"),
     "cache": (0, 2, "%dynamo cache [show|clear|export FILE|import FILE]"),
     "machine": (0, 1, "%dynamo machine [measure]"),

@@ -48,6 +48,7 @@ def _choices(magic: str, said: list[str], token: str) -> list[tuple[str, str]]:
         return [(text, "option") for text in _options(said) if text.startswith(token)]
     if magic == "%dynamo":
         offered = [] if said else [(name, "command") for name in COMMANDS]
+        offered += [("--markdown", "option")] if said == ["report"] else []
     elif compares:
         from dynamo_ext.magics.compare_arguments import parser
 

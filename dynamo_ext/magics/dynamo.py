@@ -102,7 +102,7 @@ class DynamoMagics(Magics):
             %dynamo backends NAME   # one backend and its options
             %dynamo explain EXPR    # capture an expression, run it eagerly, time its
                                     # operations, report
-            %dynamo report          # the last report again
+            %dynamo report          # the last report again; --markdown: as text for an issue
             %dynamo graphs          # one part of it; so do guards, breaks and fallbacks
             %dynamo history         # the runs of this session
             %dynamo diff            # what changed since this cell's last run; diff 5 7 for

@@ -225,9 +225,16 @@ class Workbench:
         lost = [f"{reason} {version.REMEDY}" for reason in version.switched_off()]
         sys.stdout.writelines(f"{line}\n" for line in [*lost, version.unseen()] if line)
 
-    def report_command(self) -> None:
-        """``%dynamo report``."""
-        display_report(session.last_report())
+    def report_command(self, form: str = "") -> None:
+        """``%dynamo report [--markdown]``."""
+        if form not in {"", "--markdown"}:
+            usage = "Write it as %dynamo report, or %dynamo report --markdown."
+            message = f"%dynamo report {form} is not known. {usage}"
+            raise UsageError(message)
+        if form:
+            sys.stdout.write(session.last_report().to_markdown())
+        else:
+            display_report(session.last_report())
 
     def part_command(self, name: str) -> None:
         """``%dynamo graphs|guards|breaks|fallbacks``: one part of the last report."""

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from dynamo_ext.errors import OptionError
 from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.records.common import CodeBlock, SourceLine, structured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SCHEMA_VERSION = 2
 
@@ -323,6 +330,41 @@ class Report:
         )
         what = " ".join(part for part in (self.mode, self.backend) if part)
         return f"<Report of {self.title}: {what}, {', '.join(counts)}>"
+
+    def to_markdown(self) -> str:
+        """Verdict, code, breaks, failed guards, fallbacks, versions: for an issue, say."""
+        return self._in_form("markdown")
+
+    def to_html(self) -> str:
+        """All of it as a page that needs neither a kernel nor a network."""
+        return self._in_form("static", "page")
+
+    def _in_form(self, module: str, form: str = "text") -> str:
+        # By name: what shows records imports them.
+        shown = importlib.import_module(f"dynamo_ext.widgets.report.{module}")
+        found: str = getattr(shown, form)(self)
+        return found
+
+    def save(self, path: str | Path) -> Path:
+        """Write ``.html``, ``.json`` (``from_dict`` reads it back), ``.md`` or ``.txt``.
+
+        Raises
+        ------
+        OptionError
+            For another ending.
+        """
+        forms: dict[str, Callable[[], str]] = {
+            ".html": self.to_html,
+            ".json": lambda: json.dumps(self.to_dict()),
+            ".md": self.to_markdown,
+            ".txt": lambda: self._in_form("static"),
+        }
+        target = Path(path)
+        if target.suffix not in forms:
+            message = f"A report cannot be saved as {target.suffix or 'a file without ending'}."
+            raise OptionError(message, f"Use {', '.join(forms)}.")
+        target.write_text(forms[target.suffix](), encoding="utf-8")
+        return target
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""

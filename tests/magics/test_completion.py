@@ -64,6 +64,7 @@ def test_modes_and_options(cells: Live) -> None:
         ("%dynamo ", {"backends", "report", "reset", "use"}, {"run", "--quiet"}),
         ("%dynamo re", {"report", "reset"}, {"use"}),
         ("%dynamo use ", {"eager", "inductor", "onnxrt"}, {"report"}),
+        ("%dynamo report ", {"--markdown"}, {"use"}),
         ("%dynamo use on", {"onnxrt"}, {"eager"}),
         ("%dynamo backends on", {"onnxrt"}, {"eager"}),
     ],

@@ -131,6 +131,12 @@ def test_report_shows_the_last_one_again(cells: Live) -> None:
     assert again.out == first.out
 
 
+def test_report_as_markdown_is_printed(cells: Live) -> None:
+    cells.well("%%dynamo -b eager\ny = x + 1")
+    assert cells.well("%dynamo report --markdown").out == dynamo_ext.last_report().to_markdown()
+    assert "%dynamo report --markdown" in str(cells.run("%dynamo report --html").error)
+
+
 def test_before_any_cell_there_is_no_report() -> None:
     code = (
         "from IPython.core.interactiveshell import InteractiveShell as S\n"

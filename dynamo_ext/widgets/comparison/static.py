@@ -65,7 +65,6 @@ def page(record: Comparison) -> str:
         drawn.append(markup.titled("Samples", samples))
     title = _title(record)
     parts = _parts(record, *drawn, click=_click)
-    body = element("div", STYLE, *parts, class_="dx dx-static dx-page")
     order = {
         column.title: {
             "up": _names(columns.ordered(record, column.title)),
@@ -76,16 +75,11 @@ def page(record: Comparison) -> str:
     }
     # The text of a script ends at its closing tag, whatever string contains it.
     data = Markup(json.dumps(order).replace("<", "\\u003c"))
-    head = [
-        Markup('<meta charset="utf-8">'),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", title),
-        element("style", asset("page.css")),
+    scripts = [
         element("script", data, type="application/json", id="dx-order"),
         element("script", asset("sort.js")),
     ]
-    content = element("body", element("main", element("h1", title), body))
-    return f"<!doctype html>\n{element('html', element('head', *head), content, lang='en')}\n"
+    return markup.page(title, parts, scripts)
 
 
 def lead(record: Comparison) -> Markup:

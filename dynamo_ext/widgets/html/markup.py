@@ -32,6 +32,20 @@ def asset(name: str) -> Markup:
 STYLE = Markup("<style>{}</style>").format(asset("report.css"))
 
 
+def page(title: str, parts: Iterable[object], scripts: Iterable[Markup] = ()) -> str:
+    """A page of its own that needs no network, light or dark as the reader has it."""
+    head = [
+        Markup('<meta charset="utf-8">'),
+        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        element("title", title),
+        element("style", asset("page.css")),
+        *scripts,
+    ]
+    body = element("div", STYLE, *parts, class_="dx dx-static dx-page")
+    content = element("body", element("main", element("h1", title), body))
+    return f"<!doctype html>\n{element('html', element('head', *head), content, lang='en')}\n"
+
+
 def hue(index: int) -> str:
     """Name the class that tints the ``index``-th graph or engine."""
     return f"dx-h{index % HUES}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
+
 from dynamo_ext import formatting
 from dynamo_ext.analysis.breaks import remedy
-from dynamo_ext.formatting import clip, count, place, printable
+from dynamo_ext.formatting import clip, count, listing, place, printable
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
@@ -14,6 +17,7 @@ TITLE = "Fallbacks"
 NOTHING = "No fallback: nothing that was handed to the backend fell back to eager."
 _SUMMARY_CHARS = 280
 _LINES = 4
+_NAMES = 8
 
 _STAGES = {
     "capture": "Dynamo could not capture it",
@@ -26,21 +30,21 @@ _STAGES = {
 
 
 def html(report: Report) -> Markup:
-    """One row a fallback, the backend's absence first."""
+    """One row for all that fell back alike, the backend's absence first."""
     if not report.fallbacks:
         return EMPTY
     rows = [
         [
             markup.join([element("b", each.stage), markup.BREAK, _STAGES[each.stage]]),
             markup.join(
-                filter(None, [_subject(each), code(each.operator), unbroken(place(each.line))]),
+                filter(None, [of, code(each.operator), unbroken(place(each.line))]),
                 ", ",
             ),
             _message(each),
             markup.remedy(remedy(report, each)),
-            f"{each.count:,}",
+            f"{times:,}",
         ]
-        for each in _ordered(report)
+        for each, of, times in _grouped(report)
     ]
     headers = ["Stage", "What ran eagerly", "Exception and message", "Remedy", "Times"]
     return markup.table("Fallbacks to eager", headers, rows, numeric={4})
@@ -49,10 +53,10 @@ def html(report: Report) -> Markup:
 def text(report: Report) -> str:
     """Render the same for a terminal."""
     parts = []
-    for each in _ordered(report):
-        what = " ".join(filter(None, [_subject(each), each.operator, place(each.line)]))
-        times = f" ({count(each.count, 'time')})" if each.count > 1 else ""
-        lead = f"{what}: {_STAGES[each.stage]}{times}."
+    for each, of, times in _grouped(report):
+        what = " ".join(filter(None, [of, each.operator, place(each.line)]))
+        often = f" ({count(times, 'time')})" if times > 1 else ""
+        lead = f"{what}: {_STAGES[each.stage]}{often}."
         parts.append(plain_text.paragraph(lead, "  ", f"{each.stage}  "))
         message = clip(each.message.removeprefix(f"{each.exception}: "), _SUMMARY_CHARS)
         if said := ": ".join(filter(None, [each.exception, message])):
@@ -62,12 +66,15 @@ def text(report: Report) -> str:
     return "\n".join(parts)
 
 
-def _ordered(report: Report) -> list[Fallback]:
-    return sorted(report.fallbacks, key=lambda each: each.stage != "unavailable")
-
-
-def _subject(each: Fallback) -> str:
-    return f"{each.scope} {each.subject}".strip()
+def _grouped(report: Report) -> Iterator[tuple[Fallback, str, int]]:
+    """One of those that fell back alike, what all of them are of, and how often they did."""
+    groups: dict[Fallback, list[Fallback]] = {}
+    for each in sorted(report.fallbacks, key=lambda each: each.stage != "unavailable"):
+        groups.setdefault(dataclasses.replace(each, subject="", count=1), []).append(each)
+    for alike in groups.values():
+        first, times = alike[0], sum(each.count for each in alike)
+        scope = f"{first.scope}s" if len(alike) > 1 else first.scope
+        yield first, f"{scope} {listing([each.subject for each in alike], _NAMES)}".strip(), times
 
 
 def _message(each: Fallback) -> Markup:

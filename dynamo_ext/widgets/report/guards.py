@@ -17,6 +17,7 @@ _Guards = list[tuple["Guard", list[str]]]
 """Guards, each with the frames that have it."""
 
 TITLE = "Guards"
+FAILED = "Guards that failed"
 NOTHING = "No guard was recorded: nothing was compiled or reused in this run."
 _OTHER = "other conditions"
 _FEW = 4  # variables with at most this many guards share one table
@@ -30,7 +31,7 @@ def html(report: Report) -> Markup:
     if words := _number(report):
         parts.append(element("p", words))
     if report.recompiles:
-        parts += [element("h4", "Guards that failed"), _failures(report)]
+        parts += [element("h4", FAILED), _failures(report)]
     groups = _groups(report)
     if groups and report.recompiles:
         parts.append(element("h4", "All guards"))
@@ -45,16 +46,7 @@ def text(report: Report) -> str:
     """Render the same for a terminal, the first guards of each variable only."""
     parts = [plain_text.paragraph(words)] if (words := _number(report)) else []
     if report.recompiles:
-        lines = ["Guards that failed:"]
-        for each in report.recompiles:
-            lead = f"  {each.variable or each.guard or function_name(each.function)}: "
-            said = f"{_came(each)}; {_then(report, each)}."
-            lines.append(plain_text.paragraph(said, "    ", lead))
-            if each.guard and expected(each):
-                lines.append(plain_text.paragraph(clip(each.guard, 160), "      "))
-            if step := _step(each):
-                lines.append(plain_text.step(step))
-        parts.append("\n".join(lines))
+        parts.append(f"{FAILED}:\n{failures_text(report)}")
     for name, guards in _groups(report).items():
         lines = [f"{name}: {count(_total(guards), 'guard')}"]
         for guard, frames in guards[:_TEXT_ROWS]:
@@ -64,6 +56,20 @@ def text(report: Report) -> str:
             lines.append(f"  … {_total(guards[_TEXT_ROWS:]):,} more")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
+
+
+def failures_text(report: Report) -> str:
+    """What came instead of what each failed guard expects, and what helps."""
+    lines = []
+    for each in report.recompiles:
+        lead = f"  {each.variable or each.guard or function_name(each.function)}: "
+        said = f"{_came(each)}; {_then(report, each)}."
+        lines.append(plain_text.paragraph(said, "    ", lead))
+        if each.guard and expected(each):
+            lines.append(plain_text.paragraph(clip(each.guard, 160), "      "))
+        if step := _step(each):
+            lines.append(plain_text.step(step))
+    return "\n".join(lines)
 
 
 def _number(report: Report) -> str:
@@ -89,7 +95,7 @@ def _failures(report: Report) -> Markup:
         for each in report.recompiles
     ]
     headers = ["Variable", "Expected", "Actual", "Times", "Action", "Where", "Guard", "What helps"]
-    return markup.table("Guards that failed", headers, rows, numeric={3})
+    return markup.table(FAILED, headers, rows, numeric={3})
 
 
 def _step(each: Recompile) -> str:

@@ -55,13 +55,22 @@ def title(report: Report) -> str:
 
 def html(report: Report) -> Markup:
     """Render the report in one element that reads well with its ``<style>`` taken away."""
+    lead = element("div", title(report), class_="dx-quiet")
+    return element("div", STYLE, lead, *_body(report), class_="dx dx-static")
+
+
+def page(report: Report) -> str:
+    """Make a page of its own that needs no network."""
+    return markup.page(title(report), _body(report))
+
+
+def _body(report: Report) -> list[Markup]:
     folds = [
         markup.titled(_name(part, report), body, opened=part.TITLE in _FIRST)
         for part in PARTS
         if (body := part.html(report))
     ]
-    lead = element("div", title(report), class_="dx-quiet")
-    return element("div", STYLE, lead, summary.html(report), *folds, class_="dx dx-static")
+    return [summary.html(report), *folds]
 
 
 def text(report: Report) -> str:
