@@ -147,6 +147,10 @@ def _skipped(each: GraphBreak) -> Cause:
     name = name.replace("<unknown module>.", "").replace("Random.", "random.")
     if name == "Optimizer.add_param_group" and is_in_torch(each):
         return Cause("it builds an optimizer", _BEFORE)
+    if name == "Optimizer.zero_grad":
+        return Cause(
+            f"Dynamo does not trace `{name}`, which computes nothing", _NOTHING, harmless=True
+        )
     if "warn" in name:
         return Cause("it warns", "Warn before or after the compiled code.")
     if not name:

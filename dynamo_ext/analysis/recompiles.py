@@ -21,6 +21,9 @@ _DTYPES = {
     "Bool": "bool",
 }
 
+_DYNAMOS = "___"
+"""How names begin that Dynamo gives to values."""
+
 _NOTHING = "Nothing needs to be done"
 """How a step begins where nothing could be gained."""
 
@@ -45,24 +48,36 @@ class Changes:
 
 
 def changes(recompiles: Sequence[Recompile]) -> tuple[Changes, ...]:
-    """Group recompiles, in the order in which they happened, by what changed."""
+    """Group recompiles, in the order in which they happened, by what changed.
+
+    Where the inputs of a function changed, those after its graph breaks that changed likewise are
+    taken to come of it, and counted there.
+    """
     groups: dict[tuple[RecompileKind, str, int | None, bool], list[Recompile]] = {}
+    causes = {(each.function, each.kind): each for each in reversed(recompiles) if not each.resumed}
     for each in recompiles:
-        key = (each.kind, each.subject or each.variable, each.dimension, each.prevented)
+        of = causes.get((each.function, each.kind), each) if each.resumed else each
+        key = (of.kind, of.subject or of.variable, of.dimension, of.prevented)
         groups.setdefault(key, []).append(each)
     found = [_group(kind, name, dim, group) for (kind, name, dim, _), group in groups.items()]
     return tuple(sorted(found, key=lambda each: -each.times))
 
 
 def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]) -> Changes:
+    own = [each for each in group if not each.resumed] or group
+    ours = variable.startswith(_DYNAMOS)
     name = f"`{variable}`" if variable else "what the code relies on"
-    if kind == "type" and all("." in each.expected for each in group):
+    if ours:
+        name = "a value that the code before a graph break hands on"
+    # Only what the caller has can be marked, or made a tensor, before the call.
+    given = "" if ours or own[0].resumed or variable.startswith("args[") else variable
+    if kind == "type" and all("." in each.expected for each in own):
         kind = "class"
-    seen = [v for each in group for v in (expected(each), actual(each)) if v]
+    seen = [v for each in own for v in (expected(each), actual(each)) if v]
     # Of an object the report knows no more than that it is another one.
     values = [] if kind in {"object", "code"} else [_DTYPES.get(v, v) for v in seen]
-    many = len(group) > 1
-    what, step = _words(kind, name, variable, dim, many=many)
+    many = len(own) > 1
+    what, step = _words(kind, name, given, dim, many=many)
     return Changes(
         what,
         step,
@@ -73,12 +88,12 @@ def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]
     )
 
 
-def _words(kind: str, name: str, variable: str, dim: int | None, *, many: bool) -> tuple[str, str]:
+def _words(kind: str, name: str, given: str, dim: int | None, *, many: bool) -> tuple[str, str]:
     match kind:
         case "size":
             of = "the batch size of" if dim == 0 else f"dimension {dim} of"
-            mark = f"torch._dynamo.mark_dynamic({variable}, {dim})"
-            return f"{of} {name}", f"Mark it dynamic: %%dynamo --dynamic, or {mark}."
+            mark = f", or torch._dynamo.mark_dynamic({given}, {dim})" if given else ""
+            return f"{of} {name}", f"Mark it dynamic: %%dynamo --dynamic{mark}."
         case "parameter" | "parameter rank":
             what = "the number of dimensions" if dim is None else f"the size of dimension {dim}"
             step = f"{_NOTHING} if the layer was meant to be replaced: each shape is compiled once."
@@ -86,7 +101,8 @@ def _words(kind: str, name: str, variable: str, dim: int | None, *, many: bool) 
                 step = "Each shape of a weight has its own compiled code; keep their number small."
             return f"{what} of the parameter {name}", step
         case "float":
-            return f"the float {name}", f"Keep it in a tensor: {variable} = torch.tensor(…)."
+            made = f": {given} = torch.tensor(…)" if given else ""
+            return f"the float {name}", f"Keep it in a tensor{made}."
         case "integer":
             why = "it was a constant at first, and from its second value on it is symbolic"
             keep = "Keep it in a tensor, torch.tensor(…), or start with %%dynamo --dynamic."

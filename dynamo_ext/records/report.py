@@ -228,6 +228,7 @@ class Recompile:
     ``prevented``: the frame ran eagerly (under ``run``). ``kind`` says what differed, ``subject``
     of which expression, ``dimension`` which size; ``bound`` which side ``expected`` is of. Where
     another object came (``is_object``), ``actual`` is its name and ``actual_type`` its type's.
+    ``resumed``: it is of the code after a graph break, whose inputs the code before it made.
     """
 
     frame: str
@@ -245,6 +246,7 @@ class Recompile:
     bound: Literal["", "least", "most"] = ""
     is_object: bool = False
     actual_type: str = ""
+    resumed: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import torch
 import dynamo_ext
 from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.breaks import cause_of
+from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.records.report import Fallback
@@ -193,6 +194,12 @@ def applies(x: torch.Tensor, function: Callable[..., Any]) -> torch.Tensor:
     return function(x) * 2
 
 
+def keeps_positive(x: torch.Tensor) -> torch.Tensor:
+    return x[x > 0].sin().sum()
+
+
+NET = torch.nn.Sequential(torch.nn.Linear(4, 4))
+
 SITUATIONS = [
     Situation("item", reads_item, [(X,)], "break", "`.item()` reads a value", "Keep it a tensor"),
     Situation("item in if", decides_by_item, [(X,)], "break", "its `if` asks for the value", "torch.where"),
@@ -231,6 +238,7 @@ SITUATIONS = [
     Situation("none", optional, [(X, None), (X, X)], "recompile", "value of `mask` (None, Tensor)", "values small"),
     Situation("length", adds_up, [([X],), ([X, X],)], "recompile", "length of `tensors`", "Stack"),
     Situation("object", applies, [(X, torch.sin), (X, torch.cos)], "recompile", "object behind `function`", "same one"),
+    Situation("argument", NET, [(X,), (X[:2],)], "recompile", "batch size of `args[0]`", "%%dynamo --dynamic."),
     Situation("fine", scales, [(X,)], "first-run", "This run compiled", "%%dynamo compare"),
 ]  # fmt: skip
 
@@ -263,6 +271,26 @@ def test_the_first_advice_fits(situation: Situation) -> None:
     topics = {each.topic for each in others}
     allowed = {"break"} if situation.topic in {"break", "uncaptured"} else {"recompile"}
     assert topics <= allowed, "nothing else is in the way"
+    # Nobody can write these names.
+    told = " ".join(map(said, (first, *others)))
+    assert "___" not in told
+    assert "mark_dynamic(args" not in told
+
+
+def test_what_changed_after_a_break_as_before_it_is_counted_there() -> None:
+    report = run(keeps_positive, [(X[0],), (torch.ones(7),)], "eager")
+    assert [each.resumed for each in report.recompiles] == [False, True]
+    [found] = changes(report.recompiles)
+    assert (found.times, found.values) == (2, ("4", "7"))
+    assert "mark_dynamic(x, 0)" in found.step
+
+
+def test_a_size_that_only_the_data_decides_is_marked_by_an_option_alone() -> None:
+    first, second = torch.tensor([1.0, 1, -1, -1]), torch.tensor([1.0, 1, 1, -1])
+    report = run(keeps_positive, [(first,), (second,)], "eager")
+    [found] = changes(report.recompiles)
+    assert found.what == "the batch size of a value that the code before a graph break hands on"
+    assert found.step == "Mark it dynamic: %%dynamo --dynamic."
 
 
 class Engine(dynamo_ext.Backend):

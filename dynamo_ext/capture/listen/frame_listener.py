@@ -281,6 +281,7 @@ def note_miss(run: RunLog, frame: Any, reason: str, *, prevented: bool) -> None:
             prevented=prevented,
             cell_file=run.cell_file,
             arguments=_argument_names(frame),
+            resumed=name != code.co_name,
         )
     )
 

@@ -47,12 +47,13 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
     prevented: bool = False,
     cell_file: str | None = None,
     arguments: Sequence[str] = (),
+    resumed: bool = False,
 ) -> Recompile:
     """Put one failed guard into a record.
 
     ``reason`` is torch's text, with a user stack where torch knows one; else ``line`` is the
     record's. ``scopes`` has the frame's locals ``L`` and globals ``G``, ``arguments`` the names of
-    ``args``. ``prevented``: the frame ran eagerly.
+    ``args``. ``prevented``: the frame ran eagerly; ``resumed``: it goes on after a graph break.
     """
     text = TORCH_COMMENT.sub("", _PREFIX.sub("", reason.strip().splitlines()[0])).strip()
     hinted = _PARAMETER_HINT.search(text) is not None
@@ -79,6 +80,7 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
         kind=_kind(text, more.get("bound", "") + expected, actual, is_parameter=is_parameter),
         subject=_subject(text),
         dimension=int(size["dim"]) if size else None,
+        resumed=resumed,
         **more,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from dynamo_ext.analysis.advice import Advice, advise
+from dynamo_ext.analysis.advice import NEGLIGIBLE_WEIGHT, Advice, advise
 from dynamo_ext.analysis.break_location import where
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.placement import EAGER, Coverage, coverage
@@ -13,11 +13,11 @@ from dynamo_ext.formatting import clip, count, listing, printable, remedy, secon
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose, quiet, quiet_words
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose, quiet_words
 from dynamo_ext.widgets.report import autotuning
 
 TITLE = "Summary"
-_MAX_STEPS = 5
+_MAX_STEPS = 4
 _MAX_CHARS, _STEP_CHARS = 400, 300
 # What IPython makes of it, first under the comments that stand for the magic lines.
 _CELL_MAGIC = re.compile(r"\A(?:\s*#.*\n|\s*\n)*get_ipython\(\)\.run_cell_magic\('([\w.]+)'")
@@ -104,7 +104,7 @@ def text(report: Report) -> str:
 
 def parts(found: Sequence[Advice]) -> tuple[str, ...]:
     """Titles of the parts that the steps point to, in their order, each once."""
-    return tuple(dict.fromkeys(each.part for each in found[:_MAX_STEPS]))
+    return tuple(dict.fromkeys(each.part for each in found))
 
 
 def _steps(found: Sequence[Advice]) -> Markup:
@@ -112,23 +112,38 @@ def _steps(found: Sequence[Advice]) -> Markup:
     if not found:
         return EMPTY
     made = [element("p", _evidence(found[0]), class_="dx-evidence dx-quiet")]
-    if len(found) > 1:
-        items = [
-            element("li", prose(_step(each)), " ", quiet_words(_evidence(each)))
-            for each in found[1:_MAX_STEPS]
-        ]
-        made += [element("p", "Then:", class_="dx-then"), element("ol", *items, start="2")]
-    if len(found) > _MAX_STEPS:
-        made.append(quiet(f"{len(found) - _MAX_STEPS:,} more."))
+    steps, idle = _others(found)
+    items = [
+        element("li", prose(_step(each)), " ", quiet_words(_evidence(each)))
+        for each in (*steps, *idle)
+    ]
+    if shown := items[: min(_MAX_STEPS, len(steps))]:
+        made += [element("p", "Then:", class_="dx-then"), element("ul", *shown)]
+    if rest := items[len(shown) : len(steps)]:
+        made.append(markup.details(f"{len(rest):,} more", element("ul", *rest)))
+    if idle:
+        about = f"{len(idle):,} that {'needs' if len(idle) == 1 else 'need'} no change"
+        made.append(markup.details(about, element("ul", *items[len(steps) :])))
     return markup.join(made)
 
 
+def _others(found: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
+    """All but the first, which the headline has: what there is to do, and what needs no change."""
+    steps = [each for each in found[1:] if each.weight >= NEGLIGIBLE_WEIGHT]
+    return steps, [each for each in found[1:] if each.weight < NEGLIGIBLE_WEIGHT]
+
+
 def _steps_text(found: Sequence[Advice]) -> str:
+    steps, idle = _others(found)
     lines = [plain_text.paragraph(_evidence(found[0]), "  ", "  ")]
     lines += [
-        plain_text.paragraph(f"{_step(each)} {_evidence(each)}", "     ", f"  {number}. ")
-        for number, each in enumerate(found[1:_MAX_STEPS], 2)
+        plain_text.paragraph(f"{_step(each)} {_evidence(each)}", "    ", "  - ")
+        for each in steps[:_MAX_STEPS]
     ]
+    if len(steps) > _MAX_STEPS:
+        lines.append(f"  - {len(steps) - _MAX_STEPS:,} more.")
+    if idle:
+        lines.append(f"  {len(idle):,} more {'needs' if len(idle) == 1 else 'need'} no change.")
     return "\n".join(lines)
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.advice import Advice, advise
 from dynamo_ext.records.report import Fallback, Frame
 from dynamo_ext.widgets.report import summary
 
@@ -168,3 +168,19 @@ def test_counts(reports):
         "570",
         "ms",
     ]
+
+
+def test_further_steps_and_what_needs_no_change_are_counted_and_fold(reports, page, monkeypatch):
+    steps = [Advice("break", f"Problem {n}", f"Do {n}.", "", 0.5) for n in range(7)]
+    idle = [Advice("break", "Harmless", "Nothing needs to be done.", "", 0.05)]
+    monkeypatch.setattr(summary, "advise", lambda _: (*steps, *idle))
+    made = summary.html(reports["mixed"])
+    read = page(made).text
+    assert "2 more" in read
+    assert "1 that needs no change" in read
+    assert "Problem 6" in read
+    assert made.count("<details") == 2
+    said = summary.text(reports["mixed"])
+    assert "2 more." in said
+    assert "1 more needs no change." in said
+    assert "Harmless" not in said
