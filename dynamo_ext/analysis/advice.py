@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -172,7 +173,7 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
                 "the compiled code."
             )
         else:
-            why, step = _clause(fallback.message), fallback.remedy
+            why, step = _first_sentence(fallback.message), fallback.remedy
         yield Advice(
             "uncaptured",
             f"{name} runs as plain Python: {why}",
@@ -185,19 +186,26 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
 
 def _breaks(report: Report) -> Iterator[Advice]:
     eager = {id(break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
-    groups: dict[tuple[str, str], list[GraphBreak]] = {}
+    groups: dict[tuple[str, str], dict[str, list[GraphBreak]]] = {}
     for index, each in enumerate(report.breaks):
         line = origin(each)
         outside = line is not None and line.in_cell and _splits_nothing(report, index, line.line)
         # What torch stops at by itself does not matter, unless nothing is captured for it.
         lost = not report.graphs and each.registry_id != ON_PURPOSE
         if id(each) not in eager and not outside and (lost or not is_torchs_own(each)):
-            groups.setdefault((place(line), cause_of(each).because), []).append(each)
-    for (_, because), group in groups.items():
-        # Of the ways that lead to the line, the one from the cell says most.
-        called = next((each for each in group if each.line and each.line.in_cell), group[0])
-        at, cause = where(called), cause_of(called)
-        lead = f"{at[0].upper()}{at[1:]} splits the graph" if at else "The graph is split"
+            cause = cause_of(each)
+            ways = groups.setdefault((cause.because, cause.step), {})
+            ways.setdefault(place(line), []).append(each)
+    for (because, _), ways in groups.items():
+        # Of the ways that lead to a line, the one from the cell says most.
+        breaks = [
+            next((each for each in group if each.line and each.line.in_cell), group[0])
+            for group in ways.values()
+        ]
+        called, cause = breaks[0], cause_of(breaks[0])
+        at = listing(list(filter(None, map(where, breaks))), MAX_LISTED)
+        verb = "splits" if len(breaks) == 1 else "split"
+        lead = f"{at[0].upper()}{at[1:]} {verb} the graph" if at else "The graph is split"
         if not report.graphs and is_torchs_own(called):
             lead = "Nothing is captured"
         yield Advice(
@@ -315,6 +323,14 @@ def _examples(each: Changes) -> str:
 
 def _times(number: int) -> str:
     return "once" if number == 1 else f"{number:,} times"
+
+
+def _first_sentence(text: str) -> str:
+    """It, to go on after a colon; a name keeps its capital letter."""
+    first = re.split(r"\.\s+(?=[A-Z`])", _clause(text))[0]
+    return (
+        f"{first[:1].lower()}{first[1:]}" if first[1:2].isspace() or first[1:2].islower() else first
+    )
 
 
 def _clause(text: str) -> str:

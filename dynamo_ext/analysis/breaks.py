@@ -239,7 +239,7 @@ _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
     "gb0109": Cause("`.tolist()` reads the values of a tensor", f"{_READS}."),
     "gb0119": _UNBUILT,
     "gb0123": Cause(
-        "backward() is called there, whose graphs are compiled with the forward's",
+        "`backward()` is called there, whose graphs are compiled with the forward's",
         _NOTHING,
         harmless=True,
     ),
