@@ -54,7 +54,7 @@ def explain(
     if isinstance(args, torch.Tensor):
         msg = "args is a tensor, not a sequence of arguments."
         raise OptionError(msg, "Write explain(model, (x,)).")
-    session = optimize(backend, options=options).watched_by(OperationTimes())
+    session = optimize(backend, options=options).explaining(OperationTimes())
     called = session(target)
     called(*args, **(kwargs or {}))
     report: Report = called.report()

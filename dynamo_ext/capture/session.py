@@ -18,7 +18,7 @@ from dynamo_ext.capture.listen import eager_frames, run_log, with_block
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import OnGraphCall
 from dynamo_ext.capture.report.builder import build_report
-from dynamo_ext.capture.torch_private import frame_eval, wrapping
+from dynamo_ext.capture.torch_private import frame_eval, regions, wrapping
 from dynamo_ext.capture.tracer import Tracer, reusing
 from dynamo_ext.errors import NoReportError, OptionError
 from dynamo_ext.records.report import Mode, Report
@@ -83,7 +83,7 @@ class Session:
 
     def __init__(
         self,
-        make_tracer: Callable[[], Tracer],
+        make_tracer: Callable[..., Tracer],
         mode: Mode,
         title: str = "",
         on_graph_call: OnGraphCall | None = None,
@@ -99,9 +99,13 @@ class Session:
         self._roots: dict[int, weakref.ref[types.CodeType]] = {}
         self._kept = 0
 
-    def watched_by(self, on_graph_call: OnGraphCall) -> Session:
-        """A session like this one, whose graph calls ``on_graph_call`` gets."""
-        return Session(self._make_tracer, self._mode, self._title, on_graph_call)
+    def explaining(self, on_graph_call: OnGraphCall) -> Session:
+        """One like this that reuses nothing and leaves nothing, whatever ran before.
+
+        ``on_graph_call`` gets its graph calls.
+        """
+        made = functools.partial(self._make_tracer, alone=True)
+        return Session(made, "explain", self._title, on_graph_call)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Functions that are wrapped go to other processes by value, and have their session in them.
@@ -122,7 +126,8 @@ class Session:
         )
         called = [code for ref in self._roots.values() if (code := ref()) is not None]
         standing = eager_frames.reachable_from(self._run, self._backend, called)
-        return build_report(self._run, facts, standing if self._seconds else ())
+        known = self._seconds and self._mode != "explain"
+        return build_report(self._run, facts, standing if known else ())
 
     @property
     def _backend(self) -> str:
@@ -196,6 +201,7 @@ class Session:
         inner = wrapping.traceable(function)
         self._calls([inner.__code__])
         clock = time.perf_counter
+        call = self._call_alone if self._mode == "explain" else frame_eval.call_under
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -203,7 +209,7 @@ class Session:
             started = clock()
             with run_log.Recording(self._run), tracer.surroundings():
                 try:
-                    return frame_eval.call_under(tracer.callback, inner, *args, **kwargs)
+                    return call(tracer.callback, inner, *args, **kwargs)
                 except KeyboardInterrupt:
                     self._interrupted = True
                     raise
@@ -212,6 +218,10 @@ class Session:
                     self._keep()
 
         return wrapper
+
+    def _call_alone(self, callback: Any, *given: Any, **kwargs: Any) -> Any:
+        with regions.alone(self._ready().compiler, self._run.compiled_codes):
+            return frame_eval.call_under(callback, *given, **kwargs)
 
 
 def reuse_last() -> Tracer:

@@ -25,16 +25,21 @@ class Tracer:
     fullgraph: bool = False
 
 
-def optimizing(
+def optimizing(  # noqa: PLR0913 - torch's own flags
     compiler: CompilerFn,
     name: str,
     *,
     dynamic: bool | None = None,
     fullgraph: bool = False,
     names: HiddenNames | None = None,
+    alone: bool = False,
 ) -> Tracer:
-    """Capture and compile what has not been seen, reuse what has."""
-    heard = recorded(compiler, name, dynamic=dynamic, fullgraph=fullgraph)
+    """Capture and compile what has not been seen, reuse what has; nothing if ``alone``."""
+    heard = (
+        RecordedCompiler(compiler, name)
+        if alone
+        else recorded(compiler, name, dynamic=dynamic, fullgraph=fullgraph)
+    )
     callback, surroundings = frame_eval.frame_callback(
         heard,
         dynamic=dynamic,

@@ -62,7 +62,11 @@ class Workbench:
             raise CellError(msg, "Put the code to run under the %%dynamo line.")
         try:
             text = read_cell(self._shell, line, body, silent=silent)
-            state = self._programs.find(text.key, text.cell_id, lambda: self._build(text))
+            state = (
+                CellState(self._build(text))
+                if arguments.mode == "explain"
+                else self._programs.find(text.key, text.cell_id, lambda: self._build(text))
+            )
         except SyntaxError as error:
             self._show_syntax_error(error)
             return
@@ -127,8 +131,10 @@ class Workbench:
             dynamic=arguments.dynamic,
             fullgraph=arguments.fullgraph,
             names=self._names,
+            alone=arguments.mode == "explain",
         )
-        session.remember_compiler(tracer.compiler)
+        if arguments.mode == "optimize":
+            session.remember_compiler(tracer.compiler)
         return tracer
 
     def compare_cell(self, line: str, body: str, arguments: argparse.Namespace) -> None:

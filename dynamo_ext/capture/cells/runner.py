@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import traceback
@@ -23,7 +24,7 @@ from dynamo_ext.capture.report.capture_failures import (
     forget_on_the_way_to,
     leave_out_missing_name,
 )
-from dynamo_ext.capture.torch_private import code_cache, compile_metrics
+from dynamo_ext.capture.torch_private import code_cache, compile_metrics, regions
 from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import CodeBlock
@@ -82,16 +83,19 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     backend = tracer.compiler.name if tracer.compiler else ""
     forget_stale()
     error: BaseException | None = None
+    apart: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if mode == "explain":
+        apart = regions.alone(tracer.compiler, run.compiled_codes)
     started = time.perf_counter()
     try:
-        with Recording(run), tracer.surroundings():
+        with apart, Recording(run), tracer.surroundings():
             run_traced(program, namespace, tracer, names)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
     seconds = time.perf_counter() - started
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
-    if mode != "run":
+    if mode == "optimize":
         eager_frames.update(run, backend)
     facts = Report(
         mode=mode,
@@ -107,7 +111,8 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         stopped_at=_cells_line(error, program.filename),
     )
     missing = leave_out_missing_name(run, error)
-    report = build_report(run, facts, eager_frames.reachable_from(run, backend))
+    before = eager_frames.reachable_from(run, backend) if mode != "explain" else ()
+    report = build_report(run, facts, before)
     if missing:
         # Dynamo would skip this code for good, also once the name is defined.
         state.release()

@@ -146,6 +146,10 @@ class RunLog:
             counted = self.calls.setdefault(entry, new)
         return counted
 
+    def compiled_codes(self) -> list[types.CodeType | None]:
+        """The code of each frame that Dynamo looked at; ``None`` where it is gone."""
+        return [entry.code() for entry in self.compiled]
+
     def add_recompile(self, found: Recompile) -> None:
         """Keep equal recompiles once, with their count."""
         came = (found.actual, found.actual_type)

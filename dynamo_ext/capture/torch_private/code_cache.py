@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import torch
 import torch._dynamo as dynamo
-from torch._dynamo import bytecode_transformation, eval_frame, guards
+from torch._dynamo import bytecode_transformation, eval_frame, guards, pgo
 from torch._dynamo import utils as dynamo_utils
 from torch._dynamo.resume_execution import ContinueExecutionCache
 
@@ -99,6 +101,27 @@ def _forget_guards(gone: Sequence[Any]) -> None:
             continue
         if id(getattr(manager, "guard_manager", None)) in held:
             finalizer.detach()
+
+
+@contextlib.contextmanager
+def nothing_known() -> Iterator[None]:
+    """A block in which Dynamo makes the rests of functions anew, and knows no sizes that changed.
+
+    Afterwards all is as it was. The caller holds no lock: other threads that compile meanwhile
+    learn nothing that stays.
+    """
+    names = ("cache", "generated_code_metadata")
+    held = [getattr(ContinueExecutionCache, name) for name in names]
+    sizes = pgo._CODE_STATE
+    try:
+        for name in names:
+            setattr(ContinueExecutionCache, name, dynamo_utils.ExactWeakKeyDictionary())
+        pgo._CODE_STATE = defaultdict(pgo.CodeState)
+        yield
+    finally:
+        for name, value in zip(names, held, strict=True):
+            setattr(ContinueExecutionCache, name, value)
+        pgo._CODE_STATE = sizes
 
 
 def forget_everything() -> None:

@@ -5,14 +5,16 @@ Torch 2.11 and 2.12 have none: there each backend's own versions are distinguish
 
 from __future__ import annotations
 
+import contextlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch._dynamo as dynamo
 from torch._dynamo import eval_frame, guards
 
 from dynamo_ext.capture.torch_private import code_cache, frame_eval
+from dynamo_ext.capture.torch_private.patches import registry
 
 _numbers: Any = getattr(eval_frame, "_next_isolate_recompiles_id", None)
 _enter: Any = getattr(eval_frame, "set_eval_frame_isolate_recompiles_id", None)
@@ -44,6 +46,25 @@ def forget_region(code: types.CodeType, region: int, compiler: Any) -> None:
         state: Any = getattr(entry.guard_manager, "extra_state", None)
         if state is not None and getattr(entry, "isolate_recompiles_id", _NONE) == region:
             state.invalidate(entry, guards.DeletedGuardManagerWrapper("It was let go."))
+
+
+@contextlib.contextmanager
+def alone(compiler: Any, compiled: Callable[[], Iterable[types.CodeType | None]]) -> Iterator[None]:
+    """A block whose code finds nothing that was compiled or learned before, and leaves nothing.
+
+    ``compiled`` gives what was compiled for ``compiler`` in it, which goes at the end.
+    """
+    region = new_region()
+    outer = _enter(region) if _enter is not None else None
+    try:
+        with code_cache.nothing_known(), registry.nothing_learned():
+            yield
+    finally:
+        if _enter is not None:
+            _enter(outer)
+        for code in compiled():
+            if code is not None:
+                forget_region(code, region, compiler)
 
 
 def own_limit(code: types.CodeType, compiler: Any) -> dict[str, int]:

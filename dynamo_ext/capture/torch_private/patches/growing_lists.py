@@ -18,7 +18,7 @@ from torch._dynamo.guards import GuardBuilder
 from torch._dynamo.variables.misc import GetAttrVariable
 
 from dynamo_ext.capture.torch_private.patches.opaque_value import Carried
-from dynamo_ext.capture.torch_private.patches.registry import on_recompile, wrappers
+from dynamo_ext.capture.torch_private.patches.registry import learned, on_recompile, wrappers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch._dynamo.variables.base import VariableTracker
 
 _growing: weakref.WeakKeyDictionary[types.CodeType, set[str]] = weakref.WeakKeyDictionary()
+learned.append(_growing)
 _PREFIX = re.compile(r"^\s*-?\s*\d+/\d+:\s*")
 _LENGTH = re.compile(r"^len\((?P<source>.+?)\) == (?P<length>\d+)")
 _EMPTY = re.compile(r"^not (?P<source>[\w.\[\]'\"]+)")

@@ -22,8 +22,25 @@ inliners: list[Callable[..., Any]] = []
 on_recompile: list[Callable[[types.CodeType, Sequence[str]], object]] = []
 """What learns from why none of a frame's versions fits, the newest first."""
 
+learned: list[Any] = []
+"""Weak tables of what captures teach about code, and later ones of that code act on."""
+
 _patches: list[tuple[Any, str, Any]] = []
 """Owner, name, and what takes its place."""
+
+
+@contextlib.contextmanager
+def nothing_learned() -> Iterator[None]:
+    """A block in which the tables of ``learned`` are empty; afterwards they are as they were."""
+    held = [table.copy() for table in learned]
+    for table in learned:
+        table.clear()
+    try:
+        yield
+    finally:
+        for table, before in zip(learned, held, strict=True):
+            table.clear()
+            table.update(before)
 
 
 def patches(owner: Any, *names: str) -> Callable[[_Function], _Function]:

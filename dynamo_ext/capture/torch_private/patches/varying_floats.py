@@ -28,12 +28,13 @@ from torch._dynamo.variables.lazy import LazyConstantVariable
 
 from dynamo_ext.capture.torch_private.frame_eval import users_code
 from dynamo_ext.capture.torch_private.patches.opaque_value import Carried
-from dynamo_ext.capture.torch_private.patches.registry import on_recompile, patches
+from dynamo_ext.capture.torch_private.patches.registry import learned, on_recompile, patches
 
 _SUM = VariableTracker.nb_add_impl
 """What ``nb_add_impl`` below overrides: torch 2.11 and 2.12 trace sums in another way."""
 
 _varying: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+learned.append(_varying)
 _FLOAT_GUARD = re.compile(r"== -?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)\b")
 
 _JUMP = InstructionTranslatorBase.POP_JUMP_IF_TRUE.__code__
