@@ -105,7 +105,7 @@ def _forget_guards(gone: Sequence[Any]) -> None:
 
 @contextlib.contextmanager
 def nothing_known() -> Iterator[None]:
-    """A block in which Dynamo makes the rests of functions anew, and knows no sizes that changed.
+    """A block in which Dynamo makes the rests of functions again, and knows no sizes that changed.
 
     Afterwards all is as it was. The caller holds no lock: other threads that compile meanwhile
     learn nothing that stays.
