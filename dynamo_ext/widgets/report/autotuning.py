@@ -31,12 +31,11 @@ def sentence(report: Report) -> str:
     if not held:
         return ""
     known = sum(contest.remembered for contest in held)
-    raced = sum(contest.seconds for contest in held if not contest.remembered)
     said = f"auto chose {_winners(held)}."
     if known:
         said += f" {count(known, 'race')} remembered."
-    if raced:
-        said += f" Racing took {seconds(raced)}."
+    if report.race_seconds:
+        said += f" Racing took {seconds(report.race_seconds)}."
     notes = dict.fromkeys(contest.note for contest in held if contest.note)
     together = list(dict.fromkeys(c.confirmation for c in held if c.confirmation is not None))
     # Those where another assignment won come first: they say why a race's winner does not run.

@@ -267,7 +267,9 @@ def counts(report: Report) -> Iterator[tuple[str, str]]:
         captured = sum(g.operation_count for g in report.graphs if g.calls)
         part = " captured" if _left(report) else ""
         kind = " ATen" if covered.total != captured else part
-        yield f"In {clip(report.backend, 20)}", f"{covered.in_engine:,} of {covered.total:,}{kind}"
+        raced = any(graph.contest is not None for graph in report.graphs)
+        where = "engines" if raced else clip(report.backend, 20)
+        yield f"In {where}", f"{covered.in_engine:,} of {covered.total:,}{kind}"
     yield "Breaks", f"{len(report.breaks):,}"
     guards = len(report.guards) or sum(f.guards for f in report.frames)
     yield "Guards", f"{guards:,}"
