@@ -11,6 +11,7 @@ from dynamo_ext.analysis.breaks import break_of, cause_of, remedy
 from dynamo_ext.analysis.placement import EAGER, coverage, operator_times, shares_by_reason
 from dynamo_ext.analysis.recompiles import Changes, changes
 from dynamo_ext.formatting import count, listing, percent
+from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Fallback, Frame, GraphBreak, Report
 
 COMPILE_DOMINATES = 3.0
@@ -269,7 +270,8 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
     covered = coverage(report)
     if not covered.graphs or report.interrupted:
         return
-    costliest = next(iter(operator_times(report)), None)
+    decided = report.profile_busy_cores < BUSY_CORES
+    costliest = next(iter(operator_times(report)), None) if decided else None
     compiling = report.compile_seconds > COMPILE_DOMINATES * max(report.run_seconds, 1e-9)
     weight = 0.1
     if costliest and (report.backend == EAGER or covered.in_engine):

@@ -21,6 +21,7 @@ from dynamo_ext.interruptions import pass_on, suppressed
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.timing import clock
+from dynamo_ext.timing.machine_load import MachineLoad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,8 +78,10 @@ class OperationTimes:
             return
         started = time.perf_counter()
         self._told(f"the times of {count(len(graph.graph.nodes), 'operation')} in eager")
+        company = MachineLoad()
         try:
-            calls.operation_seconds = time_operations(graph, args)
+            with company:
+                calls.operation_seconds = time_operations(graph, args)
         except UntimedError as reason:
             calls.untimed = str(reason)
         except Exception as error:  # noqa: BLE001 - the call itself follows, and tells what is wrong
@@ -86,6 +89,7 @@ class OperationTimes:
             calls.untimed = one_line(error)
         finally:
             calls.profile_seconds = time.perf_counter() - started
+            calls.busy_cores = company.cores
             self._told("")
 
 

@@ -290,10 +290,11 @@ class Report:
     """The record of one run of a cell, function or module.
 
     ``cell`` is the text that ran, if any. ``seconds`` is the wall time of the run: of that,
-    ``compile_seconds`` went to compiling, ``profile_seconds`` to timing operations (``--profile``),
-    ``race_seconds`` to ``auto``'s races. ``interrupted`` and ``error`` (the user's own exception,
-    as one line) say how it ended, ``stopped_at`` at which line of the cell (or 0). ``refused``: the
-    error is Dynamo's, since one graph was asked for.
+    ``compile_seconds`` went to compiling, ``profile_seconds`` to timing operations (``--profile``;
+    meanwhile other programs kept ``profile_busy_cores`` busy), ``race_seconds`` to ``auto``'s
+    races. ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
+    ``stopped_at`` at which line of the cell (or 0). ``refused``: the error is Dynamo's, since one
+    graph was asked for.
     """
 
     mode: Mode
@@ -316,6 +317,7 @@ class Report:
     refused: bool = False
     stopped_at: int = 0
     race_seconds: float = 0.0
+    profile_busy_cores: float = 0.0
     schema: int = SCHEMA_VERSION
 
     @property

@@ -402,9 +402,12 @@ def test_where_nothing_is_in_the_way_the_costliest_operator_is_named() -> None:
         for op in graph.operations
     )
     graphs = (dataclasses.replace(graph, operations=costly),)
-    (first,) = advise(dataclasses.replace(report, graphs=graphs))
+    idle = dataclasses.replace(report, graphs=graphs, profile_busy_cores=0.0)
+    (first,) = advise(idle)
     assert first.topic == "profiled"
     assert "`matmul` has 75% of the operations' time in eager" in first.problem
+    (first,) = advise(dataclasses.replace(idle, profile_busy_cores=0.5))
+    assert first.topic == "captured"
 
 
 def test_where_eager_won_the_race_nothing_is_advised() -> None:

@@ -188,3 +188,20 @@ def test_a_graph_is_timed_at_its_first_call_alone(sleepy):
     first = calls.profile_seconds
     on_graph_call(calls, torch.fx.GraphModule({}, empty), args)
     assert calls.profile_seconds == first > 0
+
+
+def test_what_other_programs_did_meanwhile_is_kept(monkeypatch):
+    class Company:
+        cores = 0.6
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(operation_profiler, "MachineLoad", Company)
+    graph, args = captured(torch.sin, torch.ones(3))
+    calls = GraphCalls()
+    operation_profiler.OperationTimes()(calls, graph, args)
+    assert calls.busy_cores == 0.6

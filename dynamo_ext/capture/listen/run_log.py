@@ -83,15 +83,16 @@ class GraphCalls:
     """How often a graph ran in one run, and for how many seconds of wall time.
 
     ``fallbacks_before`` and ``raced_before`` are what its journal held before.
-    ``operation_seconds`` are eager's by node, where asked for, had in ``profile_seconds``;
-    ``untimed`` is why they are not known. ``backward_untimed``: the backward passes could not be
-    measured.
+    ``operation_seconds`` are eager's by node, where asked for, had in ``profile_seconds``, while
+    other programs kept ``busy_cores`` busy; ``untimed`` is why they are not known.
+    ``backward_untimed``: the backward passes could not be measured.
     """
 
     count: int = 0
     seconds: float = 0.0
     operation_seconds: Mapping[str, float] = field(default_factory=dict)
     profile_seconds: float = 0.0
+    busy_cores: float = 0.0
     untimed: str = ""
     fallbacks_before: dict[tuple[str, ...], int] = field(default_factory=dict)
     raced_before: float = 0.0

@@ -35,6 +35,7 @@ def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()
         fallbacks=tuple(_fallbacks(frames, run, names, breaks)),
         bytecode=tuple(_bytecode(frames)),
         profile_seconds=sum(calls.profile_seconds for calls in run.calls.values()),
+        profile_busy_cores=max((calls.busy_cores for calls in run.calls.values()), default=0.0),
         race_seconds=sum(_raced(graph, run) for graph in graphs),
     )
     return relabel_lines(made)

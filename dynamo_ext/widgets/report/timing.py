@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dynamo_ext.analysis.placement import coverage, operator_times
 from dynamo_ext.formatting import clip, count, function_name, percent, seconds, sentence
+from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.blocks import Block, Quiet, Table
@@ -48,6 +49,12 @@ def _blocks(report: Report) -> Iterator[Block]:
     title = "Operators, by their time in eager"
     if rows := _operators(report):
         yield Table("Time by operator", headers, rows, {1, 2, 3}, title)
+        if report.profile_busy_cores >= BUSY_CORES:
+            yield (
+                f"Other programs kept {report.profile_busy_cores:.1f} cores busy while operations "
+                "were timed, so that these times decide nothing. Time them again when the machine "
+                "is idle."
+            )
         yield Quiet(_ONE_BY_ONE)
     yield " ".join(
         sentence(f"The operations of {graph.id} could not be timed: {graph.untimed}")

@@ -172,3 +172,9 @@ def test_timing_tells_operators_by_their_time_in_eager(reports, page):
     assert "The operations of g1 could not be timed: RuntimeError: no kernel." in read
     assert "Share" in timing.text(reports["profiled"])
     assert "Operator" not in page(timing.html(reports["clean"])).text
+
+
+def test_times_of_operations_on_a_busy_machine_decide_nothing(reports):
+    busy = dataclasses.replace(reports["profiled"], profile_busy_cores=0.7)
+    assert "0.7 cores busy while operations were timed" in " ".join(timing.text(busy).split())
+    assert "busy" not in timing.text(reports["profiled"])
