@@ -19,6 +19,9 @@ COMPILE_DOMINATES = 3.0
 
 MAX_LISTED = 3
 
+_SMALL_WORDS = frozenset({"A", "An", "The", "It", "Its", "This", "What"})
+"""Words that begin sentences with a capital letter, and are no names."""
+
 NEGLIGIBLE_WEIGHT = 0.1
 """Weights below it are of what need not be changed."""
 
@@ -328,11 +331,10 @@ def _times(number: int) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    """It, to go on after a colon; a name keeps its capital letter."""
+    """It, to go on after a colon."""
     first = re.split(r"\.\s+(?=[A-Z`])", _clause(text))[0]
-    return (
-        f"{first[:1].lower()}{first[1:]}" if first[1:2].isspace() or first[1:2].islower() else first
-    )
+    word, space, rest = first.partition(" ")
+    return f"{word.lower()}{space}{rest}" if word in _SMALL_WORDS else first
 
 
 def _clause(text: str) -> str:
