@@ -194,12 +194,14 @@ def _pairs(frame: FrameType) -> tuple[list[Any], list[Any]]:
     if code.co_flags & 0x04:  # CO_VARARGS
         rest = names.get(code.co_varnames[count + code.co_kwonlyargcount])
         # The function may have bound its name to something else.
-        values += rest if isinstance(rest, tuple) else ()
+        values += rest if type(rest) is tuple else ()
     return values[:-1], values[1:]
 
 
 def _is_call_of_pythons(first: Any, second: Any, passed: set[FrameType]) -> bool:
     """Whether two arguments are a signal and a frame it interrupted, or that and an event."""
-    if isinstance(second, FrameType):
-        return isinstance(first, int) and second in passed
-    return isinstance(first, FrameType) and isinstance(second, str) and first in passed
+    # Not by `isinstance`: the `__class__` of a user's object may be the user's code.
+    one, other = type(first), type(second)
+    if other is FrameType:
+        return issubclass(one, int) and second in passed
+    return one is FrameType and issubclass(other, str) and first in passed

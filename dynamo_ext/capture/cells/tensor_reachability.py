@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from dynamo_ext.capture.torch_private import frame_eval
+
 _MOST_ITEMS = 64
 _DEEPEST = 6
 
@@ -45,27 +47,29 @@ class _Search:
         )
 
     def value(self, value: Any, depth: int) -> bool:  # noqa: C901, PLR0911 - one line a kind
-        if isinstance(value, (torch.Tensor, torch.nn.Module)):
+        # `isinstance` would ask the object's own `__class__`, which may be the user's code.
+        kind = type(value)
+        if issubclass(kind, (torch.Tensor, torch.nn.Module)):
             return True
-        if value is None or isinstance(value, (str, bytes, int, float, complex)) or depth < 0:
+        if value is None or issubclass(kind, (str, bytes, int, float, complex)) or depth < 0:
             return False
         if id(value) in self._seen:
             return False
         self._seen.add(id(value))
-        if isinstance(value, types.ModuleType):
+        if issubclass(kind, types.ModuleType):
             return _is_torch(value.__name__)
-        if isinstance(value, types.FunctionType):
+        if issubclass(kind, types.FunctionType):
             return self._function(value, depth)
-        if isinstance(value, types.MethodType):
+        if issubclass(kind, types.MethodType):
             return self.value(value.__self__, depth - 1) or self.value(value.__func__, depth)
-        if isinstance(value, functools.partial):
+        if issubclass(kind, functools.partial):
             parts = (value.func, *value.args, *value.keywords.values())
             return self._any(parts, depth)
-        if isinstance(value, type):
+        if issubclass(kind, type):
             return self._type(value, depth)
-        if isinstance(value, (list, tuple, set, frozenset)):
+        if issubclass(kind, (list, tuple, set, frozenset)):
             return self._any(value, depth)
-        if isinstance(value, dict):
+        if issubclass(kind, dict):
             return self._any(value.values(), depth)
         return self._object(value, depth)
 
@@ -91,13 +95,15 @@ class _Search:
 
     def _object(self, value: Any, depth: int) -> bool:
         module = getattr(type(value), "__module__", "") or ""
-        if _is_torch(module) or _is_torch(getattr(value, "__module__", "") or ""):
+        if _is_torch(module):
             return True
-        if isinstance(value, types.BuiltinFunctionType):
-            return False
-        state = getattr(value, "__dict__", None)
-        attributes = list(state.values()) if isinstance(state, dict) else []
-        return self._any(attributes, depth) or self.value(type(value), depth - 1)
+        if type(value) is types.BuiltinFunctionType:
+            return _is_torch(value.__module__)
+        state = frame_eval.attributes(value)
+        # As `functools.wraps` copies it.
+        if _is_torch(state.get("__module__")):
+            return True
+        return self._any(state.values(), depth) or self.value(type(value), depth - 1)
 
 
 def _is_torch(module: object) -> bool:

@@ -189,7 +189,7 @@ def traced_for_its_names(frame: types.FrameType) -> Iterator[None]:
 
 def _names_tensor(frame: types.FrameType) -> bool:
     return any(
-        isinstance(held.get(name), (torch.Tensor, torch.nn.Module))
+        issubclass(type(held.get(name)), (torch.Tensor, torch.nn.Module))
         for held in (frame.f_globals, *map(attributes, frame.f_locals.values()))
         for name in frame.f_code.co_names
     )
