@@ -233,7 +233,7 @@ CASES: list[Case] = [
         "object whose class cannot be asked",
         "import torch\nclass P:\n    @property\n    def __class__(self): raise RuntimeError('no')\n"
         "    def __call__(self): return 3\n    value = 2\np = P()\nx = torch.ones(3)",
-        "y = x + p.value\nz = x + p()\nq = p\ny, z, q is p",
-        "def f(o): return x * o.value\nf(p), len([p])",
+        "y = x + p.value\nz = x + p()\ny, z",
+        "def f(o): return x * o.value\nr = f(p), len([p])\ndel p\nr",
     ),
 ]
