@@ -86,7 +86,8 @@ class ComparisonView(live.View):
             for each in columns.ordered(record)
             if counted(record, each) or each.name == record.baseline
         ]
-        if not usable:
+        # The baseline alone is no choice: an early interrupt leaves nothing else.
+        if set(usable) <= {record.baseline}:
             return []
         best = record.best.name if record.best else record.baseline
         options = [(printable(name), name) for name in usable]

@@ -157,6 +157,20 @@ def test_an_error_of_use_is_shown_not_raised(compared):
     view.close()
 
 
+def test_where_only_the_baseline_was_measured_there_is_nothing_to_use(compared):
+    record = compared["full"]
+    waiting = [
+        each
+        if each.name == record.baseline
+        else dataclasses.replace(each, outcome="failed", speedup=None, timing=None)
+        for each in record.candidates
+    ]
+    early = dataclasses.replace(record, candidates=tuple(waiting), interrupted=True)
+    view = ComparisonView(early, str)
+    assert view.button is None
+    view.close()
+
+
 def test_without_use_there_is_no_such_control(view):
     assert view.button is None
     assert not [w for w in walk(view.widget) if type(w).__name__ == "Button"]
