@@ -20,7 +20,7 @@ COMPILE_DOMINATES = 3.0
 MAX_LISTED = 3
 
 _SMALL_WORDS = frozenset({"A", "An", "The", "It", "Its", "This", "What"})
-"""Words that begin sentences with a capital letter, and are no names."""
+"""Words that have a capital letter only where a sentence begins."""
 
 NEGLIGIBLE_WEIGHT = 0.1
 """Weights below it are of what need not be changed."""
@@ -168,7 +168,8 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
             cause = cause_of(cut)
             at = "" if is_torchs_own(cut) else where(cut)
             why = f"at {at} {cause.because}" if at else cause.because
-            step, harmless = remedy(report, fallback), cause.harmless
+            step = remedy(report, fallback)
+            harmless = cause.harmless and fallback.cause != "loop"
         elif fallback.exception == "RecursionError":
             # Which is all it says.
             why = "to trace it goes deeper than Python's recursion limit"

@@ -71,10 +71,11 @@ def break_of(report: Report, fallback: Fallback) -> GraphBreak | None:
 def remedy(report: Report, fallback: Fallback) -> str:
     """What helps against a break's cause, and the capture's own remedy if it is about the place."""
     cut = break_of(report, fallback)
-    step = cause_of(cut).step if cut is not None else ""
-    if step and fallback.cause == "loop":
-        return f"{step} {fallback.remedy}"
-    return step or fallback.remedy
+    cause = cause_of(cut) if cut is not None else None
+    if cause is not None and fallback.cause == "loop":
+        # What splits a graph without harm keeps a function with a loop around it from capture.
+        return fallback.remedy if cause.harmless else f"{cause.step} {fallback.remedy}".strip()
+    return (cause.step if cause is not None else "") or fallback.remedy
 
 
 def _code(each: GraphBreak) -> str:

@@ -615,3 +615,20 @@ def test_where_tracing_is_too_deep_pythons_words_are_not_shown() -> None:
 )
 def test_a_reason_is_one_sentence_that_reads_on(message: str, told: str) -> None:
     assert _first_sentence(message) == told
+
+
+def trains_in_a_loop(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(2):
+        STEP.zero_grad()
+        x = x.sin() * 2
+    return x
+
+
+STEP = torch.optim.SGD(NET.parameters(), lr=0.1)
+
+
+def test_what_harms_nothing_at_a_split_keeps_a_loop_from_capture() -> None:
+    first, *_ = advise(run(trains_in_a_loop, [(X,)], "eager"))
+    assert first.topic == "uncaptured"
+    assert "put the loop's body into a function" in first.step
+    assert "Nothing needs" not in first.step

@@ -86,7 +86,7 @@ class ComparisonView(live.View):
             for each in columns.ordered(record)
             if counted(record, each) or each.name == record.baseline
         ]
-        # The baseline alone is no choice: an early interrupt leaves nothing else.
+        # After an early interrupt there may be the baseline alone, which is in use already.
         if set(usable) <= {record.baseline}:
             return []
         best = record.best.name if record.best else record.baseline
