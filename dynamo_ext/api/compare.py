@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
+from dynamo_ext.records.common import saved
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 if TYPE_CHECKING:
@@ -113,18 +114,13 @@ class ComparisonResult:
         """
         from dynamo_ext.widgets.comparison import static
 
-        target = Path(path)
-        forms: dict[str, Callable[[], str]] = {
+        forms = {
             ".html": lambda: static.page(self.record),
             ".json": self.to_json,
             ".csv": lambda: self.to_dataframe().to_csv(),
             ".txt": lambda: static.text(self.record),
         }
-        if target.suffix not in forms:
-            message = f"A comparison cannot be saved as {target.suffix or 'a file without ending'}."
-            raise OptionError(message, f"Use {', '.join(forms)}.")
-        target.write_text(forms[target.suffix](), encoding="utf-8")
-        return target
+        return saved(path, "A comparison", forms)
 
 
 def _check(name: str, value: Any, kind: type, least: float, noun: str, remedy: str) -> None:  # noqa: PLR0913, PLR0917

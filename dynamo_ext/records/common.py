@@ -7,12 +7,15 @@ import functools
 import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dynamo_ext.errors import RecordFormatError
+from dynamo_ext.errors import OptionError, RecordFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    Forms = Mapping[str, Callable[[], str]]
 
     import cattrs
 
@@ -112,6 +115,16 @@ def structured(cls: type[T], record: Any, version: int, noun: str, maker: str) -
         detail = "; ".join(cattrs.transform_error(error)[:3])
         msg = f"This is not {noun}: {detail}."
         raise RecordFormatError(msg, f"Pass a dict that {maker} made.") from error
+
+
+def saved(path: str | Path, noun: str, forms: Forms) -> Path:
+    """Write a file in the form that its ending names; ``OptionError`` for another ending."""
+    target = Path(path)
+    if target.suffix not in forms:
+        message = f"{noun} cannot be saved as {target.suffix or 'a file without ending'}."
+        raise OptionError(message, f"Use {', '.join(forms)}.")
+    target.write_text(forms[target.suffix](), encoding="utf-8")
+    return target
 
 
 def plain(text: str | bytes) -> Any:

@@ -6,15 +6,13 @@ import dataclasses
 import importlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dynamo_ext.errors import OptionError
 from dynamo_ext.records.autotune import GraphRace
-from dynamo_ext.records.common import CodeBlock, SourceLine, structured
+from dynamo_ext.records.common import CodeBlock, SourceLine, saved, structured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pathlib import Path
 
 SCHEMA_VERSION = 2
 
@@ -357,18 +355,13 @@ class Report:
         OptionError
             For another ending.
         """
-        forms: dict[str, Callable[[], str]] = {
+        forms = {
             ".html": self.to_html,
             ".json": lambda: json.dumps(self.to_dict()),
             ".md": self.to_markdown,
             ".txt": lambda: self._in_form("static"),
         }
-        target = Path(path)
-        if target.suffix not in forms:
-            message = f"A report cannot be saved as {target.suffix or 'a file without ending'}."
-            raise OptionError(message, f"Use {', '.join(forms)}.")
-        target.write_text(forms[target.suffix](), encoding="utf-8")
-        return target
+        return saved(path, "A report", forms)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""

@@ -271,7 +271,7 @@ def test_the_first_advice_fits(situation: Situation) -> None:
     topics = {each.topic for each in others}
     allowed = {"break"} if situation.topic in {"break", "uncaptured"} else {"recompile"}
     assert topics <= allowed, "nothing else is in the way"
-    # Nobody can write these names.
+    # Names of Dynamo's own, which the user's code cannot use.
     told = " ".join(map(said, (first, *others)))
     assert "___" not in told
     assert "mark_dynamic(args" not in told

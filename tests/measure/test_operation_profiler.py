@@ -10,6 +10,7 @@ from torch.nn import functional
 from dynamo_ext.capture.listen.run_log import GraphCalls
 from dynamo_ext.measure import operation_profiler
 from dynamo_ext.measure.operation_profiler import time_operations
+from tests.auto.conftest import Company
 from tests.timing import fake_clock
 
 
@@ -191,16 +192,7 @@ def test_a_graph_is_timed_at_its_first_call_alone(sleepy):
 
 
 def test_what_other_programs_did_meanwhile_is_kept(monkeypatch):
-    class Company:
-        cores = 0.6
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-    monkeypatch.setattr(operation_profiler, "MachineLoad", Company)
+    monkeypatch.setattr(operation_profiler, "MachineLoad", lambda: Company(0.6))
     graph, args = captured(torch.sin, torch.ones(3))
     calls = GraphCalls()
     operation_profiler.OperationTimes()(calls, graph, args)

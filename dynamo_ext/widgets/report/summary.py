@@ -113,18 +113,19 @@ def _steps(found: Sequence[Advice]) -> Markup:
         return EMPTY
     made = [element("p", _evidence(found[0]), class_="dx-evidence dx-quiet")]
     steps, idle = _others(found)
-    items = [
-        element("li", prose(_step(each)), " ", quiet_words(_evidence(each)))
-        for each in (*steps, *idle)
-    ]
-    if shown := items[: min(_MAX_STEPS, len(steps))]:
-        made += [element("p", "Then:", class_="dx-then"), element("ul", *shown)]
-    if rest := items[len(shown) : len(steps)]:
-        made.append(markup.details(f"{len(rest):,} more", element("ul", *rest)))
+    if steps:
+        made += [element("p", "Then:", class_="dx-then"), _listed(steps[:_MAX_STEPS])]
+    if rest := steps[_MAX_STEPS:]:
+        made.append(markup.details(f"{len(rest):,} more", _listed(rest)))
     if idle:
         about = f"{len(idle):,} that {'needs' if len(idle) == 1 else 'need'} no change"
-        made.append(markup.details(about, element("ul", *items[len(steps) :])))
+        made.append(markup.details(about, _listed(idle)))
     return markup.join(made)
+
+
+def _listed(found: Sequence[Advice]) -> Markup:
+    items = [element("li", prose(_step(each)), " ", quiet_words(_evidence(each))) for each in found]
+    return element("ul", *items)
 
 
 def _others(found: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
