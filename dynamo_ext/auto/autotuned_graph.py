@@ -14,6 +14,7 @@ from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.interruptions import Listening, pass_on, suppressed
 from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
+from dynamo_ext.measure.progress import Board
 from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
@@ -67,6 +68,7 @@ class AutotunedGraph:
         self.absent: tuple[GraphCandidateResult, ...] = ()
         self.remember: Callable[[GraphRace], None] | None = None
         self._journal = journal
+        self._board = Board(journal.graph, (), budget)
         self._budget = budget
         self._bound = bound
         self._cycles = cycles
@@ -76,7 +78,9 @@ class AutotunedGraph:
     def compile(self, compilers: Mapping[str, Compiler], inputs: Sequence[Any]) -> bool:
         """Compile the graph with each; whether any of it runs in an engine."""
         variants = cast("MultiBackendGraph", self.switch)
-        compile_into(variants, compilers, inputs)
+        for name in (EAGER, *compilers):
+            self._board.put(name, "ready" if name == EAGER else "waiting")
+        compile_into(variants, compilers, inputs, self._board)
         return any(
             name in variants.journals and runs_in_engine(variants, name) for name in compilers
         )
@@ -126,7 +130,7 @@ class AutotunedGraph:
             return
         try:
             with Listening():
-                held = graph_race.run_race(switch, args, self._budget, self._bound)
+                held = graph_race.run_race(switch, args, self._budget, self._bound, self._board)
         except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
             pass_on(error)
             self._failed(error)

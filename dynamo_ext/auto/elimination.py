@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import statistics
 import time
 
 from dynamo_ext.auto.ranking import is_open
 from dynamo_ext.formatting import count
 from dynamo_ext.measure.multi_backend import GraphCandidate
+from dynamo_ext.measure.progress import Board
 from dynamo_ext.records.comparison import Speedup
 from dynamo_ext.timing.race import Plan, race
 
@@ -25,31 +28,34 @@ EXTRA_FINALS = 3
 """Finals more, where the first one leaves open whether anybody is faster than eager."""
 
 
-def run(running: list[GraphCandidate], budget: float) -> None:
+def run(running: list[GraphCandidate], budget: float, board: Board) -> None:
     """Race until it is decided, eager first; a backend that drops out has an outcome then.
 
     ``budget`` is seconds; of a graph so slow that they last for few rounds, as many as
     ``MIN_FINAL_ROUNDS`` rounds of eager and the fastest ``MAX_FINALISTS`` need; and as many again,
     up to ``EXTRA_FINALS`` times, while a backend seems faster than eager, but within noise.
+    ``board`` is told how far it is.
     """
     started = time.perf_counter()
     left = running
     for rounds, behind in ELIMINATION_ROUNDS:
         if len(left) > 1:
-            left = _heat(left, rounds, behind, budget)
+            left = _heat(left, Plan(budget, rounds=rounds), behind, board)
     remaining = budget - (time.perf_counter() - started)
     if MIN_FINAL_ROUNDS * _round_seconds(left) > remaining:
-        left = _leaders(left)
+        left = _leaders(left, board)
     if len(left) > 1:
+        show = functools.partial(board.timing, running=left)
         least = MIN_FINAL_ROUNDS * _round_seconds(left)
         race(
             left,
             Plan(max(remaining, least), tight=TARGET_HALF_WIDTH, fewest=MIN_FINAL_ROUNDS, seed=1),
+            progress=show,
         )
         for seed in range(2, 2 + EXTRA_FINALS):
             if not is_open(speedups_of(left)):
                 break
-            race(left, Plan(budget, rounds=MIN_FINAL_ROUNDS, seed=seed))
+            race(left, Plan(budget, rounds=MIN_FINAL_ROUNDS, seed=seed), progress=show)
 
 
 def _round_seconds(left: list[GraphCandidate]) -> float:
@@ -57,32 +63,33 @@ def _round_seconds(left: list[GraphCandidate]) -> float:
 
 
 def _heat(
-    left: list[GraphCandidate], rounds: int, behind: float, budget: float
+    left: list[GraphCandidate], plan: Plan, behind: float, board: Board
 ) -> list[GraphCandidate]:
     """Run some rounds of all backends; return those that go on."""
-    race(left, Plan(budget, rounds=rounds))
+    race(left, plan, progress=lambda step: board.timing(step, left, last=False))
     speedups = speedups_of(left)
     # By what one may come to at best: a noisy machine must not take any backend out of the race.
     bar = max([1.0, *(speedup.ratio for speedup in speedups.values())]) * behind
     near = {name for name, speedup in speedups.items() if speedup.high >= bar}
     for each in left[1:]:
         if each.name in speedups.keys() - near:
-            _fall_behind(each)
+            _fall_behind(each, board)
     return [left[0], *(each for each in left[1:] if each.name in near)]
 
 
-def _leaders(left: list[GraphCandidate]) -> list[GraphCandidate]:
+def _leaders(left: list[GraphCandidate], board: Board) -> list[GraphCandidate]:
     """Eager and the fastest: so slow a graph has no time for more."""
     speedups = speedups_of(left)
     ranked = sorted(left[1:], key=lambda each: -speedups[each.name].ratio)
     for each in ranked[MAX_FINALISTS:]:
-        _fall_behind(each)
+        _fall_behind(each, board)
     return [*left[:1], *ranked[:MAX_FINALISTS]]
 
 
-def _fall_behind(each: GraphCandidate) -> None:
+def _fall_behind(each: GraphCandidate, board: Board) -> None:
     rounds = count(len(each.samples), "round")
     each.drop_out("slower", f"Clearly slower after {rounds}.")
+    board.put(each.name, "out", reason=each.reason, median=statistics.median(each.samples))
 
 
 def speedups_of(candidates: list[GraphCandidate]) -> dict[str, Speedup]:

@@ -20,6 +20,7 @@ from dynamo_ext.measure.multi_backend import (
     graph_candidates,
     runs_in_engine,
 )
+from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
@@ -36,13 +37,16 @@ def run_race(
     args: Sequence[Any],
     budget: float,
     bound: AccuracyBound | None = None,
+    board: Board | None = None,
 ) -> GraphRace:
     """Race every variant of a graph, eager among them, on the inputs of a real call.
 
     The inputs are as before when it returns, and so are the random states. ``budget`` is seconds
     for the timing. The winner is the fastest right candidate that is faster than eager beyond
-    noise, or eager. ``bound`` is what results in a lower precision must meet.
+    noise, or eager. ``bound`` is what results in a lower precision must meet;
+    ``board`` is told how far it is.
     """
+    board = board or Board("", switch.compiled)
     started = time.perf_counter()
     surroundings = Surroundings()
     snapshot = Snapshot({"inputs": list(args), "held": held_tensors(switch.graph)})
@@ -54,13 +58,16 @@ def run_race(
         for each in candidates:
             each.before = before
         for each in candidates[1:]:
+            board.begin("checking", each.name)
             each.check(eager, expected, surroundings, args, bound)
             if not each.outcome and not runs_in_engine(switch, each.name):
                 reasons = [f.message or f.exception for f in switch.fallbacks(each.name)]
                 each.drop_out("eager", (reasons or ["It accepted no operation."])[0])
+            if each.outcome:
+                board.put(each.name, "out", reason=each.reason)
             snapshot.restore(thorough=True)
         with MachineLoad() as company:
-            elimination.run([each for each in candidates if not each.outcome], budget)
+            elimination.run([each for each in candidates if not each.outcome], budget, board)
     finally:
         snapshot.restore(thorough=True)
         surroundings.restore_random()

@@ -17,7 +17,6 @@ from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import CodeBlock
-from dynamo_ext.widgets.progress import ProgressLine
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
     from dynamo_ext.capture.cells.program import CellProgram
     from dynamo_ext.magics.cell_source import CellText
-    from dynamo_ext.timing.race import Progress
 
 
 def compare_cell(
@@ -51,38 +49,20 @@ def compare_cell(
     cell = CodeBlock(title, program.filename, 1, text.source)
     carrier = arguments.executor
     executor = None if carrier is None else executor_of(carrier, shell.user_ns)
-    with ProgressLine("Comparing") as line:
+    if arguments.isolate or executor is not None:
+        from dynamo_ext.measure.remote.compare import CellTask, compare_apart
 
-        def show(step: Progress) -> None:
-            line.tell(*_words(step))
-
-        if arguments.isolate or executor is not None:
-            from dynamo_ext.measure.remote.compare import CellTask, compare_apart
-
-            task = CellTask.of(program, shell.user_ns, title, cell)
-            return ComparisonResult(compare_apart(task, candidates, settings, executor, show))
-        workload = CellWorkload(
-            program,
-            shell.user_ns,
-            names,
-            title=title,
-            train=arguments.train,
-            silence=capture_output,
-        )
-        record = compare_workload(workload, candidates, settings, cell=cell, progress=show)
-    return ComparisonResult(record)
-
-
-def _words(step: Progress) -> tuple[str, float]:
-    """What to show of a step, and how far along it is (0 to 1; below 0 where that is unknown)."""
-    if not step.round:
-        return step.contender, -1.0
-    by_time = step.elapsed / step.budget if step.budget else 0.0
-    by_round = step.round / step.rounds if step.rounds else 0.0
-    left = max(step.budget - step.elapsed, 0.0)
-    of = f" of {step.rounds}" if step.rounds else ""
-    said = f"{step.contender}, round {step.round}{of}, at most {left:.0f} s left"
-    return said, min(max(by_time, by_round), 1.0)
+        task = CellTask.of(program, shell.user_ns, title, cell)
+        return ComparisonResult(compare_apart(task, candidates, settings, executor))
+    workload = CellWorkload(
+        program,
+        shell.user_ns,
+        names,
+        title=title,
+        train=arguments.train,
+        silence=capture_output,
+    )
+    return ComparisonResult(compare_workload(workload, candidates, settings, cell=cell))
 
 
 def _bound(namespace: dict[str, Any], arguments: argparse.Namespace) -> AccuracyBound | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,11 @@ from dynamo_ext.magics.arguments import (
     name,
 )
 from dynamo_ext.magics.completion import add_completion, remove_completion
+from dynamo_ext.widgets.progress import LOADING_PATIENCE, PATIENCE, Waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from IPython.core.interactiveshell import InteractiveShell
 
     from dynamo_ext.magics.workbench import Workbench
@@ -134,7 +138,9 @@ class DynamoMagics(Magics):
         if parsed.help:
             print(_help(self.dynamo))  # noqa: T201 - a magic's help goes to stdout
             return
-        self.workbench.run_cell(line, cell, cell_arguments(parsed))
+        asked = cell_arguments(parsed)
+        with self._waiting("Compiling", quiet=asked.quiet) as waiting:
+            self.workbench.run_cell(line, cell, asked, waiting)
 
     def _compare(self, line: str, rest: str, cell: str) -> None:
         from dynamo_ext.magics.compare_arguments import HELP, compare_arguments, parser
@@ -143,7 +149,20 @@ class DynamoMagics(Magics):
         if arguments is None:
             print(HELP + _unmarked(parser().format_help()))  # noqa: T201 - help goes to stdout
             return
-        self.workbench.compare_cell(line, cell, arguments)
+        with self._waiting("Comparing", 0.0) as waiting:
+            self.workbench.compare_cell(line, cell, arguments, waiting)
+
+    @contextlib.contextmanager
+    def _waiting(
+        self, title: str, patience: float = PATIENCE, *, quiet: bool = False
+    ) -> Iterator[Waiting]:
+        """What says how far a cell is; first that torch._dynamo loads, which takes seconds once."""
+        with Waiting(title, patience) as waiting:
+            if self._workbench is None and not quiet:
+                waiting.tell("loading torch._dynamo", LOADING_PATIENCE)
+                self.workbench  # noqa: B018
+                waiting.tell("")
+            yield waiting
 
     def _command(self, line: str) -> None:
         words = line.split()
@@ -167,7 +186,9 @@ class DynamoMagics(Magics):
         if name in PARTS:
             self.workbench.part_command(name)
         elif name == "explain":
-            self.workbench.explain_command(line.strip().removeprefix(name).strip())
+            with self._waiting("Explaining") as waiting:
+                expression = line.strip().removeprefix(name).strip()
+                self.workbench.explain_command(expression, waiting)
         elif name == "cache":
             from dynamo_ext.magics.cache_command import cache_command
 

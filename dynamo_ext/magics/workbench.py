@@ -26,9 +26,9 @@ from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_
 from dynamo_ext.magics.resolve_backend import choose, torchs_default
 from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
+from dynamo_ext.measure.progress import told_to
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
-from dynamo_ext.widgets.progress import CompilingLine
 from dynamo_ext.widgets.report.summary import refusal
 from dynamo_ext.widgets.report.view import display_report
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from dynamo_ext.capture.cells.program import CellProgram
     from dynamo_ext.capture.tracer import Tracer
+    from dynamo_ext.widgets.progress import Waiting
 
 
 class Workbench:
@@ -54,9 +55,18 @@ class Workbench:
         self.default = ""
 
     def run_cell(
-        self, line: str, body: str, arguments: CellArguments, *, silent: bool = False
+        self,
+        line: str,
+        body: str,
+        arguments: CellArguments,
+        waiting: Waiting,
+        *,
+        silent: bool = False,
     ) -> None:
-        """Run a cell, show the report, raise what it raises; ``silent``: its value is not shown."""
+        """Run a cell, show the report, raise what it raises; ``silent``: its value is not shown.
+
+        ``waiting`` says what takes long, and goes before the report.
+        """
         if not body.strip():
             msg = "There is no code in this cell."
             raise CellError(msg, "Put the code to run under the %%dynamo line.")
@@ -74,7 +84,7 @@ class Workbench:
         tracer = self._tracer(arguments, state)
         text.name_for_tracebacks(state.program.filename)
         quiet = arguments.quiet or runs_silently(self._shell)
-        with CompilingLine() as compiling:
+        with waiting, told_to(None if quiet else waiting.show):
             result = run_cell(
                 state,
                 self._shell.user_ns,
@@ -84,8 +94,8 @@ class Workbench:
                 title=f"Cell In[{text.number}]",
                 source=text.source,
                 versions=session.versions(),
-                on_progress=None if quiet else compiling.tell,
-                on_graph_call=OperationTimes(compiling.tell) if arguments.profile else None,
+                on_progress=None if quiet else waiting.tell,
+                on_graph_call=OperationTimes(waiting.tell) if arguments.profile else None,
             )
         report = result.report
         session.remember_report(report)
@@ -137,7 +147,9 @@ class Workbench:
             session.remember_compiler(tracer.compiler)
         return tracer
 
-    def compare_cell(self, line: str, body: str, arguments: argparse.Namespace) -> None:
+    def compare_cell(
+        self, line: str, body: str, arguments: argparse.Namespace, waiting: Waiting
+    ) -> None:
         """Measure one cell on several backends; raise what the cell itself raises."""
         from dynamo_ext.magics.compare_cell import compare_cell
 
@@ -153,7 +165,8 @@ class Workbench:
         check_output_name(arguments.output, self._shell.user_ns, program.stored_names)
         text.name_for_tracebacks(program.filename)
         try:
-            result = compare_cell(self._shell, text, program, self._names, arguments)
+            with waiting, told_to(waiting.show):
+                result = compare_cell(self._shell, text, program, self._names, arguments)
         except Exception as error:
             if isinstance(error, (UsageError, DynamoExtError)):
                 raise
@@ -260,11 +273,11 @@ class Workbench:
 
         display(side_by_side(*self._past.pair(words)))
 
-    def explain_command(self, expression: str) -> None:
+    def explain_command(self, expression: str, waiting: Waiting) -> None:
         """``%dynamo explain EXPR``: capture it, run it eagerly, time its operations, report."""
         arguments = CellArguments("explain", "eager", profile=True)
         # The report is what was asked for, not the value.
-        self.run_cell("explain", expression, arguments, silent=True)
+        self.run_cell("explain", expression, arguments, waiting, silent=True)
 
     def reset_command(self) -> None:
         """``%dynamo reset``."""

@@ -14,8 +14,9 @@ from dynamo_ext.interruptions import suppressed
 from dynamo_ext.measure import candidate_run, machine_limits, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate
 from dynamo_ext.measure.candidates import Candidate
+from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.result_check import ResultCheck, held_in
-from dynamo_ext.measure.settings import Settings, Show
+from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.side_effects import effects
 from dynamo_ext.measure.work import work_of
 from dynamo_ext.measure.workload import Workload
@@ -23,7 +24,7 @@ from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.records.machine import Work
 from dynamo_ext.timing.machine_load import MachineLoad
-from dynamo_ext.timing.race import Plan, Progress, TimedCallable, race
+from dynamo_ext.timing.race import Plan, TimedCallable, race
 
 _LAZY = (
     "A lazy module is called for the first time here: what a run changes is put back, so each run "
@@ -39,32 +40,31 @@ def compare_workload(
     settings: Settings,
     *,
     cell: CodeBlock | None = None,
-    progress: Show | None = None,
 ) -> Comparison:
     """Measure candidates on a workload; see ``Comparison`` for what comes of it.
 
     An interrupt ends the measuring and keeps what there is (``partial``); everything the workload
-    reaches is as before in any case.
+    reaches is as before in any case. ``progress.told_to`` hears how far it is.
 
     Raises ``OptionError`` where the code initialises a lazy module, which is put back as it was;
     ``Exception`` what the code itself raises when it runs plainly.
     """
-    return _Comparing(workload, candidates, settings, progress).run(cell)
+    return _Comparing(workload, candidates, settings).run(cell)
 
 
 class _Comparing:
     """One comparison under way."""
 
-    def __init__(
-        self, workload: Workload, listed: list[Candidate], settings: Settings, show: Show | None
-    ) -> None:
+    def __init__(self, workload: Workload, listed: list[Candidate], settings: Settings) -> None:
         self._workload = workload
         self._settings = settings
-        self._progress = show
         self._compiled = [CompiledCandidate(candidate) for candidate in listed]
         base = next((c for c in self._compiled if c.candidate.name == settings.baseline), None)
         self._base = base or candidate_run.as_it_is(settings.baseline, workload)
         self._rows = self._compiled if base else [self._base, *self._compiled]
+        names = [each.candidate.name for each in self._rows]
+        later = settings.budget if settings.per_graph else 0.0
+        self._board = Board("", names, settings.budget, later)
         self._notes: list[str] = []
         if settings.bound is not None and all(each.bound is None for each in listed):
             self._notes.append(_NOTHING_LOWERED)
@@ -98,7 +98,7 @@ class _Comparing:
     def _rehearse(self) -> None:
         """Run the code as it is once: its results, what it changes, what it cannot take back."""
         workload = self._workload
-        self._tell("eager", "the code as it is")
+        self._board.begin("plain")
         workload.restore()
         with effects() as outside:
             started = time.perf_counter()
@@ -136,7 +136,9 @@ class _Comparing:
         plan = Plan(settings.budget, settings.rounds, settings.seed)
         with MachineLoad() as company:
             runners = [base, *filter(None, others)]
-            self._short = race(runners, plan, progress=self._progress)
+            self._short = race(
+                runners, plan, progress=lambda step: self._board.timing(step, runners)
+            )
         self._busy_cores = company.cores
         if company.sentence:
             self._notes.append(company.sentence)
@@ -144,21 +146,23 @@ class _Comparing:
             self._stop_at(base, base.error)
         self._peaks()
         if settings.per_graph:
+            self._board.begin("graphs")
             candidates = [e.candidate for e in self._compiled if e.timed and e.candidate.compiler]
-            self._graphs, self._mix = per_graph.race_graphs(
-                workload, candidates, base, settings, self._progress
-            )
+            self._graphs, self._mix = per_graph.race_graphs(workload, candidates, base, settings)
 
     def _compile(self) -> None:
         # What is compiled later is some 0.5 % faster, for where it is in memory: in an order
         # drawn again each time, no candidate's place in the list matters.
         draw = random.Random(self._settings.seed)  # noqa: S311 - a schedule
         for each in draw.sample(self._compiled, len(self._compiled)):
-            self._tell(each.candidate.name, "compiling")
+            name = each.candidate.name
+            self._board.begin("compiling", name, "compiling")
             each.compile(self._workload)
             if each.results is not None:
+                self._board.begin("checking", name)
                 self._check(each, each.results)
                 each.results = None
+            self._board.end(name, each.failure or each.wrong)
 
     def _stop_at(self, base: TimedCallable, error: Exception) -> None:
         """The code itself failed in a later round: with some rounds done, they are kept."""
@@ -173,17 +177,13 @@ class _Comparing:
 
     def _peaks(self) -> None:
         workload = self._workload
+        self._board.begin("memory")
         for each in self._rows:
             if each.timed is not None and each.timed.error is None:
                 workload.restore()
                 with suppressed(Exception):
                     each.peak_bytes = memory.peak_of(each.timed.call)
         workload.restore(thorough=True)
-
-    def _tell(self, name: str, what: str) -> None:
-        if self._progress is not None:
-            spent = time.perf_counter() - self._started
-            self._progress(Progress(f"{name}: {what}", 0, 0, spent, self._settings.budget))
 
     def _record(self, cell: CodeBlock | None, *, interrupted: bool) -> Comparison:
         settings, base = self._settings, self._base.timed

@@ -18,6 +18,7 @@ from dynamo_ext.backends.precision import of
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.candidate_run import one_line
+from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.state.tensor_state import precision
 from dynamo_ext.records.common import FULL
 from dynamo_ext.timing import clock
@@ -96,10 +97,15 @@ class MultiBackendCompiler:
 
 
 def compile_into(
-    switch: MultiBackendGraph, compilers: Mapping[str, Any], inputs: Sequence[Any]
+    switch: MultiBackendGraph,
+    compilers: Mapping[str, Any],
+    inputs: Sequence[Any],
+    board: Board | None = None,
 ) -> None:
     """Add each compiler's variant of the switch's graph; a failure is kept in ``errors``."""
+    board = board or Board(f"g{switch.number}", compilers)
     for name, compiler in compilers.items():
+        board.begin("compiling", name, "compiling")
         journal = journals.Journal(f"{name}-{switch.number}")
         try:
             with journals.active(journal):
@@ -107,7 +113,9 @@ def compile_into(
         except Exception as error:  # noqa: BLE001 - others may still compile it
             pass_on(error)
             switch.errors[name] = error
+            board.end(name, one_line(error))
             continue
+        board.end(name)
         switch.journals[name] = journal
         switch.precisions[name] = of(getattr(compiler, "options", {}))
 

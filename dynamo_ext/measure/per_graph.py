@@ -21,7 +21,8 @@ from dynamo_ext.measure.multi_backend import (
     graph_candidates,
     runs_in_engine,
 )
-from dynamo_ext.measure.settings import Settings, Show
+from dynamo_ext.measure.progress import Board
+from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.measure.work import work_of
@@ -42,7 +43,6 @@ def race_graphs(
     candidates: list[Candidate],
     base: TimedCallable,
     settings: Settings,
-    progress: Show | None,
 ) -> tuple[tuple[GraphComparison, ...], Mix]:
     """Race each graph by itself, then the code with the best choice against the plain code.
 
@@ -66,7 +66,7 @@ def race_graphs(
         graphs = []
         for switch in called:
             with torch.set_grad_enabled(switch.grad):
-                graphs.append(_graph(switch, share, settings, progress))
+                graphs.append(_graph(switch, share, settings))
         board.choose({s.number: g.fastest for s, g in zip(called, graphs, strict=True)})
         return tuple(graphs), _mix(mixed, graphs, base, settings)
     finally:
@@ -74,9 +74,7 @@ def race_graphs(
         whole.release()
 
 
-def _graph(
-    switch: MultiBackendGraph, budget: float, settings: Settings, progress: Show | None
-) -> GraphComparison:
+def _graph(switch: MultiBackendGraph, budget: float, settings: Settings) -> GraphComparison:
     inputs = tuple(_own(value) for value in switch.inputs or ())
     tensors = [*inputs, *held_tensors(switch.graph)]
     snapshot = Snapshot({"tensors": tensors})
@@ -100,7 +98,12 @@ def _graph(
     for each in candidates[1:]:
         each.check(eager, expected, surroundings, tensors)
     running = [each for each in candidates if not each.outcome]
-    race(running, Plan(budget, seed=settings.seed, rounds=settings.rounds), progress=progress)
+    board = Board(found.graph, [each.name for each in running])
+    race(
+        running,
+        Plan(budget, seed=settings.seed, rounds=settings.rounds),
+        progress=lambda step: board.timing(step, running),
+    )
     times = [_time(each, eager, switch) for each in candidates]
     return replace(found, times=tuple(times), fastest=fastest(times), work=work)
 

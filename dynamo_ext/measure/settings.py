@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
-from dynamo_ext.timing.race import Progress
-
-Show = Callable[[Progress], object]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ TIGHT = 0.01
 LEAD_IN = 0.02
 """Seconds: in a call as long as this, what coming after another contender costs is lost."""
 
-PROGRESS_SECONDS = 0.1
+PROGRESS_SECONDS = 0.5
 """Seconds between two reports of progress, at least: showing it takes time of its own."""
 
 
@@ -82,13 +82,16 @@ class TimedCallable:
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of a race, reported after each sample, at most a few times a second."""
+    """The state of a race, reported before a sample, at most twice a second.
+
+    ``round`` is 0 while contenders are warmed up, ``rounds`` where their number is open. ``left``
+    is how many seconds of it are expected, ``None`` before the first round.
+    """
 
     contender: str
     round: int
     rounds: int
-    elapsed: float
-    budget: float
+    left: float | None
 
 
 @dataclass(frozen=True)
@@ -119,16 +122,20 @@ def race(
     samples as the baseline, except one that failed. A ``KeyboardInterrupt`` is raised as it comes;
     the rounds that were complete are kept. Returns whether the budget, not the plan, ended it.
     """
-    started = time.perf_counter()
+    started = rounds_since = time.perf_counter()
     told = started - PROGRESS_SECONDS
     order = random.Random(plan.seed)  # noqa: S311 - a schedule, not a secret
+    needed: float = plan.rounds or MOST_ROUNDS
 
     def show(name: str, number: int) -> None:
         nonlocal told
         now = time.perf_counter()
         if progress is not None and now - told >= PROGRESS_SECONDS:
             told = now
-            progress(Progress(name, number, plan.rounds or 0, now - started, plan.budget))
+            each = (now - rounds_since) / max(number - 1, 1)
+            in_budget = max(plan.budget - (now - started), (FEWEST_ROUNDS - number) * each)
+            left = max(min(in_budget, (needed - number) * each), 0.0) if number > 1 else None
+            progress(Progress(name, number, plan.rounds or 0, left))
 
     with clock.gc_disabled():
         for contender in contenders:
@@ -136,15 +143,17 @@ def race(
             if not contender.samples:
                 _guarded(contender, contender.warm_up)
         _share_calls(contenders)
-        most = plan.rounds or MOST_ROUNDS
-        for number in range(1, most + 1):
+        rounds_since = time.perf_counter()
+        for number in range(1, (plan.rounds or MOST_ROUNDS) + 1):
             running = [c for c in contenders if c.error is None]
             if not running or running[0] is not contenders[0]:
                 return False
             order.shuffle(running)
             _round(running, number, show)
-            if plan.rounds is None and _is_settled(contenders, plan, number):
+            asked = _rounds_needed(contenders, plan, number)
+            if asked and number >= asked:
                 return False
+            needed = asked or needed
             if time.perf_counter() - started > plan.budget and number >= FEWEST_ROUNDS:
                 return number < (plan.rounds or plan.fewest)
     return False
@@ -185,13 +194,19 @@ def _guarded(contender: TimedCallable, action: Callable[[], object]) -> None:
         contender.error = error
 
 
-def _is_settled(contenders: Sequence[TimedCallable], plan: Plan, number: int) -> bool:
+def _rounds_needed(contenders: Sequence[TimedCallable], plan: Plan, number: int) -> float:
+    """With how many rounds every interval would be tight, by the ``number`` so far.
+
+    0 where that was not looked at.
+    """
     # Looking at every round would cost more than it saves.
-    if number < plan.fewest or number % 5:
-        return False
+    if plan.rounds is not None or number < plan.fewest or number % 5:
+        return 0
     base = contenders[0].samples
-    return all(
-        statistics.is_precise(base[: len(c.samples)], c.samples, plan.tight)
+    widths = (
+        statistics.half_width(base[: len(c.samples)], c.samples)
         for c in contenders[1:]
         if c.error is None
     )
+    # An interval narrows with the root of the number of rounds.
+    return min(max(number * (max(widths, default=0.0) / plan.tight) ** 2, 1), MOST_ROUNDS)

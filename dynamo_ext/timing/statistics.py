@@ -49,21 +49,21 @@ def speedup(baseline: Sequence[float], candidate: Sequence[float], seed: int = 0
     )
 
 
-def is_precise(baseline: Sequence[float], candidate: Sequence[float], width: float) -> bool:
-    """Whether the interval of the speedup is no wider than ``±width`` (0.01: one per cent).
+def half_width(baseline: Sequence[float], candidate: Sequence[float]) -> float:
+    """Half the width of the speedup's interval (0.01: ±1 %); infinite for too few rounds.
 
-    It asks for the width alone, never for significance: stopping when a difference looks
+    A race asks for the width alone, never for significance: stopping when a difference looks
     significant would find differences where there are none.
     """
     if len(baseline) < FEWEST_ROUNDS:
-        return False
+        return math.inf
     # The median's own standard error from its order statistics: cheap enough for every round.
     ratios = np.sort(np.log(np.asarray(baseline)) - np.log(np.asarray(candidate)))
     number = len(ratios)
     reach = 0.98 * np.sqrt(number)
     low = ratios[max(0, int(np.floor(number / 2 - reach)))]
     high = ratios[min(number - 1, int(np.ceil(number / 2 + reach)))]
-    return bool((high - low) / 2 <= width)
+    return float(high - low) / 2
 
 
 def _interval(ratios: np.ndarray, seed: int) -> tuple[float, float]:

@@ -1,99 +1,101 @@
-"""One line that says how far along something is, and goes away when it is done."""
+"""What a user sees while something takes long: what is done now, and how far each candidate is."""
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
-from typing import Any, Self, TextIO
+from typing import Self
 
-from dynamo_ext.formatting import clip
+from dynamo_ext.formatting import clip, seconds, sentence
+from dynamo_ext.records.progress import RaceProgress, Standing
 from dynamo_ext.widgets import plain_text
-from dynamo_ext.widgets.live import close
+from dynamo_ext.widgets.html.markup import Markup, asset, element
 
 PATIENCE = 2.0
 """Seconds of compiling before anything is said: most cells are done by then."""
 
-_PAUSE, _TICK = 0.1, 0.5
+LOADING_PATIENCE = 0.2
+"""Seconds of loading torch._dynamo before that is said: it takes some seconds, and once."""
+
+_LOOK, _TICK = 0.1, 0.5
+_LONG_SAMPLE = 2.0
+_LONGEST = 90
+_LATE = 3.0
+_STATES = {
+    "waiting": "waits",
+    "compiling": "compiling",
+    "elsewhere": "in another process",
+    "ready": "ready",
+}
+_PHASES = {
+    "plain": "running the code as it is",
+    "compiling": "compiling",
+    "checking": "checking its results",
+    "timing": "timing",
+    "memory": "measuring memory",
+    "graphs": "racing each graph by itself",
+    "elsewhere": "in another process",
+}
+_INTERRUPT = "Interrupt the kernel to stop; what is known by then stays."
+_SILENT = (
+    "Nothing was heard for 20 s. Either one step takes that long, or the kernel has stopped: then "
+    "run the cell again."
+)
 
 
-class ProgressLine:
-    """A progress bar in a notebook, a rewritten line in a terminal, nothing elsewhere.
+class Screen:
+    """A place in a notebook's output or a line of a terminal; nothing elsewhere.
 
-    At most ten updates a second are shown: each costs time that something else is measured by.
+    What a cell shows may be held back while it is compared, so the place is the one of the moment
+    in which this is made.
     """
 
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._box: Any = None
-        self._handle: Any = None
-        self._stream: TextIO | None = None
-        self._last = 0.0
-        self._started = time.perf_counter()
-
-    def __enter__(self) -> Self:
+    def __init__(self) -> None:
         from IPython.core.getipython import get_ipython
 
         shell = get_ipython()
-        if shell is not None and getattr(shell, "kernel", None) is not None:
-            with contextlib.suppress(ImportError):
-                self._show()
-        elif sys.stderr.isatty():
-            self._stream = sys.stderr
-        return self
+        kernel = shell is not None and getattr(shell, "kernel", None) is not None
+        self._publish = shell.display_pub.publish if shell is not None and kernel else None
+        self._terminal = None if kernel or not sys.stderr.isatty() else sys.stderr
+        self._id: dict[str, str] = {}
 
-    def __exit__(self, *_: object) -> None:
-        if self._box is not None:
-            # A closed widget alone would be an error message in the reopened notebook.
-            self._handle.update({"text/html": "", "text/plain": ""}, raw=True)
-            close(self._box)
-        if self._stream is not None:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
-
-    def tell(self, words: str, share: float = -1.0) -> None:
-        """Say what is going on, and how much of the whole is done (below 0: unknown)."""
-        now = time.perf_counter()
-        if now - self._last < _PAUSE and share >= 0:
-            return
-        self._last = now
-        said = f"{words} ({now - self._started:.0f} s; interrupt to stop)"
-        if self._box is not None:
-            bar, label = self._box.children
-            label.value = said
-            bar.value = max(share, 0.0)
-            bar.bar_style = "info" if share >= 0 else ""
-        elif self._stream is not None:
+    def show(self, html: str, text: str) -> None:
+        """Put something in the place of what was there."""
+        if self._publish is not None:
+            shown = bool(self._id)
+            self._id = self._id or {"display_id": uuid.uuid4().hex}
+            bundle = {"text/html": html, "text/plain": text}
+            self._publish(bundle, transient=self._id, update=shown)
+        if self._terminal is not None:
             # Of what wraps, only the last line would be cleared.
-            line = clip(f"{self._title}: {said}", plain_text.line_width() - 1)
-            self._stream.write(f"\r\x1b[K{line}")
-            self._stream.flush()
-
-    def _show(self) -> None:
-        import ipywidgets as widgets
-        from IPython.display import display
-
-        bar = widgets.FloatProgress(min=0.0, max=1.0, description=self._title)
-        self._box = widgets.HBox([bar, widgets.Label()])
-        self._handle = display(self._box, display_id=True)  # type: ignore[no-untyped-call]
+            line = clip(text, plain_text.line_width() - 1) if text else ""
+            self._terminal.write(f"\r\x1b[K{line}")
+            self._terminal.flush()
 
 
-class CompilingLine:
-    """A progress line that shows after ``patience`` seconds of compiling.
+class Waiting:
+    """Says what is going on once that takes ``patience`` seconds, until it is left.
 
-    A compiler keeps its thread, so another one counts the seconds, from the first compile on.
+    A compiler keeps its thread, so another one shows the seconds. While candidates are timed, that
+    one is silent, and ``show`` itself puts up what it gets, between two samples.
     """
 
     def __init__(
-        self, patience: float = PATIENCE, line: Callable[[str], ProgressLine] = ProgressLine
+        self, title: str, patience: float = PATIENCE, screen: Callable[[], Screen] = Screen
     ) -> None:
-        self._patience = patience
-        self._line = line
+        self._title = title
+        self._patience = self._usual = patience
+        self._screen = screen()
         self._words = ""
-        self._since = 0.0
+        self._told: dict[str, tuple[RaceProgress, float]] = {}
+        self._since = self._last = 0.0
+        self._phase = self._subject = ""
+        self._shown = False
         self._done = threading.Event()
+        self._lock = threading.Lock()
         self._ticker: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -103,25 +105,105 @@ class CompilingLine:
         self._done.set()
         if self._ticker is not None:
             self._ticker.join()
+            self._ticker = None
+        if self._shown:
+            self._shown = False
+            self._screen.show("", "")
 
-    def tell(self, words: str) -> None:
+    def tell(self, words: str, patience: float | None = None) -> None:
         """Take down what is being compiled; an empty text where the cell runs again."""
-        if words and not self._words:
+        self._phase = ""
+        self._begin(words, patience)
+
+    def show(self, progress: RaceProgress) -> None:
+        """Take down how far the candidates of a comparison or a race are."""
+        with self._lock:
+            self._told[progress.subject] = progress, time.perf_counter()
+        self._phase, self._subject = progress.phase, progress.subject
+        self._begin(self._words or "running")
+        if self._phase == "timing" and self._shown and time.perf_counter() - self._last >= _TICK:
+            self._render()
+
+    def _begin(self, words: str, patience: float | None = None) -> None:
+        if words and not self._words and not self._shown:
             self._since = time.perf_counter()
+            self._patience = self._usual if patience is None else patience
         self._words = words
-        if words and self._ticker is None:
-            # Made now, and shown later: its seconds count from here.
-            line = self._line("compiling")
-            self._ticker = threading.Thread(
-                target=self._tick, args=(line,), name="dynamo_ext-compiling"
-            )
+        if words and self._ticker is None and not self._done.is_set():
+            self._ticker = threading.Thread(target=self._tick, name="dynamo_ext-waiting")
             self._ticker.start()
 
-    def _tick(self, line: ProgressLine) -> None:
+    def _tick(self) -> None:
         while not self._words or time.perf_counter() - self._since < self._patience:
-            if self._done.wait(min(_TICK, self._patience)):
+            if self._done.wait(_LOOK):
                 return
-        with line:
-            line.tell(self._words or "running")
-            while not self._done.wait(_TICK):
-                line.tell(self._words or "running")
+        self._shown = True
+        while True:
+            if self._phase != "timing" or time.perf_counter() - self._last >= _LONG_SAMPLE:
+                self._render()
+            if self._done.wait(_TICK):
+                return
+
+    def _render(self) -> None:
+        with self._lock:
+            now = self._last = time.perf_counter()
+            told = {subject: progress for subject, (progress, _) in self._told.items()}
+            # The whole code, and the graph of it that was told of last.
+            subjects = dict.fromkeys(["", self._subject]) if self._phase else {}
+            current = [told.pop(each) for each in subjects if each in told]
+            over = [_over(each) for subject, each in told.items() if subject]
+            title = "Racing" if current and current[0].subject else self._title
+            doing = "; ".join(map(_doing, current)) or self._words or "running"
+            took = f"{now - self._since:.0f} s so far{self._time_left(now)}."
+            html = element(
+                "div",
+                element("style", asset("waiting.css")),
+                element("p", element("b", title), f" {sentence(doing)} ", element("span", took)),
+                *(element("p", each) for each in over),
+                *(_table(each) for each in current if each.standings),
+                element("p", _INTERRUPT, class_="dx-quiet"),
+                element("p", _SILENT, class_="dx-silent"),
+                class_="dx-waiting",
+            )
+            self._screen.show(html, f"{title}: {sentence(doing)} {took}")
+
+    def _time_left(self, now: float) -> str:
+        progress, at = self._told.get("", self._told.get(self._subject, (None, now)))
+        if not self._phase or progress is None or progress.left is None:
+            return ""
+        left = at + progress.left - now
+        return f", about {max(left, 1):.0f} s left" if left > -_LATE else ", longer than estimated"
+
+
+def _doing(progress: RaceProgress) -> str:
+    said = _PHASES[progress.phase]
+    if progress.phase == "timing":
+        of = f" of {progress.rounds}" if progress.rounds else ""
+        said = f"timing, round {progress.round}{of}" if progress.round else "warming up"
+    whose = " ".join(filter(None, [progress.subject, progress.candidate]))
+    return f"{whose}: {said}" if whose else said
+
+
+def _over(progress: RaceProgress) -> str:
+    """The result so far of a graph whose race is over."""
+    timed = [each for each in progress.standings if each.median and each.state == "ready"]
+    best = min(timed, key=lambda each: each.median, default=None)
+    fastest = f": {best.name} is the fastest, {seconds(best.median)} a call" if best else ""
+    return sentence(f"{progress.subject}{fastest}")
+
+
+def _table(progress: RaceProgress) -> Markup:
+    rows = [_row(each, progress) for each in progress.standings]
+    return element("table", element("tbody", *rows))
+
+
+def _row(each: Standing, progress: RaceProgress) -> Markup:
+    turn = each.name == progress.candidate and progress.phase != "timing"
+    said = _PHASES[progress.phase] if turn else _STATES.get(each.state, "")
+    if each.state == "out":
+        said = clip(each.reason, _LONGEST)
+    elif each.median and not turn:
+        said = "being timed" if progress.phase == "timing" else "timed"
+    call = f"{seconds(each.median)} a call" if each.median else ""
+    name = element("b", each.name) if turn else each.name
+    return element("tr", element("th", name, scope="row"), element("td", said), element("td", call))

@@ -131,13 +131,30 @@ def test_the_collector_is_off_while_it_runs_and_on_afterwards():
 
 def test_progress_tells_who_runs_and_is_rare():
     told = []
-    race(contenders([], "a", "b"), Plan(budget=60, rounds=40), progress=told.append)
+    at = []
+
+    def tell(step):
+        told.append(step)
+        at.append(clock.time.perf_counter())
+
+    race(contenders([], "a", "b"), Plan(budget=60, rounds=400), progress=tell)
     assert all(isinstance(step, Progress) for step in told)
-    assert 1 <= len(told) <= 10
-    assert told[-1].rounds == 40
-    gaps = [after.elapsed - before.elapsed for before, after in itertools.pairwise(told)]
-    assert all(gap >= PROGRESS_SECONDS for gap in gaps)
+    assert 4 <= len(told) <= 20
+    assert told[-1].rounds == 400
+    assert all(after - before >= PROGRESS_SECONDS for before, after in itertools.pairwise(at))
     assert {step.contender for step in told} <= {"a", "b"}
+
+
+@pytest.mark.parametrize("plan", [Plan(budget=60, rounds=40), Plan(budget=2.5, fewest=1_000)])
+def test_what_is_left_is_estimated_from_the_rounds_so_far(plan):
+    told = []
+    slow = TimedCallable("slow", Code("slow", [], 0.1), before=lambda: None)
+    race([slow], plan, progress=lambda step: told.append((clock.time.perf_counter(), step)))
+    over = clock.time.perf_counter()
+    assert told[0][1].left is None
+    late = [(over - at, step.left) for at, step in told if step.round > 1]
+    assert len(late) >= 3
+    assert all(abs(left - true) < 0.25 for true, left in late)
 
 
 def test_a_sample_is_as_long_as_the_clock_needs():

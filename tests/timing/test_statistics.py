@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynamo_ext.records.comparison import Speedup, geometric_mean
-from dynamo_ext.timing.statistics import _p_value, is_precise, speedup
+from dynamo_ext.timing.statistics import _p_value, half_width, speedup
 
 
 def noisy(median, rounds, seed, spread=0.05):
@@ -102,9 +102,9 @@ def test_what_cannot_be_compared_is_refused(one, two):
 
 def test_more_rounds_settle_what_few_cannot():
     one, two = noisy(1.0, 2_000, 7), noisy(1.0, 2_000, 8)
-    assert not is_precise(one[:3], two[:3], 0.01)
-    assert not is_precise(one[:20], two[:20], 0.005)
-    assert is_precise(one, two, 0.005)
+    assert half_width(one[:3], two[:3]) > 0.01
+    assert half_width(one[:20], two[:20]) > 0.005
+    assert half_width(one, two) <= 0.005
 
 
 def test_the_geometric_mean_of_speedups():

@@ -63,13 +63,16 @@ class RecordedCompiler:
             stack = from_summaries(cut.user_stack, cell_file)
             text = in_users_words(cut.reason, cell_file)
             ended_by = graph_break(text, users_line(stack), stack)
+        operations = operation_table(graph, cell_file)
+        size = count(len(operations), "operation")
+        title = f"graph {len(run.calls) + 1} ({size} of {frame.title})"
         entry = GraphEntry(
             frame,
             self.name,
-            operation_table(graph, cell_file),
+            operations,
             graph.print_readable(print_output=False, include_stride=False),
             ended_by,
-            journal.Journal(f"graph-{id(graph):x}"),
+            journal.Journal(title),
             *effects.of_graph(graph),
         )
         if (block := block_of(frame_eval.users_code(frame.code()))) is not None:
@@ -78,8 +81,7 @@ class RecordedCompiler:
         frame.graphs.append(weakref.ref(entry))
         frame.input_shapes.update(compile_metrics.input_shapes(graph))
         run.calls_of(entry)
-        size = count(len(entry.operations), "operation")
-        run.on_progress(f"graph {len(run.calls)} ({size} of {frame.title}) with {self.name}")
+        run.on_progress(f"{title} with {self.name}")
         started = time.perf_counter()
         with journal.active(entry.journal):
             compiled = self._compiled(graph, inputs, (*run.codes, frame.code()))

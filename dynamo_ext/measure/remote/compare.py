@@ -13,20 +13,19 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.per_graph import fastest
+from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.remote.executor import carry
 from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
 from dynamo_ext.measure.remote.serialization import UnsendableError, pack, why_not
 from dynamo_ext.measure.remote.tasks import REMEDY, CellTask, FunctionTask, Task
 from dynamo_ext.measure.remote.worker import Answer
-from dynamo_ext.measure.settings import Settings, Show
+from dynamo_ext.measure.settings import Settings
 from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComparison, Outcome
-from dynamo_ext.timing.race import Progress
 
 __all__ = ["CellTask", "FunctionTask", "compare_apart"]
 
@@ -36,7 +35,6 @@ def compare_apart(
     candidates: list[Candidate],
     settings: Settings,
     executor: Executor | None = None,
-    progress: Show | None = None,
 ) -> Comparison:
     """Measure each candidate in another process; what happens to that one is its row.
 
@@ -48,7 +46,7 @@ def compare_apart(
     Raises ``OptionError`` where an argument cannot be sent, or a value that the cell cannot do
     without; and what the code itself raises when it runs plainly, in whichever process.
     """
-    return _Apart(task, candidates, settings, progress).run(executor)
+    return _Apart(task, candidates, settings).run(executor)
 
 
 @dataclass
@@ -58,8 +56,10 @@ class _Apart:
     _task: Task
     _candidates: list[Candidate]
     _settings: Settings
-    _progress: Show | None
     _answers: dict[str, Answer] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._board = Board("", [each.name for each in self._candidates])
 
     def run(self, executor: Executor | None) -> Comparison:
         started = time.perf_counter()
@@ -89,8 +89,9 @@ class _Apart:
                 continue
             # Stays where an interrupt ends it.
             self._answers[name] = Answer(None, "Interrupted.", stopped=True)
-            tell = partial(self._tell, self._seconds, name)
-            self._answers[name] = measure_alone(packed, self._seconds, tell)
+            self._board.begin("elsewhere", name, "elsewhere")
+            self._answers[name] = measure_alone(packed, self._seconds)
+            self._ended(name)
             if self._answers[name].trace and not self._any_record():
                 return
 
@@ -100,9 +101,17 @@ class _Apart:
             for candidate, group in self._groups()
             if (each := self._pack(candidate, group, local=False)) is not None
         )
+        for candidate in self._candidates:
+            self._board.begin("elsewhere", candidate.name, "elsewhere")
         # They may all have to take turns on one worker.
         seconds = START_SECONDS + self._seconds * len(self._candidates)
-        carry(executor, packed, self._answers, seconds, partial(self._tell, seconds))
+        carry(executor, packed, self._answers, seconds, self._ended)
+
+    def _ended(self, name: str) -> None:
+        answer = self._answers[name]
+        rows = answer.record.candidates if answer.record else ()
+        medians = [row.timing.median for row in rows if row.name == name and row.timing]
+        self._board.end(name, answer.reason, *medians)
 
     @property
     def _seconds(self) -> float:
@@ -135,11 +144,6 @@ class _Apart:
         except UnsendableError as error:
             self._answers[candidate.name] = Answer(None, error.message, error.remedy)
             return None
-
-    def _tell(self, limit: float, what: str, passed: float) -> None:
-        if self._progress is not None:
-            left = f"{what}: elsewhere, at most {max(limit - passed, 0):.0f} s left"
-            self._progress(Progress(left, 0, 0, passed, limit))
 
     def _any_record(self) -> bool:
         return any(each.record is not None for each in self._answers.values())

@@ -22,12 +22,12 @@ def carry(
     packed: Iterable[tuple[str, bytes]],
     answers: dict[str, Answer],
     seconds: float,
-    tell: Callable[[str, float], object],
+    ended: Callable[[str], object],
 ) -> None:
     """Give candidates, by their names, to an executor; put their answers into ``answers``.
 
-    Those that have none ``seconds`` after the last was given are given up. On a
-    ``KeyboardInterrupt``, what has not begun is cancelled.
+    Those that have none ``seconds`` after the last was given are given up. ``ended`` gets each
+    name once its answer is there. On a ``KeyboardInterrupt``, what has not begun is cancelled.
     """
     names: dict[Future[Any], str] = {}
     for name, payload in packed:
@@ -39,10 +39,11 @@ def carry(
     began = time.monotonic()
     waiting = set(names)
     try:
-        while waiting and (passed := time.monotonic() - began) <= seconds:
-            tell(", ".join(sorted(names[each] for each in waiting)), passed)
+        while waiting and time.monotonic() - began <= seconds:
             done, waiting = wait(waiting, timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
-            answers.update({names[each]: _answer(each) for each in done})
+            for each in done:
+                answers[names[each]] = _answer(each)
+                ended(names[each])
         for each in waiting:
             reason = f"The executor had no result after {seconds:.0f} s."
             answers[names[each]] = Answer(None, reason)

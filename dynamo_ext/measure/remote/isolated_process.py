@@ -13,7 +13,6 @@ import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, wait
 from dataclasses import replace
 from multiprocessing import connection
@@ -35,11 +34,11 @@ _LOOK_SECONDS = 0.5
 _Result = TypeVar("_Result")
 
 
-def measure_alone(packed: bytes, seconds: float, tell: Callable[[float], object]) -> Answer:
+def measure_alone(packed: bytes, seconds: float) -> Answer:
     """Measure what ``serialization.pack`` packed in a new process, and end it.
 
-    It is stopped ``seconds`` after it has started; ``tell`` is called about twice a second with how
-    many of them have passed. After a ``KeyboardInterrupt`` the process is gone, too.
+    It is stopped ``seconds`` after it has started. After a ``KeyboardInterrupt`` the process is
+    gone, too.
     """
     import loky
 
@@ -52,9 +51,9 @@ def measure_alone(packed: bytes, seconds: float, tell: Callable[[float], object]
         try:
             start: Future[str] = executor.submit(worker.ready)
             mine = [each for each in multiprocessing.active_children() if each not in others]
-            label = _result(start, START_SECONDS, lambda _: tell(0.0))
+            label = _result(start, START_SECONDS)
             asked = executor.submit(worker.measure, packed)
-            answer = worker.read(_result(asked, seconds, tell))
+            answer = worker.read(_result(asked, seconds))
         except BaseException as error:  # noqa: BLE001 - an interrupt is raised again
             executor.shutdown(wait=True, kill_workers=True)
             answer = _failure(error, mine, faults)
@@ -93,14 +92,13 @@ def _see_off(processes: list[BaseProcess]) -> None:
                 os.kill(each.pid, signal.SIGKILL)
 
 
-def _result(future: Future[_Result], seconds: float, tell: Callable[[float], object]) -> _Result:
+def _result(future: Future[_Result], seconds: float) -> _Result:
     began = time.monotonic()
     while not future.done():
         passed = time.monotonic() - began
         if passed > seconds:
             message = f"It was stopped after {seconds:.0f} s."
             raise TimeoutError(message)
-        tell(passed)
         wait([future], timeout=min(_LOOK_SECONDS, max(seconds - passed, 0.01)))
     return future.result()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import pickle
@@ -20,6 +21,7 @@ import torch
 import dynamo_ext
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.candidates import candidates_of
+from dynamo_ext.measure.progress import told_to
 from dynamo_ext.measure.remote import serialization, worker
 from dynamo_ext.measure.remote.compare import FunctionTask, compare_apart
 from dynamo_ext.measure.remote.isolated_process import ending
@@ -196,11 +198,12 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process():
     task = FunctionTask(model(), (torch.ones(4, 8),))
 
     def interrupt(step):
-        if step.contender.startswith("hanging") and step.elapsed > 1:
-            raise KeyboardInterrupt
+        if step.candidate == "hanging":
+            threading.Timer(3.0, _thread.interrupt_main).start()
 
     listed = candidates_of([fine, hanging, slow])
-    record = compare_apart(task, listed, settings, progress=interrupt)
+    with told_to(interrupt):
+        record = compare_apart(task, listed, settings)
     assert [each.outcome for each in record.candidates] == ["measured"] * 2 + ["unmeasured"] * 2
     assert (record.partial, record.interrupted) == (True, True)
     assert workers() == []

@@ -1,0 +1,100 @@
+"""Who is told how far a comparison or a race is, and how long it may still take."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from dynamo_ext.records.progress import Phase, RaceProgress, Standing, State
+from dynamo_ext.timing.race import Progress, TimedCallable
+
+Listener = Callable[[RaceProgress], object]
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextlib.contextmanager
+def told_to(listener: Listener | None) -> Iterator[None]:
+    """Tell ``listener`` of every comparison and race within the block."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+class Board:
+    """The candidates of one comparison or race, from waiting to timed.
+
+    ``subject`` is the graph that they run, empty for the code as a whole. ``timing_seconds`` is
+    how long timing them may take once all are compiled, ``later`` what comes after that.
+    """
+
+    def __init__(
+        self,
+        subject: str,
+        names: Iterable[str],
+        timing_seconds: float = 0.0,
+        later: float = 0.0,
+    ) -> None:
+        self._subject = subject
+        self._standings = {name: Standing(name) for name in names}
+        self._timing_seconds = timing_seconds
+        self._later = later
+        self._taken: list[float] = []
+        self._since = 0.0
+
+    def begin(self, phase: Phase, name: str = "", state: State | None = None) -> None:
+        """Say what is done from now on, and with which candidate."""
+        self._since = time.perf_counter()
+        if state is not None:
+            self.put(name, state)
+        left = self._later if phase in {"memory", "graphs"} else self._seconds_left()
+        self._tell(RaceProgress(self._subject, phase, name, left=left))
+
+    def end(self, name: str, reason: str = "", median: float = 0.0) -> None:
+        """Say that a candidate's turn is over; with a ``reason``, that it takes no further part."""
+        self._taken.append(time.perf_counter() - self._since)
+        self.put(name, "out" if reason else "ready", reason=reason, median=median)
+
+    def put(self, name: str, state: State, **facts: Any) -> None:
+        """Note how far a candidate is, until more is told."""
+        self._standings[name] = Standing(name, state, **facts)
+
+    def timing(
+        self, step: Progress, running: Sequence[TimedCallable], *, last: bool = True
+    ) -> None:
+        """Say how far a race of these is; after one that is not the ``last``, another comes."""
+        for each in running:
+            known = self._standings.get(each.name, Standing(each.name))
+            median = statistics.median(each.samples) if each.samples else 0.0
+            state: State = "ready" if each.error is None else "out"
+            self._standings[each.name] = replace(known, state=state, median=median)
+        left = step.left if last and step.left is not None else self._timing_seconds
+        self._tell(
+            RaceProgress(
+                self._subject,
+                "timing",
+                step.contender,
+                round=step.round,
+                rounds=step.rounds,
+                left=left + self._later,
+            )
+        )
+
+    def _tell(self, progress: RaceProgress) -> None:
+        listener = _listener.get()
+        if listener is not None:
+            listener(replace(progress, standings=tuple(self._standings.values())))
+
+    def _seconds_left(self) -> float | None:
+        """As long for each that waits as the others took on average, and the timing."""
+        if not self._taken:
+            return None
+        waiting = sum(each.state not in {"ready", "out"} for each in self._standings.values())
+        return statistics.fmean(self._taken) * waiting + self._timing_seconds + self._later

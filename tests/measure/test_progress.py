@@ -1,0 +1,70 @@
+"""What a board tells: whose turn it is, who is out, how long it may still take."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dynamo_ext.api.compare import compare
+from dynamo_ext.measure import progress
+from dynamo_ext.measure.progress import Board, told_to
+from dynamo_ext.timing.race import Progress, TimedCallable
+
+
+@pytest.fixture
+def passed(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_the_estimate_is_the_mean_of_what_was_compiled_and_the_race(passed):
+    told = []
+    board = Board("", ["eager", "a", "b", "c"], 10.0, 5.0)
+    with told_to(told.append):
+        board.put("eager", "ready")
+        for name in "abc":
+            board.begin("compiling", name, "compiling")
+            passed[0] += 4.0
+            board.end(name, "It is wrong." if name == "b" else "")
+        board.begin("memory")
+    assert [each.left for each in told] == [None, 4.0 * 2 + 15.0, 4.0 + 15.0, 5.0]
+    assert [each.state for each in told[-1].standings] == ["ready", "ready", "out", "ready"]
+    assert told[-1].standings[2].reason == "It is wrong."
+
+
+def test_a_race_is_told_with_medians():
+    told = []
+    one, two = TimedCallable("one", int, samples=[1.0, 3.0, 2.0]), TimedCallable("two", int)
+    two.error = ValueError("no")
+    board = Board("graph 2", ["one", "two"], 10.0, 5.0)
+    with told_to(told.append):
+        board.timing(Progress("one", 4, 12, 7.0), [one, two])
+        board.timing(Progress("one", 5, 12, 6.0), [one, two], last=False)
+    assert [(each.name, each.state, each.median) for each in told[0].standings] == [
+        ("one", "ready", 2.0),
+        ("two", "out", 0.0),
+    ]
+    assert (told[0].subject, told[0].candidate, told[0].round) == ("graph 2", "one", 4)
+    assert [each.left for each in told] == [12.0, 15.0]
+
+
+def test_nobody_is_told_outside():
+    told = []
+    with told_to(told.append):
+        pass
+    Board("", ["a"]).begin("compiling", "a", "compiling")
+    assert not told
+
+
+def test_a_comparison_tells_of_every_phase():
+    told = []
+    with told_to(told.append), torch.no_grad():
+        compare(torch.nn.Linear(4, 4), [torch.ones(2, 4)], "ts", rounds=6)
+    phases = list(dict.fromkeys(each.phase for each in told if not each.subject))
+    assert phases == ["plain", "compiling", "checking", "timing", "memory"]
+    assert {each.name: each.state for each in told[-1].standings} == {
+        "eager": "ready",
+        "ts": "ready",
+    }
+    assert all(each.median > 0 for each in told[-1].standings)
