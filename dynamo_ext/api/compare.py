@@ -227,9 +227,11 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     from dynamo_ext.backends.options import mapping_of
     from dynamo_ext.measure.candidates import candidates_of, of_callables
     from dynamo_ext.measure.compare import compare_workload
+    from dynamo_ext.measure.progress import reporting_to
     from dynamo_ext.measure.settings import Settings
     from dynamo_ext.measure.workload import FunctionWorkload
     from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+    from dynamo_ext.widgets.progress import Waiting
 
     if beside is not None:
         message = "compare(beside=…) is called compare(callables=…) now."
@@ -276,8 +278,10 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         from dynamo_ext.measure.remote.compare import FunctionTask, compare_apart
 
         task = FunctionTask(target, tuple(args), dict(kwargs or {}))
-        return ComparisonResult(compare_apart(task, listed, settings, executor))
+        with Waiting("Comparing", 0.0) as waiting, reporting_to(waiting.show):
+            return ComparisonResult(compare_apart(task, listed, settings, executor))
     workload = FunctionWorkload(target, args, kwargs, train=train)
     calls = {name: workload.instead(function) for name, function in (callables or {}).items()}
     listed += of_callables(calls, [baseline, *(each.name for each in listed)])
-    return ComparisonResult(compare_workload(workload, listed, settings))
+    with Waiting("Comparing", 0.0) as waiting, reporting_to(waiting.show):
+        return ComparisonResult(compare_workload(workload, listed, settings))

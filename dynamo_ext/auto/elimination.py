@@ -34,7 +34,7 @@ def run(running: list[GraphCandidate], budget: float, board: Board) -> None:
     ``budget`` is seconds; of a graph so slow that they last for few rounds, as many as
     ``MIN_FINAL_ROUNDS`` rounds of eager and the fastest ``MAX_FINALISTS`` need; and as many again,
     up to ``EXTRA_FINALS`` times, while a backend seems faster than eager, but within noise.
-    ``board`` is told how far it is.
+    ``board`` reports how far it is.
     """
     started = time.perf_counter()
     left = running

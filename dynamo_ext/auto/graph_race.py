@@ -44,7 +44,7 @@ def run_race(
     The inputs are as before when it returns, and so are the random states. ``budget`` is seconds
     for the timing. The winner is the fastest right candidate that is faster than eager beyond
     noise, or eager. ``bound`` is what results in a lower precision must meet;
-    ``board`` is told how far it is.
+    ``board`` reports how far it is.
     """
     board = board or Board("", switch.compiled)
     started = time.perf_counter()

@@ -69,7 +69,7 @@ def of_node(node: Node) -> Effects:
     changes = any(told.changes for _, told in readings)
     if not fx_nodes.is_operator(target):
         changes = changes or _is_inplace(name, target) or node.kwargs.get("out") is not None
-        changes = changes or any(_told_to_write(given) for given, _ in readings)
+        changes = changes or any(_reporting_to_write(given) for given, _ in readings)
     if not fx_nodes.is_operator(target, besides=("aten", "prims")):
         changes = changes or any(_updates(name, given) for given, _ in readings)
     return Effects(changes, any(told.draws for _, told in readings))
@@ -171,7 +171,7 @@ def _is_inplace(name: str, target: Any) -> bool:
     return name.endswith("_")
 
 
-def _told_to_write(given: Mapping[str, Any]) -> bool:
+def _reporting_to_write(given: Mapping[str, Any]) -> bool:
     """Whether an argument, by torch's names for such, has a call write to another."""
     written = any(given.get(each) is not None for each in ("out", "max_norm"))
     return bool(written or given.get("inplace"))

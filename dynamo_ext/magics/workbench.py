@@ -26,7 +26,7 @@ from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_
 from dynamo_ext.magics.resolve_backend import choose, torchs_default
 from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
-from dynamo_ext.measure.progress import told_to
+from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
 from dynamo_ext.widgets.report.summary import refusal
@@ -84,7 +84,7 @@ class Workbench:
         tracer = self._tracer(arguments, state)
         text.name_for_tracebacks(state.program.filename)
         quiet = arguments.quiet or runs_silently(self._shell)
-        with waiting, told_to(None if quiet else waiting.show):
+        with waiting, reporting_to(None if quiet else waiting.show):
             result = run_cell(
                 state,
                 self._shell.user_ns,
@@ -165,7 +165,7 @@ class Workbench:
         check_output_name(arguments.output, self._shell.user_ns, program.stored_names)
         text.name_for_tracebacks(program.filename)
         try:
-            with waiting, told_to(waiting.show):
+            with waiting, reporting_to(waiting.show):
                 result = compare_cell(self._shell, text, program, self._names, arguments)
         except Exception as error:
             if isinstance(error, (UsageError, DynamoExtError)):

@@ -1,4 +1,4 @@
-"""Who is told how far a comparison or a race is, and how long it may still take."""
+"""How far a comparison or a race is, and how long it may still take."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextlib.contextmanager
-def told_to(listener: Listener | None) -> Iterator[None]:
-    """Tell ``listener`` of every comparison and race within the block."""
+def reporting_to(listener: Listener | None) -> Iterator[None]:
+    """Report every comparison and race within the block to ``listener``."""
     token = _listener.set(listener)
     try:
         yield
@@ -63,7 +63,7 @@ class Board:
         self.put(name, "out" if reason else "ready", reason=reason, median=median)
 
     def put(self, name: str, state: State, **facts: Any) -> None:
-        """Note how far a candidate is, until more is told."""
+        """Note how far a candidate is, without reporting it."""
         self._standings[name] = Standing(name, state, **facts)
 
     def timing(

@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 from dynamo_ext.formatting import clip, seconds, sentence
 from dynamo_ext.records.progress import RaceProgress, Standing
@@ -54,12 +54,11 @@ class Screen:
     """
 
     def __init__(self) -> None:
-        from IPython.core.getipython import get_ipython
-
-        shell = get_ipython()
-        kernel = shell is not None and getattr(shell, "kernel", None) is not None
-        self._publish = shell.display_pub.publish if shell is not None and kernel else None
-        self._terminal = None if kernel or not sys.stderr.isatty() else sys.stderr
+        # A script need not load IPython for this.
+        shell: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+        notebook = getattr(shell, "kernel", None) is not None
+        self._publish = shell.display_pub.publish if notebook else None
+        self._terminal = None if notebook or not sys.stderr.isatty() else sys.stderr
         self._id: dict[str, str] = {}
 
     def show(self, html: str, text: str) -> None:
@@ -148,7 +147,7 @@ class Waiting:
         with self._lock:
             now = self._last = time.perf_counter()
             told = {subject: progress for subject, (progress, _) in self._told.items()}
-            # The whole code, and the graph of it that was told of last.
+            # The whole code, and the graph of it that was reported last.
             subjects = dict.fromkeys(["", self._subject]) if self._phase else {}
             current = [told.pop(each) for each in subjects if each in told]
             over = [_over(each) for subject, each in told.items() if subject]

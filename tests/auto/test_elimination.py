@@ -8,7 +8,7 @@ import pytest
 
 from dynamo_ext.auto import elimination
 from dynamo_ext.measure.multi_backend import GraphCandidate
-from dynamo_ext.measure.progress import Board, told_to
+from dynamo_ext.measure.progress import Board, reporting_to
 from dynamo_ext.timing import clock
 
 
@@ -117,7 +117,7 @@ def test_the_race_is_told_with_who_is_out_and_why(candidates):
     told = []
     made = candidates(eager=1.0, fast=0.5, slow=3.0)
     board = Board("graph 1", [each.name for each in made], 5.0)
-    with told_to(told.append):
+    with reporting_to(told.append):
         elimination.run(made, 5.0, board)
     assert {each.subject for each in told} == {"graph 1"}
     assert told[0].left == 5.0

@@ -428,7 +428,7 @@ def test_a_graph_that_cannot_be_timed_says_why_and_runs(
     assert cells.names["y"].tolist() == [0, 2, 4]
 
 
-def test_another_magic_under_it_is_told_to_go_above(cells: Live) -> None:
+def test_another_magic_under_it_is_reporting_to_go_above(cells: Live) -> None:
     ran = cells.well("%%dynamo -b eager\n%%time\ny = x * 2")
     assert "put %%dynamo below %%time." in " ".join(ran.out.split())
     assert "Only tensor operations" not in ran.out

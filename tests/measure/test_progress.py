@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dynamo_ext.api.compare import compare
 from dynamo_ext.measure import progress
-from dynamo_ext.measure.progress import Board, told_to
+from dynamo_ext.measure.candidates import candidates_of
+from dynamo_ext.measure.compare import compare_workload
+from dynamo_ext.measure.progress import Board, reporting_to
+from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.workload import FunctionWorkload
 from dynamo_ext.timing.race import Progress, TimedCallable
 
 
@@ -21,7 +24,7 @@ def passed(monkeypatch):
 def test_the_estimate_is_the_mean_of_what_was_compiled_and_the_race(passed):
     told = []
     board = Board("", ["eager", "a", "b", "c"], 10.0, 5.0)
-    with told_to(told.append):
+    with reporting_to(told.append):
         board.put("eager", "ready")
         for name in "abc":
             board.begin("compiling", name, "compiling")
@@ -38,7 +41,7 @@ def test_a_race_is_told_with_medians():
     one, two = TimedCallable("one", int, samples=[1.0, 3.0, 2.0]), TimedCallable("two", int)
     two.error = ValueError("no")
     board = Board("graph 2", ["one", "two"], 10.0, 5.0)
-    with told_to(told.append):
+    with reporting_to(told.append):
         board.timing(Progress("one", 4, 12, 7.0), [one, two])
         board.timing(Progress("one", 5, 12, 6.0), [one, two], last=False)
     assert [(each.name, each.state, each.median) for each in told[0].standings] == [
@@ -51,20 +54,21 @@ def test_a_race_is_told_with_medians():
 
 def test_nobody_is_told_outside():
     told = []
-    with told_to(told.append):
+    with reporting_to(told.append):
         pass
     Board("", ["a"]).begin("compiling", "a", "compiling")
     assert not told
 
 
-def test_a_comparison_tells_of_every_phase():
-    told = []
-    with told_to(told.append), torch.no_grad():
-        compare(torch.nn.Linear(4, 4), [torch.ones(2, 4)], "ts", rounds=6)
-    phases = list(dict.fromkeys(each.phase for each in told if not each.subject))
+def test_a_comparison_reports_every_phase():
+    reported = []
+    workload = FunctionWorkload(torch.nn.Linear(4, 4), [torch.ones(2, 4)])
+    with reporting_to(reported.append), torch.no_grad():
+        compare_workload(workload, candidates_of(["ts"]), Settings(rounds=6))
+    phases = list(dict.fromkeys(each.phase for each in reported if not each.subject))
     assert phases == ["plain", "compiling", "checking", "timing", "memory"]
-    assert {each.name: each.state for each in told[-1].standings} == {
+    assert {each.name: each.state for each in reported[-1].standings} == {
         "eager": "ready",
         "ts": "ready",
     }
-    assert all(each.median > 0 for each in told[-1].standings)
+    assert all(each.median > 0 for each in reported[-1].standings)

@@ -21,7 +21,7 @@ import torch
 import dynamo_ext
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.candidates import candidates_of
-from dynamo_ext.measure.progress import told_to
+from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.measure.remote import serialization, worker
 from dynamo_ext.measure.remote.compare import FunctionTask, compare_apart
 from dynamo_ext.measure.remote.isolated_process import ending
@@ -202,7 +202,7 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process():
             threading.Timer(3.0, _thread.interrupt_main).start()
 
     listed = candidates_of([fine, hanging, slow])
-    with told_to(interrupt):
+    with reporting_to(interrupt):
         record = compare_apart(task, listed, settings)
     assert [each.outcome for each in record.candidates] == ["measured"] * 2 + ["unmeasured"] * 2
     assert (record.partial, record.interrupted) == (True, True)
