@@ -89,6 +89,26 @@ class ComparisonResult:
         rows = [columns.data(self.record, each) for each in self.record.candidates]
         return pd.DataFrame(rows).set_index("name")
 
+    def plot(self, kind: str = "Speedup", axes: Any = None) -> Any:
+        """Draw a chart on matplotlib's ``axes``, which it returns, in the style that is in use.
+
+        Without ``axes`` they are new ones, in a figure of pyplot's.
+
+        ``kind`` is ``Speedup`` (with intervals), ``Time``, ``Samples``, ``Memory``, or ``Error``
+        (speed against error).
+
+        Raises
+        ------
+        OptionError
+            For another kind, where there is nothing to draw, or without matplotlib.
+        """
+        from dynamo_ext.widgets.comparison.chart import KINDS, Chart
+
+        if kind not in KINDS:
+            msg = f"There is no chart {kind!r}."
+            raise OptionError(msg, f"Use {', '.join(KINDS)}.")
+        return Chart(self.record, self.record.candidates, kind).plot(axes)
+
     def to_json(self) -> str:
         """The whole record, every sample included; ``load`` reads it back."""
         return json.dumps(self.record.to_dict())

@@ -335,17 +335,30 @@ class Report:
 
     def to_markdown(self) -> str:
         """Verdict, code, breaks, failed guards, fallbacks, versions: for an issue, say."""
-        return self._in_form("markdown")
+        text: str = self._in_form("markdown")
+        return text
 
     def to_html(self) -> str:
         """All of it as a page that needs neither a kernel nor a network."""
-        return self._in_form("static", "page")
+        text: str = self._in_form("static", "page")
+        return text
 
-    def _in_form(self, module: str, form: str = "text") -> str:
+    def plot(self, axes: Any = None) -> Any:
+        """Draw seconds of each part of the run as bars on matplotlib's ``axes``, which it returns.
+
+        Without ``axes`` they are new ones, in a figure of pyplot's.
+
+        Raises
+        ------
+        OptionError
+            Where matplotlib is not installed.
+        """
+        return self._in_form("plot", "draw", axes)
+
+    def _in_form(self, module: str, form: str = "text", *args: object) -> Any:
         # By name: what shows records imports them.
         shown = importlib.import_module(f"dynamo_ext.widgets.report.{module}")
-        found: str = getattr(shown, form)(self)
-        return found
+        return getattr(shown, form)(self, *args)
 
     def save(self, path: str | Path) -> Path:
         """Write ``.html``, ``.json`` (``from_dict`` reads it back), ``.md`` or ``.txt``.

@@ -11,8 +11,10 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import clip, count, printable, seconds
 from dynamo_ext.widgets.comparison import pareto
+from dynamo_ext.widgets.comparison.number_text import size
 from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, quiet
 
@@ -30,6 +32,7 @@ _HEADS = {
     "Speedup": "Speedup over the baseline, with its interval",
     "Time": "Median time of a call, with quartiles",
     "Samples": "Time of a call: all rounds, the line is the median",
+    "Memory": "Memory that a call takes at most, above what was there before it",
     "Error": "Relative error of the results; the line joins those that none beats in both",
 }
 KINDS = tuple(_HEADS)
@@ -74,6 +77,8 @@ class Chart:
             self.rows = pareto.compared(record, rows)
         elif kind == "Speedup":
             self.rows = [each for each in rows if counted(record, each)]
+        elif kind == "Memory":
+            self.rows = [each for each in rows if each.peak_bytes is not None]
         else:
             self.rows = [each for each in rows if each.timing is not None]
 
@@ -90,6 +95,8 @@ class Chart:
         if self.kind == "Speedup" and each.speedup:
             of = f"{ratio(each.speedup.ratio)}, interval {interval(each.speedup)}"
             return f"{name} {of}, {verdict(self.record, each)[2:]}"
+        if self.kind == "Memory" and each.peak_bytes is not None:
+            return f"{name} {size(each.peak_bytes)}"
         if each.timing is None:
             return name
         low, high = each.timing.quartiles
@@ -118,6 +125,19 @@ class Chart:
         image = element("img", src=source, alt=self.alt, width=round(_WIDTH * 96))
         return element("p", image.removesuffix("</img>"))
 
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw it on ``axes``, or in a new figure of pyplot's, in the colours of the style in use.
+
+        Raises ``OptionError`` where there is nothing to draw, or matplotlib is not installed.
+        """
+        if not self.rows:
+            raise OptionError(NOTHING)
+        axes = axes or new_axes(*self._inches())
+        from matplotlib import rcParams
+
+        self._draw(axes, rcParams["text.color"], rcParams["axes.labelcolor"])
+        return axes
+
     def _problem(self) -> Markup:
         if not self.rows:
             return quiet(NOTHING)
@@ -127,29 +147,44 @@ class Chart:
 
     def _figure(self, text: str, quiet: str) -> Figure:
         from matplotlib.figure import Figure
+
+        figure = Figure(figsize=self._inches(), layout="constrained")
+        self._draw(figure.add_subplot(), text, quiet)
+        return figure
+
+    def _inches(self) -> tuple[float, float]:
+        room = 1.6 if self.kind == "Samples" else 1.0
+        tall = _SQUARE if self.kind == "Error" else _FRAME + _ROW * room * len(self.rows)
+        return _WIDTH, tall
+
+    def _draw(self, axes: Axes, text: str, quiet: str) -> None:
         from matplotlib.ticker import EngFormatter
 
+        axes.set_xlabel(_HEADS[self.kind], color=quiet, fontsize=9, parse_math=False)
         if self.kind == "Error":
-            figure = Figure(figsize=(_WIDTH, _SQUARE), layout="constrained")
-            axes = figure.add_subplot()
             pareto.draw(axes, self.rows, text, quiet)
-            axes.set_xlabel(_HEADS[self.kind], color=quiet, fontsize=9, parse_math=False)
-            return figure
-        room = 1.6 if self.kind == "Samples" else 1.0
-        figure = Figure(
-            figsize=(_WIDTH, _FRAME + _ROW * room * len(self.rows)), layout="constrained"
-        )
-        axes = figure.add_subplot()
+            return
         _dress(axes, [clip(printable(each.name), _NAME) for each in self.rows], text, quiet)
         if self.log:
             axes.set_xscale("log")
         _DRAWN[self.kind](axes, self, text, quiet)
-        ratios = self.kind == "Speedup"
-        axes.xaxis.set_major_formatter("{x:g}×" if ratios else EngFormatter(unit="s"))
-        axes.set_xlabel(_HEADS[self.kind], color=quiet, parse_math=False)
+        if self.kind == "Memory":
+            axes.xaxis.set_major_formatter(lambda value, _: size(value))
+        else:
+            ratios = self.kind == "Speedup"
+            axes.xaxis.set_major_formatter("{x:g}×" if ratios else EngFormatter(unit="s"))
         if not self.log and self.kind == "Time":
             axes.set_xlim(left=0)
-        return figure
+
+
+def new_axes(wide: float, tall: float) -> Axes:
+    """Axes in a new figure of pyplot's, in inches; ``OptionError`` without matplotlib."""
+    if importlib.util.find_spec("matplotlib") is None:
+        message = "A plot needs matplotlib, which is not installed."
+        raise OptionError(message, "pip install matplotlib")
+    from matplotlib import pyplot as plt
+
+    return plt.figure(figsize=(wide, tall), layout="constrained").add_subplot()
 
 
 def _look(chart: Chart, each: CandidateResult) -> tuple[str, str]:
@@ -214,10 +249,18 @@ def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         _log_ticks(axes, high / low)
 
 
+def _peaks(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
+    for row, each in enumerate(chart.rows):
+        peak = each.peak_bytes or 0
+        axes.barh([row], [peak], height=0.5, color=_look(chart, each)[0])
+        _label(axes, peak, row, size(peak), text)
+
+
 _DRAWN: dict[str, Callable[[Axes, Chart, str, str], None]] = {
     "Speedup": _speedups,
     "Time": _times,
     "Samples": _samples,
+    "Memory": _peaks,
 }
 
 

@@ -73,7 +73,9 @@ class ComparisonView(live.View):
         )
         self.order.add_class("dx-order")
         self.columns = control("Dropdown", "Columns", "230px", options=list(columns.GROUPS))
-        self.chart = control("Dropdown", "Chart", "150px", options=["Speedup", "Time", "Error"])
+        self.chart = control(
+            "Dropdown", "Chart", "150px", options=["Speedup", "Time", "Memory", "Error"]
+        )
         graphs = [("none", ""), *((g.graph, g.graph) for g in record.graphs)]
         self.graph = control("Dropdown", "Graph in detail", "240px", options=graphs)
         self.graph.layout.display = None if record.graphs else "none"

@@ -94,15 +94,18 @@ def _apart(report: Report) -> list[tuple[str, float]]:
     return spent
 
 
-def _parts(report: Report) -> list[list[str]]:
-    """Shares of the wall time. A graph's time can hold another's, so a share is capped at all."""
+def parts(report: Report) -> list[tuple[str, float]]:
+    """Seconds of each part of the run. A graph's time can hold another's: it is capped at all."""
     running = min(sum(g.run_seconds for g in report.graphs), report.seconds)
     backward = min(sum(g.backward_seconds for g in report.graphs), report.seconds)
     rest = max(report.run_seconds - running - backward, 0.0)
     spent = [*_apart(report), ("Running graphs", running)]
     spent += [("Their backward passes", backward)] if backward else []
-    spent += [("Python and uncaptured code", rest)]
-    rows = [_share(name, value, report.seconds) for name, value in spent]
+    return [*spent, ("Python and uncaptured code", rest)]
+
+
+def _parts(report: Report) -> list[list[str]]:
+    rows = [_share(name, value, report.seconds) for name, value in parts(report)]
     return [*rows, ["Whole run", seconds(report.seconds), "", ""]]
 
 

@@ -8,8 +8,11 @@ import sys
 import warnings
 
 import pytest
+from matplotlib import style
+from matplotlib.figure import Figure
 
 from dynamo_ext.api.compare import ComparisonResult
+from dynamo_ext.errors import OptionError
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, Speedup
 from dynamo_ext.timing import race
 from dynamo_ext.widgets import plain_text
@@ -233,6 +236,25 @@ def test_a_chart_draws_what_counts_alone(compared):
     shown = [each.name for each in Chart(record, record.candidates, "Speedup").rows]
     assert shown == ["inductor", "openvino", "onnxrt", "ts"]
     assert "nothing to draw" in Chart(record, (), "Speedup").svg()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plot_is_in_the_style_of_the_user(compared, kind):
+    result = ComparisonResult(compared["full"])
+    with style.context("dark_background"):
+        axes = result.plot(kind, Figure().add_subplot())
+    # Its words are white there, and never our own grey.
+    assert {text.get_color() for text in axes.texts} <= {"white"}
+    assert axes.get_xlabel()
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert kind == "Error" or "openvino" in names
+
+
+def test_a_plot_that_cannot_be_made_is_a_sentence(compared):
+    with pytest.raises(OptionError, match=r"no chart 'Speed'\. Use Speedup, Time"):
+        ComparisonResult(compared["full"]).plot("Speed")
+    with pytest.raises(OptionError, match="nothing to draw"):
+        ComparisonResult(dataclasses.replace(compared["none"], candidates=())).plot()
 
 
 def test_without_matplotlib_the_table_stands(compared, monkeypatch):
