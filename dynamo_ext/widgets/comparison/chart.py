@@ -158,7 +158,7 @@ class Chart:
         return _WIDTH, tall
 
     def _draw(self, axes: Axes, text: str, quiet: str) -> None:
-        from matplotlib.ticker import EngFormatter
+        from matplotlib.ticker import EngFormatter, MaxNLocator
 
         axes.set_xlabel(_HEADS[self.kind], color=quiet, fontsize=9, parse_math=False)
         if self.kind == "Error":
@@ -169,6 +169,7 @@ class Chart:
             axes.set_xscale("log")
         _DRAWN[self.kind](axes, self, text, quiet)
         if self.kind == "Memory":
+            axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.xaxis.set_major_formatter(lambda value, _: size(value))
         else:
             ratios = self.kind == "Speedup"

@@ -65,7 +65,11 @@ def draw(axes: Axes, rows: Sequence[CandidateResult], text: str, quiet: str) -> 
             parse_math=False,
         )
     axes.set_xscale("log")
-    axes.margins(0.2)
+    errors = [error(each) or 0.0 for each in rows]
+    # So wide that a power of ten is on it, for other labels would overlap.
+    axes.set_xlim(min(errors) / 3.5, max(errors) * 3.5)
+    axes.xaxis.set_minor_formatter("")
+    axes.margins(y=0.2)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("Speedup", color=quiet, fontsize=9)
     axes.yaxis.set_major_formatter("{x:g}×")

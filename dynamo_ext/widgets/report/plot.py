@@ -24,6 +24,6 @@ def draw(report: Report, axes: Axes | None) -> Axes:
     bars = axes.barh(names, spent, height=0.6)
     axes.bar_label(bars, [seconds(each) for each in spent], padding=4)
     axes.invert_yaxis()
-    axes.margins(x=0.15)
+    axes.margins(x=0.2)
     axes.set_xlabel(f"Seconds of {report.title} on {report.backend}", parse_math=False)
     return axes
