@@ -1,7 +1,5 @@
 """The user's random numbers: what their generators are at, and putting them back there."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 from collections.abc import Iterator

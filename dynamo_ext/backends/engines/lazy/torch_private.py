@@ -1,7 +1,5 @@
 """The Lazy Tensor backend in torch's wheels."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

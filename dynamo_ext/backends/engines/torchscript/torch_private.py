@@ -1,7 +1,5 @@
 """TorchScript graphs, written node by node, and NNC's switches."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

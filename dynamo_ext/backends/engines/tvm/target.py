@@ -5,8 +5,6 @@ session. So a target that is new compiles and runs a product in a child process 
 answer is kept on disk.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

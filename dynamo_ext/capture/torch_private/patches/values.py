@@ -3,8 +3,6 @@
 A cell's names, which are globals, are traced as a function's locals are.
 """
 
-from __future__ import annotations
-
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """ONNX's operations that move elements about, in TensorFlow."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_ext.backends.engines.onnx2tf.ops.onnx_node import Call, converts, sizes
