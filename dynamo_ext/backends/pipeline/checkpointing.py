@@ -5,17 +5,13 @@ alone, since AOTAutograd's partitioner sees to it. Run in eager, it would draw a
 in the backward pass, and refuse a batch norm that counts its batches.
 """
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from torch.fx import GraphModule
 
 from dynamo_ext.torch_private import fx_nodes
 from dynamo_ext.torch_private.entered_modes import forward_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch.fx import GraphModule
 
 
 def keep_random_state(graph: GraphModule) -> None:

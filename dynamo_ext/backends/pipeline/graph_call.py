@@ -15,6 +15,8 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
 from dynamo_ext.backends import crash_records, effects, precision
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.undo import Undo
@@ -108,8 +110,6 @@ class GraphCall:
 
     def _expected(self, args: Sequence[Any], undo: Undo | None) -> _Outcome | None:
         """What eager makes of such inputs; ``None`` where that cannot be the reference."""
-        import torch
-
         given = _copies(args, undo)
         if given is None:
             return None
@@ -188,8 +188,6 @@ def _flat(outputs: Any) -> Sequence[Any]:
 
 def _copies(args: Sequence[Any], undo: Undo | None) -> Sequence[Any] | None:
     """What the graph may be run on beside the call: the inputs, as copies where it changes them."""
-    import torch
-
     if undo is not None:
         copies = undo.copies()
         return copies and copies[: len(args)]

@@ -1,15 +1,17 @@
 """TensorFlow's compiled functions on torch's memory."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import fork_safety
 from dynamo_ext.backends.base import RunEagerlyError
@@ -17,12 +19,6 @@ from dynamo_ext.backends.engines.onnx2tf.ops import table
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.support.lending import aligned
 from dynamo_ext.numerics import rng_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    import torch
-    from torch.fx import GraphModule
 
 _LARGE = 1024
 """Bytes from which a constant is lent to the function instead of written into it."""
@@ -64,8 +60,6 @@ def tensorflow() -> Any:
     Where TensorFlow has begun to run before us, its devices and threads stay as they are.
     """
     import warnings
-
-    import torch
 
     fork_safety.begin("TensorFlow")
     # Read once at import; the variable is the user's, so it goes again.
@@ -109,8 +103,6 @@ def prepare(graph: GraphModule) -> GraphModule:
     ATen's advanced indexing counts them from the end, its gathering operations raise, and ONNX
     knows no difference.
     """
-    import torch
-
     aten = torch.ops.aten
     graph = duplicate(graph)
     for node in list(graph.graph.nodes):
@@ -219,8 +211,6 @@ def _dtype(tf: Any, value: torch.Tensor) -> Any:
 
 def _constants(model: Any) -> tuple[dict[str, Any], list[Any]]:
     """A model's initializers for TensorFlow, and the torch tensors that some of them lie in."""
-    import torch
-
     found, held = {}, []
     export, adopt, _, _ = _dlpack()
     for name, value in model.graph.initializers.items():

@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dynamo_ext.backends import disk_cache
 
 PROOF_SECONDS = 180
@@ -69,8 +71,6 @@ def threads() -> int:
     They run where the system likes, and soon go to sleep. TVM reads the settings when its first
     parallel loop starts.
     """
-    import torch
-
     os.environ.setdefault("TVM_NUM_THREADS", str(torch.get_num_threads()))
     # Bound threads would share their cores with torch's, which are not.
     os.environ.setdefault("TVM_BIND_THREADS", "0")

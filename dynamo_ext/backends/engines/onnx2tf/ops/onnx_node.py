@@ -1,16 +1,12 @@
 """One ONNX operation as TensorFlow sees it, and the table of those that are known."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from dynamo_ext.backends.base import LoweringError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Operator = Callable[["Call"], Any]
+Operator = Callable[["Call"], Any]
 
 
 @dataclass
