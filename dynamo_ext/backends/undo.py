@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import psutil
 import torch
 
 from dynamo_ext.interruptions import pass_on
@@ -29,8 +30,6 @@ class Undo:
 
     def _keep(self) -> bool:
         """Whether all was kept; not where a value has no memory to copy, or memory is scarce."""
-        import psutil
-
         numbers = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
         if not all(isinstance(value, numbers) for value in self._others):
             return False

@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
 
@@ -12,16 +13,12 @@ class HostState:
     """Python's and NumPy's global generators as they are now."""
 
     def __init__(self) -> None:
-        import numpy as np
-
         self._python = random.getstate()
         # The whole state: the older form of it knows but one kind of generator.
         self._numpy: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - the user's own is meant
 
     def restore(self) -> None:
         """Have them give the same numbers again."""
-        import numpy as np
-
         random.setstate(self._python)
         np.random.set_state(self._numpy)  # noqa: NPY002
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from dynamo_ext.backends.torch_private.decompositions import Decompositions
 
@@ -45,8 +46,6 @@ def _attention(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
     mask_type: int | None = None,
 ) -> Any:
     """Attention of a batch to itself: (batch, targets, embed) and the weights of its softmax."""
-    from torch.nn import functional
-
     if not query.numel() or not _fits(mask, mask_type, query, num_head):
         return NotImplemented
     projected = _projected((query, key, value), qkv_weight, qkv_bias, embed_dim)
@@ -74,8 +73,6 @@ def _projected(
     inputs: tuple[Tensor, Tensor, Tensor], weight: Tensor, bias: Tensor, width: int
 ) -> Sequence[Tensor]:
     """Queries, keys and values, each (batch, length, embed)."""
-    from torch.nn import functional
-
     query, key, value = inputs
     if query is key and key is value:
         return torch.split(functional.linear(query, weight, bias), width, -1)
@@ -128,8 +125,6 @@ def _encoder_layer(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
     mask_type: int | None = None,
 ) -> Any:
     """A layer of an encoder: (batch, length, embed) as it comes."""
-    from torch.nn import functional
-
     if not src.numel() or not _fits(mask, mask_type, src, num_heads):
         return NotImplemented
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.nn import functional
 
 
 def give_inputs(graph: GraphModule) -> None:
@@ -40,8 +41,6 @@ def _is_idle(node: Node) -> bool:
 @functools.cache
 def _kinds() -> Mapping[Callable[..., Any], tuple[dict[str, Any], int]]:
     """Functions that drop, their arguments' defaults, and for how many dimensions (0: any)."""
-    from torch.nn import functional
-
     of_torch = {"p": None, "training": None}
     # With fewer dimensions these take a batch of one, and give a view.
     dimensions = {

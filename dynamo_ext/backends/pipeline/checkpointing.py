@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torch.fx import GraphModule
+from torch.utils.checkpoint import checkpoint
 
 from dynamo_ext.torch_private import fx_nodes
 from dynamo_ext.torch_private.entered_modes import forward_of
@@ -36,8 +37,6 @@ def checkpointed(body: GraphModule, *args: Any, **kwargs: Any) -> Any:
 
     The arguments are those of ``body`` and of ``torch.utils.checkpoint.checkpoint``.
     """
-    from torch.utils.checkpoint import checkpoint
-
     operator = fx_nodes.checkpoint_operator()
     if fx_nodes.is_traced(args):
         return operator(body, *args, **kwargs)

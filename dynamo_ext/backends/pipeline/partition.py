@@ -7,6 +7,9 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import create_op_support
+from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.base import Support
@@ -148,9 +151,6 @@ def _propose(
 def _partition(
     graph: GraphModule, answers: Mapping[Node, Support], segments: Mapping[Node, int]
 ) -> list[dict[Node, int | None]]:
-    from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
-    from torch.fx.passes.operator_support import create_op_support
-
     groups: list[dict[Node, int | None]] = []
     for wanted in (*sorted(set(segments.values())),) or (None,):
         inside = {n for n, answer in answers.items() if answer and segments.get(n) == wanted}
@@ -184,6 +184,4 @@ def _keeps_random_order(graph: GraphModule, groups: list[dict[Node, int | None]]
 
 
 def _fuse(graph: GraphModule, groups: list[dict[Node, int | None]]) -> None:
-    from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
-
     fuse_by_partitions(graph, groups, prefix="part_", always_return_tuple=True)

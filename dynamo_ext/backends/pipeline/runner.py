@@ -16,7 +16,7 @@ from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet
 from dynamo_ext.backends.support import ties
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.numerics import lowered_precision
+from dynamo_ext.numerics import higher_precision, lowered_precision
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.report import FallbackStage, Partition
 from dynamo_ext.torch_private import dispatch
@@ -108,8 +108,6 @@ class Runner:
 
     def _wrong(self, args: Sequence[Any], outputs: Sequence[Any], expected: Sequence[Any]) -> str:
         """What an engine gives that is too far from what it should give, as one sentence."""
-        from dynamo_ext.numerics import higher_precision
-
         chosen = precision.of(self._context.options)
         if chosen == FULL:
             return ties.disagreement(self._relaxed, args, outputs, expected, rounding=True)

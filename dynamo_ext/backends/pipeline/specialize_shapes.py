@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.torch_private import dispatch
@@ -20,7 +21,6 @@ def specialised(graph: GraphModule, args: Sequence[Any]) -> GraphModule:
 
     It has the same placeholders; those for numbers have no users.
     """
-    from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
     class Propagation(FakeTensorProp):
         def run_node(self, n: Node) -> Any:

@@ -16,6 +16,7 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics.higher_precision import as_good_as_eager
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -39,8 +40,6 @@ def disagreement(
 
     With ``rounding`` they may also be about as near to the exact ones as eager's are.
     """
-    from dynamo_ext.numerics.higher_precision import as_good_as_eager
-
     first = ""
     for each, right in _references(graph, args, expected):
         wrong = tolerance.disagreement(found, right)

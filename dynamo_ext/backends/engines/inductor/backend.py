@@ -1,5 +1,6 @@
 """``inductor``: PyTorch's own compiler, with its failures turned into recorded fallbacks."""
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Sequence
@@ -36,8 +37,6 @@ class InductorBackend(WholeGraphBackend):
 
     def probe(self) -> Availability:
         """On a CPU it needs a C++ compiler, on a GPU Triton."""
-        import importlib.util
-
         cuda = torch.cuda.is_available()
         if cuda and importlib.util.find_spec("triton") is None:
             reason = "Inductor needs Triton for GPUs, and it is not installed."

@@ -6,12 +6,14 @@ import os
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
+from torch.utils.dlpack import from_dlpack, to_dlpack
 
 from dynamo_ext.backends import fork_safety
 from dynamo_ext.backends.base import RunEagerlyError
@@ -59,8 +61,6 @@ def tensorflow() -> Any:
 
     Where TensorFlow has begun to run before us, its devices and threads stay as they are.
     """
-    import warnings
-
     fork_safety.begin("TensorFlow")
     # Read once at import; the variable is the user's, so it goes again.
     name = "TF_CPP_MIN_LOG_LEVEL"
@@ -91,8 +91,6 @@ def tensorflow() -> Any:
 
 @functools.cache
 def _dlpack() -> tuple[Callable[[Any], Any], ...]:
-    from torch.utils.dlpack import from_dlpack, to_dlpack
-
     theirs = tensorflow().experimental.dlpack
     return to_dlpack, theirs.from_dlpack, theirs.to_dlpack, from_dlpack
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule
+from torch.utils.dlpack import from_dlpack, to_dlpack
 
 from dynamo_ext.backends.base import RunEagerlyError
 from dynamo_ext.backends.engines.onnx import recurrent
@@ -146,7 +147,6 @@ def to_ort(tensor: Any, boolean: bool) -> Any:  # noqa: FBT001 - as in ONNX Runt
 @functools.cache
 def _dlpack() -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
     from onnxruntime.capi import onnxruntime_pybind11_state as ort
-    from torch.utils.dlpack import to_dlpack
 
     return to_dlpack, ort.OrtValue.from_dlpack
 
@@ -162,7 +162,6 @@ class Session:
 
     def __init__(self, model: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
         import onnx_ir
-        from torch.utils.dlpack import from_dlpack
 
         tensors = [value for value in examples if isinstance(value, torch.Tensor)]
         cuda = any(tensor.is_cuda for tensor in tensors)

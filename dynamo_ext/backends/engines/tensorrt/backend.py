@@ -7,6 +7,7 @@ Names of modules, settings and the backend were read in the wheel of torch_tenso
 """
 
 import ast
+import dataclasses
 import difflib
 import importlib
 import importlib.util
@@ -66,8 +67,6 @@ class TensorRtBackend(WholeGraphBackend):
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Import torch_tensorrt, which registers its backend, and compile with that."""
-        import dataclasses
-
         # The import registers its backend with torch.
         theirs = importlib.import_module("torch_tensorrt.dynamo")
         known = {field.name for field in dataclasses.fields(theirs.CompilationSettings)}

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import numpy as np
+
 from dynamo_ext.backends.base import LoweringError
 
 Operator = Callable[["Call"], Any]
@@ -34,8 +36,6 @@ class Call:
 
     def known(self, position: int) -> list[Any]:
         """An input that must be a constant, as a flat list."""
-        import numpy as np
-
         value = self.inputs[position]
         if not isinstance(value, np.ndarray):
             message = f"{self.kind} takes an argument that is not a constant."
