@@ -1,7 +1,5 @@
 """The command line: ``python -m dynamo_ext compare script.py:function -b onnxrt,inductor``."""
 
-from __future__ import annotations
-
 import argparse
 import runpy
 import sys

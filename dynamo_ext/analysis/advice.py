@@ -1,7 +1,5 @@
 """What to do next, derived from the record alone: each step with its evidence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

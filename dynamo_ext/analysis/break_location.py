@@ -1,7 +1,5 @@
 """Where a graph breaks, in words: the line that splits it, and those that led there."""
 
-from __future__ import annotations
-
 import re
 
 from dynamo_ext.formatting import is_other_cell

@@ -3,8 +3,6 @@
 Registry ids are those of torch 2.13.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

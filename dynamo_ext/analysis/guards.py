@@ -1,7 +1,5 @@
 """Sentences about guards: what a compiled frame relies on, what was expected, and what came."""
 
-from __future__ import annotations
-
 import re
 
 from dynamo_ext.formatting import article

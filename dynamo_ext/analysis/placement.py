@@ -4,8 +4,6 @@ Partitions count operations of the normalised graph, which have other names. In 
 engines share, a captured operation is placed by its operator's name, or not at all.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

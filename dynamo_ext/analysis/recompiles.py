@@ -1,7 +1,5 @@
 """Recompiles by cause: what changed from call to call, and what lets one graph serve all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What two runs are compared by: graphs, breaks, guards, fallbacks, speed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """A captured graph as a script of its own, that needs torch and nothing else."""
 
-from __future__ import annotations
-
 import re
 
 from dynamo_ext.records.report import Graph, Operation

@@ -1,7 +1,5 @@
 """What one line of the user's code asks for, as far as the line by itself tells."""
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -1,7 +1,5 @@
 """``dynamo_ext.explain``: what capture makes of a call, and which operations have the time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

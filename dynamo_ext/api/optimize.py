@@ -1,7 +1,5 @@
 """``optimize`` and ``run`` without a notebook: context managers, decorators, wrapped modules."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -6,20 +6,16 @@ operator's schema says what it writes to, and its tags that it draws. What Dynam
 torch's conventions for names. What is not known may do both.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.fx_graph import attribute
 from dynamo_ext.torch_private import fx_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from torch.fx import GraphModule, Node
 
 
 class Effects(NamedTuple):
@@ -82,8 +78,6 @@ def _together(effects: Iterable[Effects]) -> Effects:
 
 def _of_inner(node: Node) -> Effects:
     """What the graphs within an operation may do, which is all of it where it has any."""
-    from torch.fx import GraphModule
-
     inside = [each.target for each in node.all_input_nodes if each.op == "get_attr"]
     names = [node.target] if node.op == "call_module" else inside
     owner: Any = node.graph.owning_module

@@ -3,8 +3,6 @@
 What the parent compiled with them runs in eager there, and nothing new is compiled with them.
 """
 
-from __future__ import annotations
-
 import os
 import weakref
 from typing import Any

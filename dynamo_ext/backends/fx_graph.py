@@ -1,24 +1,19 @@
 """FX graphs: copies of them, and what their nodes and attributes are."""
 
-from __future__ import annotations
-
 import functools
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node, Proxy, map_arg
+from torch.fx.proxy import GraphAppendingTracer
 
 from dynamo_ext.torch_private import fx_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import torch
-    from torch.fx import GraphModule, Node
 
 
 def duplicate(graph: GraphModule) -> GraphModule:
     """A graph module of its own, tensors shared and every ``meta`` copied one level deep."""
-    from torch.fx import Graph, GraphModule
-
     nodes = Graph()
     nodes.output(nodes.graph_copy(graph.graph, {}))
     return GraphModule(graph, nodes)
@@ -49,9 +44,6 @@ def replace(node: Node, function: Callable[..., Any]) -> None:
 
     The function gets nodes as ``torch.fx.Proxy``, and what it does with them is written down.
     """
-    from torch.fx import Proxy, map_arg
-    from torch.fx.proxy import GraphAppendingTracer
-
     tracer = GraphAppendingTracer(node.graph)
     stand_in: Any = functools.partial(Proxy, tracer=tracer)
     given: Any = map_arg((node.args, node.kwargs), stand_in)
@@ -68,8 +60,6 @@ def replace(node: Node, function: Callable[..., Any]) -> None:
 
 def held_tensors(graph: GraphModule) -> list[torch.Tensor]:
     """The tensors that a captured graph reads without being given them: its attributes."""
-    import torch
-
     found: dict[int, torch.Tensor] = {}
     for module in graph.modules():
         own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
@@ -80,8 +70,6 @@ def held_tensors(graph: GraphModule) -> list[torch.Tensor]:
 
 def may_differentiate(inputs: Sequence[Any]) -> bool:
     """Whether a backward pass may follow a call of a graph with such inputs."""
-    import torch
-
     tensors = (value for value in inputs if isinstance(value, torch.Tensor))
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 

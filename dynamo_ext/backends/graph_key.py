@@ -1,16 +1,13 @@
 """What makes two captured graphs the same work: to a race, and to what an engine did with them."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends.fx_graph import attribute
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.fx import GraphModule
 
 
 def graph_key(graph: GraphModule, inputs: Sequence[Any], *, training: bool) -> str:
@@ -19,8 +16,6 @@ def graph_key(graph: GraphModule, inputs: Sequence[Any], *, training: bool) -> s
     Names do not count, nor do the values of tensors. ``inputs`` are tensors and sizes, one for each
     placeholder; ``training`` says that a backward pass follows.
     """
-    import torch
-
     numbers: dict[Any, str] = {}
     lines: list[str] = [f"training {training}", *map(_facts, inputs)]
     for node in graph.graph.nodes:
@@ -42,8 +37,6 @@ def _target(graph: GraphModule, node: Any) -> Any:
 
 
 def _facts(value: Any) -> str:
-    import torch
-
     if isinstance(value, torch.Tensor):
         shape = tuple(value.shape)
         strides = value.stride() if value.layout is torch.strided else ()

@@ -1,7 +1,5 @@
 """Options of a backend: from the text of ``--opt KEY=VALUE`` to values of the right type."""
 
-from __future__ import annotations
-
 import difflib
 import math
 import reprlib

@@ -3,8 +3,6 @@
 Importing this imports neither torch nor any engine.
 """
 
-from __future__ import annotations
-
 import copyreg
 import difflib
 import importlib

@@ -1,7 +1,5 @@
 """What is known of the backends that torch and others register under names that are not ours."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Mapping
 from importlib import metadata

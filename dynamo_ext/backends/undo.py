@@ -1,17 +1,14 @@
 """What a call may change, kept until it has gone well, so that a failed one can be repeated."""
 
-from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import psutil
+import torch
 
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.torch_private import dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import torch
 
 _SHARE = 0.25
 """How much of the memory that is free may go into it."""
@@ -24,8 +21,6 @@ class Undo:
     """
 
     def __init__(self, values: Sequence[Any], *, draws: bool) -> None:
-        import torch
-
         self._values = values
         self._tensors = [value for value in values if isinstance(value, torch.Tensor)]
         self._others = [value for value in values if not isinstance(value, torch.Tensor)]
@@ -35,9 +30,6 @@ class Undo:
 
     def _keep(self) -> bool:
         """Whether all was kept; not where a value has no memory to copy, or memory is scarce."""
-        import psutil
-        import torch
-
         numbers = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
         if not all(isinstance(value, numbers) for value in self._others):
             return False
@@ -66,8 +58,6 @@ class Undo:
 
         ``None`` where that cannot be done.
         """
-        import torch
-
         memory = {each.data_ptr(): kept for each, kept in self._memory}
         odd = any(t.is_conj() or t.is_neg() or t.is_quantized for t in self._tensors)
         if not self.possible or odd or len(memory) < len(self._memory):

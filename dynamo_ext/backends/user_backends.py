@@ -1,7 +1,5 @@
 """Backend objects of the user's own: what one must have, and those registered by name."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any, TypeGuard
 

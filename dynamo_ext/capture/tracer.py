@@ -1,7 +1,5 @@
 """From a backend's compiler and a few flags to the callback that Dynamo runs frames under."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass

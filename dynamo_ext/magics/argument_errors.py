@@ -1,7 +1,5 @@
 """What to add to what argparse says of a line that it refuses: what was probably meant."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import re

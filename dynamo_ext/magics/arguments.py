@@ -1,7 +1,5 @@
 """The arguments of a ``%%dynamo`` line."""
 
-from __future__ import annotations
-
 import argparse
 import keyword
 import math

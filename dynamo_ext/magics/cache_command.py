@@ -1,7 +1,5 @@
 """``%dynamo cache``: races, engines that ended a process, and what engines say of operations."""
 
-from __future__ import annotations
-
 import collections
 from pathlib import Path
 

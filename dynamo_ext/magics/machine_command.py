@@ -1,7 +1,5 @@
 """``%dynamo machine``: what this machine can do at most, measured once."""
 
-from __future__ import annotations
-
 from IPython.core.error import UsageError
 
 from dynamo_ext.formatting import count, seconds

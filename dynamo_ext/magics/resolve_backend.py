@@ -1,7 +1,5 @@
 """From what a user wrote after ``-b`` to a compiler: a name, or an expression of theirs."""
 
-from __future__ import annotations
-
 import types
 import weakref
 from collections.abc import Mapping

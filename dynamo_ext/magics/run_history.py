@@ -1,7 +1,5 @@
 """The cells that ran, for ``%dynamo history`` and ``%dynamo diff``."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass

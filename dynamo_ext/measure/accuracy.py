@@ -5,8 +5,6 @@ is the maintainers' own (``torch._dynamo.utils.same``): is the candidate much fa
 float64 result than eager itself is?
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

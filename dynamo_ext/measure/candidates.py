@@ -1,7 +1,5 @@
 """From what a user lists (``inductor,onnxrt,tvm``) to compilers, each with a name of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The high-water mark of what one call holds."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import gc

@@ -4,31 +4,24 @@ Engines fuse operations, so inside one there is no time of a single operation. E
 of them are worth an engine, and what is lost where one stays out of it.
 """
 
-from __future__ import annotations
-
 import functools
 import statistics
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
-from torch.fx import Interpreter
+from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._pytree import tree_map
 
 from dynamo_ext.backends import effects
+from dynamo_ext.capture.listen.run_log import GraphCalls
 from dynamo_ext.formatting import count
 from dynamo_ext.interruptions import pass_on, suppressed
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.timing import clock
 from dynamo_ext.timing.machine_load import MachineLoad
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.capture.listen.run_log import GraphCalls
 
 REPEATS = 7
 """Times that an operation is run, the first of them not counted."""

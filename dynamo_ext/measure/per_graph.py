@@ -1,7 +1,5 @@
 """Every captured graph on every candidate, the best choice for each, and what that is worth."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

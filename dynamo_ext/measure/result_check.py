@@ -1,7 +1,5 @@
 """Whether each candidate's results are right: by eager, by float64, and on other inputs."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace

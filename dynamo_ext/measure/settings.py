@@ -1,7 +1,5 @@
 """How long and how thoroughly a comparison measures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

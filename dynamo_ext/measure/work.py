@@ -1,7 +1,5 @@
 """What a run of some code asks of the machine, counted in one more run in eager."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,21 +5,15 @@ allows; then the one that matters is the distance of each from the exact result.
 own backends so (``torch._dynamo.utils.same`` with ``fp64_ref``).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import torch
-from torch.fx import Interpreter
+from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._pytree import tree_map
 
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics import tolerance
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.fx import GraphModule, Node
 
 _HIGHER = {
     torch.bfloat16: torch.float32,

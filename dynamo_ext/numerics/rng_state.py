@@ -1,27 +1,24 @@
 """The user's random numbers: what their generators are at, and putting them back there."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
+import torch
 
 
 class HostState:
     """Python's and NumPy's global generators as they are now."""
 
     def __init__(self) -> None:
-        import numpy as np
-
         self._python = random.getstate()
         # The whole state: the older form of it knows but one kind of generator.
         self._numpy: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - the user's own is meant
 
     def restore(self) -> None:
         """Have them give the same numbers again."""
-        import numpy as np
-
         random.setstate(self._python)
         np.random.set_state(self._numpy)  # noqa: NPY002
 
@@ -30,23 +27,17 @@ class TorchState:
     """Torch's generators as they are now."""
 
     def __init__(self) -> None:
-        import torch
-
         self._cpu = torch.get_rng_state()
         self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
 
     def changed(self) -> bool:
         """Whether numbers were drawn since."""
-        import torch
-
         now = TorchState()
         pairs = zip((self._cpu, *self._cuda), (now._cpu, *now._cuda), strict=False)
         return not all(torch.equal(*each) for each in pairs)
 
     def restore(self) -> None:
         """Have them give the same numbers again."""
-        import torch
-
         torch.set_rng_state(self._cpu)
         # Elsewhere, where a comparison's worker runs, there may be fewer devices.
         for device, state in enumerate(self._cuda[: torch.cuda.device_count()]):

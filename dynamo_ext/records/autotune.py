@@ -1,7 +1,5 @@
 """The race of one graph's backends."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """What a machine does at most, and what a piece of code asks of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """One fair reading of the time that a call takes."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import itertools

@@ -1,7 +1,5 @@
 """How busy other programs kept the machine while something was measured."""
 
-from __future__ import annotations
-
 import os
 import time
 from typing import Self

@@ -6,8 +6,6 @@ percentile bootstrap over rounds gives the interval, and Wilcoxon's signed-rank 
 (the t-test of the TorchDynamo posts assumes a normal distribution that timings do not have).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,16 +1,11 @@
 """Modes, fake tensors and symbols: what torch's dispatcher does at this moment."""
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torch.fx import GraphModule
+from torch.fx import GraphModule
 
 
 def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:

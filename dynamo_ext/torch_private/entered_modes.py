@@ -5,18 +5,12 @@ between them leaves gradients off for good, plain ``torch.compile``'s too (2.13.
 autocast, attention's kernels and saved tensors' hooks likewise.
 """
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
 
-from torch.fx import map_arg
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import TracebackType
-
-    from torch.fx import GraphModule, Node
+from torch.fx import GraphModule, Node, map_arg
 
 _MODES = frozenset(
     {

@@ -1,16 +1,11 @@
 """What torch's schemas say of the operations of a graph."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.fx import Node
+from torch.fx import Node
 
 
 def arguments(node: Node, overload: Any = None) -> dict[str, Any]:

@@ -4,8 +4,6 @@ They are read off the sources: of a torch that lacks one, a sentence says which,
 Names looked up by ``getattr`` are not needed: the code there does without them.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import pkgutil

@@ -1,7 +1,5 @@
 """What a piece of code asks of the machine, counted operation by operation as it runs in eager."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

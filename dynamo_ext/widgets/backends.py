@@ -1,7 +1,5 @@
 """The backends of this machine: which are available, and for the others why not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from dynamo_ext.formatting import sentence

@@ -1,7 +1,5 @@
 """Paragraphs and tables that a notebook shows as html and a terminal as text."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 

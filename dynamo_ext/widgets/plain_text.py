@@ -1,7 +1,5 @@
 """Text for a terminal: tables and paragraphs that fit its width."""
 
-from __future__ import annotations
-
 import operator
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Several runs: those of a session, one a row, and two side by side."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

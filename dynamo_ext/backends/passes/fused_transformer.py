@@ -6,18 +6,16 @@ one kernel each, which no engine knows: a whole encoder would stay in eager. The
 ``native_multi_head_attention_cpu`` (attention.cpp).
 """
 
-from __future__ import annotations
-
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+import torch
+from torch import Tensor
+from torch.nn import functional
 
-    from torch import Tensor
-
-    from dynamo_ext.backends.torch_private.decompositions import Decompositions
+from dynamo_ext.backends.torch_private.decompositions import Decompositions
 
 _OVER_SOURCE, _OF_KEYS, _OVER_ALL = 0, 1, 2
 """Kinds of masks: (targets, sources); (batch, sources); (batch, heads, targets, sources)."""
@@ -26,8 +24,6 @@ _OVER_SOURCE, _OF_KEYS, _OVER_ALL = 0, 1, 2
 @functools.cache
 def decompositions() -> Decompositions:
     """Both kernels' decompositions, by operator."""
-    import torch
-
     return {
         torch.ops.aten._native_multi_head_attention.default: _attention,  # noqa: SLF001 - ATen's name
         torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,  # noqa: SLF001
@@ -50,9 +46,6 @@ def _attention(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
     mask_type: int | None = None,
 ) -> Any:
     """Attention of a batch to itself: (batch, targets, embed) and the weights of its softmax."""
-    import torch
-    from torch.nn import functional
-
     if not query.numel() or not _fits(mask, mask_type, query, num_head):
         return NotImplemented
     projected = _projected((query, key, value), qkv_weight, qkv_bias, embed_dim)
@@ -80,9 +73,6 @@ def _projected(
     inputs: tuple[Tensor, Tensor, Tensor], weight: Tensor, bias: Tensor, width: int
 ) -> Sequence[Tensor]:
     """Queries, keys and values, each (batch, length, embed)."""
-    import torch
-    from torch.nn import functional
-
     query, key, value = inputs
     if query is key and key is value:
         return torch.split(functional.linear(query, weight, bias), width, -1)
@@ -105,8 +95,6 @@ def _fits(mask: Tensor | None, mask_type: int | None, query: Tensor, heads: int)
 
 def _hidden(mask: Tensor | None, mask_type: int | None) -> Tensor | None:
     """Where the softmax sees nothing, in a form that scores (b, heads, t, s) broadcast with."""
-    import torch
-
     if mask is None:
         return None
     # The kernel itself makes booleans of a mask of floats.
@@ -137,8 +125,6 @@ def _encoder_layer(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
     mask_type: int | None = None,
 ) -> Any:
     """A layer of an encoder: (batch, length, embed) as it comes."""
-    from torch.nn import functional
-
     if not src.numel() or not _fits(mask, mask_type, src, num_heads):
         return NotImplemented
 

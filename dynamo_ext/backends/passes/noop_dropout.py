@@ -3,16 +3,14 @@
 AOTAutograd traces it as a copy: what the user then writes to the result would not reach the input.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from torch.fx import GraphModule, Node
+import torch
+from torch.fx import GraphModule, Node
+from torch.nn import functional
 
 
 def give_inputs(graph: GraphModule) -> None:
@@ -43,9 +41,6 @@ def _is_idle(node: Node) -> bool:
 @functools.cache
 def _kinds() -> Mapping[Callable[..., Any], tuple[dict[str, Any], int]]:
     """Functions that drop, their arguments' defaults, and for how many dimensions (0: any)."""
-    import torch
-    from torch.nn import functional
-
     of_torch = {"p": None, "training": None}
     # With fewer dimensions these take a batch of one, and give a view.
     dimensions = {

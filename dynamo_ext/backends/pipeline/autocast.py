@@ -6,21 +6,16 @@ is on around the calls of the graph, or around its compilation, and no part of i
 raised would leave it on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.fx_graph import held_tensors, own_copy
 from dynamo_ext.backends.pipeline.input_views import root_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torch.fx import GraphModule, Node
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 

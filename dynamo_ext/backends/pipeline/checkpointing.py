@@ -5,17 +5,14 @@ alone, since AOTAutograd's partitioner sees to it. Run in eager, it would draw a
 in the backward pass, and refuse a batch norm that counts its batches.
 """
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from torch.fx import GraphModule
+from torch.utils.checkpoint import checkpoint
 
 from dynamo_ext.torch_private import fx_nodes
 from dynamo_ext.torch_private.entered_modes import forward_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch.fx import GraphModule
 
 
 def keep_random_state(graph: GraphModule) -> None:
@@ -40,8 +37,6 @@ def checkpointed(body: GraphModule, *args: Any, **kwargs: Any) -> Any:
 
     The arguments are those of ``body`` and of ``torch.utils.checkpoint.checkpoint``.
     """
-    from torch.utils.checkpoint import checkpoint
-
     operator = fx_nodes.checkpoint_operator()
     if fx_nodes.is_traced(args):
         return operator(body, *args, **kwargs)

@@ -3,21 +3,25 @@
 Whatever fails on it, the user's result is eager's, and the journal says which stage failed.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.base import StayEager, Support
 from dynamo_ext.backends.fx_graph import attribute, may_differentiate
 from dynamo_ext.backends.passes import fused_transformer
 from dynamo_ext.backends.pipeline import inplace_only, whole_graph
 from dynamo_ext.backends.pipeline.constant_folding import fold
+from dynamo_ext.backends.pipeline.engines import CompileContext
 from dynamo_ext.backends.pipeline.freeze import watchable
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.partition import (
+    EagerNode,
     PartitionPlan,
     computes,
     decide_support,
@@ -29,19 +33,9 @@ from dynamo_ext.backends.pipeline.runner import Runner
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.records.report import Partition
+from dynamo_ext.records.report import Partition, PartitionRole
 from dynamo_ext.torch_private import dispatch, fx_nodes
 from dynamo_ext.torch_private.entered_modes import forward_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import torch
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.pipeline.engines import CompileContext
-    from dynamo_ext.backends.pipeline.partition import EagerNode
-    from dynamo_ext.records.report import PartitionRole
 
 SMALLEST_PART = 3
 """Operations that a partition must have, unless a backend's option says else."""
@@ -208,8 +202,6 @@ def _known(name: str, role: PartitionRole, engine: str, nodes: Sequence[Node]) -
 
 def _gives_gradients(graph: GraphModule) -> bool:
     """Whether anything that a captured graph returns can be differentiated, as Dynamo saw it."""
-    import torch
-
     for node in graph.graph.output_node().all_input_nodes:
         value = node.meta.get("example_value")
         if not isinstance(value, torch.Tensor) or value.requires_grad:

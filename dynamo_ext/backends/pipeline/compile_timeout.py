@@ -5,8 +5,6 @@ tried, nothing further of a graph is compiled once its seconds are used up. What
 stopped: Python has no safe way to.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

@@ -4,18 +4,15 @@ As captured they are computed at every call, in eager where an engine has no 64-
 an engine is asked about each of them.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import torch
+from torch.fx import GraphModule, Node, map_arg
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.fx_graph import attribute, is_view
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.torch_private import dispatch, fx_nodes
-
-if TYPE_CHECKING:
-    import torch
-    from torch.fx import GraphModule, Node
 
 LARGEST = 1 << 24
 """Bytes of a constant; what is larger is computed again rather than kept."""
@@ -84,8 +81,6 @@ def _may_be_a_view(node: Node) -> bool:
 
 def _computable(node: Node) -> bool:
     """Whether an operation gives the same tensor each time, and no other effect."""
-    import torch
-
     if node.op != "call_function" or not fx_nodes.is_overload(node.target):
         return False
     target: Any = node.target
@@ -103,9 +98,6 @@ def _computable(node: Node) -> bool:
 
 def _computed(node: Node, values: dict[Node, torch.Tensor]) -> Any:
     """The tensor, or ``None`` where it is not what the graph says."""
-    import torch
-    from torch.fx import map_arg
-
     target: Any = node.target
     args: Any = map_arg(node.args, values.__getitem__)
     kwargs: Any = map_arg(node.kwargs, values.__getitem__)

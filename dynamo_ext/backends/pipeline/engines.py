@@ -1,34 +1,27 @@
 """The engines of a partition: one for each set of weights that is constant, and each shape."""
 
-from __future__ import annotations
-
 import operator
 import os
 import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import crash_records
-from dynamo_ext.backends.base import fact
+from dynamo_ext.backends.base import Backend, CompiledFn, Options, fact
+from dynamo_ext.backends.crash_records import Attempt
+from dynamo_ext.backends.journal import Journal
 from dynamo_ext.backends.pipeline.freeze import frozen
 from dynamo_ext.backends.pipeline.graph_call import memory_of
 from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
 from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
-from dynamo_ext.backends.pipeline.weight_sets import WeightSets
+from dynamo_ext.backends.pipeline.weight_sets import WeightSet, WeightSets
 from dynamo_ext.backends.support.lending import aligned
 from dynamo_ext.interruptions import Listening
 from dynamo_ext.torch_private import dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    import torch
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.base import Backend, CompiledFn, Options
-    from dynamo_ext.backends.crash_records import Attempt
-    from dynamo_ext.backends.journal import Journal
-    from dynamo_ext.backends.pipeline.weight_sets import WeightSet
 
 
 @dataclass
@@ -101,8 +94,6 @@ class Engines:
     def __init__(
         self, graph: GraphModule, context: CompileContext, weights: Mapping[int, torch.Tensor]
     ) -> None:
-        import torch
-
         self._graph = graph
         self._context = context
         symbolic = any(dispatch.is_symbolic(n.meta.get("val")) for n in graph.graph.nodes)

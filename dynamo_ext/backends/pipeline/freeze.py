@@ -11,19 +11,15 @@ What it cannot see is such a change that leaves those alone in all of the weight
 ``freeze=false`` is for code that does that.
 """
 
-from __future__ import annotations
-
 import ctypes
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends.fx_graph import duplicate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    import torch
-    from torch.fx import GraphModule
 
 _version = operator.attrgetter("_version")
 _value = operator.attrgetter("value")
@@ -37,8 +33,6 @@ def _samples(weight: torch.Tensor) -> list[Any]:
 
     Of one dimension, the largest; of other dtypes than common floating-point ones, the first.
     """
-    import torch
-
     word = _WORDS.get(weight.element_size())
     if word is None or not weight.numel() or weight.device.type != "cpu":
         return []
@@ -61,16 +55,12 @@ def _samples(weight: torch.Tensor) -> list[Any]:
 
 def _uncounted(weight: torch.Tensor) -> bool:
     """Whether a tensor may be a batch norm's statistics, which eager kernels change uncounted."""
-    import torch
-
     parameter = isinstance(weight, torch.nn.Parameter)
     return weight.ndim == 1 and weight.is_floating_point() and not parameter
 
 
 def _reader(weight: torch.Tensor) -> Callable[[], object]:
     """What gives a tensor's values as they are now, in a form that is quick to compare."""
-    import torch
-
     weight = weight.detach()
     if weight.device.type == "cpu" and weight.is_contiguous() and not weight.is_neg():
         buffer: Any = weight.view(torch.uint8).numpy()
@@ -90,8 +80,6 @@ class Watch:
     """Whether the weights that were frozen, by their positions in a call, are still the same."""
 
     def __init__(self, weights: Mapping[int, torch.Tensor]) -> None:
-        import torch
-
         self._pointer = torch.Tensor.data_ptr
         positions = tuple(weights)
         # One position makes itemgetter return a bare item, so it is asked for twice.
@@ -130,8 +118,6 @@ def frozen(
     The other placeholders keep their order. Constants are ``get_attr`` nodes with the
     placeholder's ``meta``.
     """
-    import torch
-
     result = duplicate(graph)
     placeholders = [node for node in result.graph.nodes if node.op == "placeholder"]
     for position in unused:

@@ -15,11 +15,13 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
 from dynamo_ext.backends import crash_records, effects, precision
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.undo import Undo
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.numerics import lowered_precision, tolerance
+from dynamo_ext.numerics import higher_precision, lowered_precision, tolerance
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
@@ -108,8 +110,6 @@ class GraphCall:
 
     def _expected(self, args: Sequence[Any], undo: Undo | None) -> _Outcome | None:
         """What eager makes of such inputs; ``None`` where that cannot be the reference."""
-        import torch
-
         given = _copies(args, undo)
         if given is None:
             return None
@@ -131,8 +131,6 @@ class GraphCall:
         self, args: Sequence[Any], undo: Undo | None, outputs: Any, expected: _Outcome
     ) -> str:
         """What the caller gets that is not what eager gives, as one sentence, or nothing."""
-        from dynamo_ext.numerics import higher_precision
-
         found = _Outcome(_flat(outputs), args, self._held)
         changed, lower = undo is not None, self._precision != FULL
         right, differ = expected, tolerance.disagreement
@@ -153,8 +151,6 @@ class GraphCall:
 
     def _exact(self, args: Sequence[Any], undo: Undo | None, expected: _Outcome) -> _Outcome:
         """What the graph gives at a higher precision; eager's where it does not run so."""
-        from dynamo_ext.numerics import higher_precision
-
         given = None if self._held else _copies(args, undo)
         if given is None:
             return expected
@@ -188,8 +184,6 @@ def _flat(outputs: Any) -> Sequence[Any]:
 
 def _copies(args: Sequence[Any], undo: Undo | None) -> Sequence[Any] | None:
     """What the graph may be run on beside the call: the inputs, as copies where it changes them."""
-    import torch
-
     if undo is not None:
         copies = undo.copies()
         return copies and copies[: len(args)]

@@ -6,15 +6,12 @@ moving memory is all there is to it: of ResNet-18's weights, plain gradient desc
 eager and 8 to 12 in an engine, Adam 21 and 27 (TVM) to 57 (ONNX Runtime), on two cores.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.torch_private import dispatch, fx_nodes
-
-if TYPE_CHECKING:
-    import torch
-    from torch.fx import GraphModule, Node
 
 REASON = "It only changes tensors in place, which an engine would compute again and copy back."
 REMEDY = (
@@ -51,8 +48,6 @@ def _on_cpu(value: torch.Tensor | None) -> bool:
 
 
 def _elementwise(node: Node) -> bool:
-    import torch
-
     if not fx_nodes.is_overload(node.target):
         return False
     target: Any = node.target

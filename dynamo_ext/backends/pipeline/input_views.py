@@ -7,19 +7,16 @@ So the compiler gets the graph without such results, and each call makes them by
 operations themselves: of that call's inputs and results, as eager does.
 """
 
-from __future__ import annotations
-
 import operator
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
 
 from dynamo_ext.backends.fx_graph import own_copy
 from dynamo_ext.torch_private import dispatch, fx_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch.fx import GraphModule, Node
 
 _MODES = frozenset({"_set_grad_enabled", "_enter_inference_mode", "_exit_inference_mode"})
 """What decides whether autograd knows of the views made after it."""
@@ -112,9 +109,6 @@ class _Views:
 
         And the positions of these inputs.
         """
-        import torch
-        from torch.fx import Graph, GraphModule
-
         old, made = self._graph.graph, Graph()
         inputs = enumerate(old.find_nodes(op="placeholder"))
         taken = {node: position for position, node in inputs if node in self._inputs}
@@ -177,8 +171,6 @@ def _picks(node: Node) -> bool:
 
 def _is_size(node: Node) -> bool:
     """Whether a node tells sizes, or computes with them, and looks at no element of a tensor."""
-    import torch
-
     if not isinstance(_value(node), (int, torch.SymInt, torch.Size)):
         return False
     name = getattr(node.target, "__name__", node.target)

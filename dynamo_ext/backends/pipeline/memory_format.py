@@ -3,17 +3,14 @@
 In as few copies as can be.
 """
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.support.single_op import size
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from torch.fx import GraphModule
 
 
 def order_of(value: Any) -> tuple[int, ...]:
@@ -22,8 +19,6 @@ def order_of(value: Any) -> tuple[int, ...]:
     Dimensions of size one say nothing, so they stay where they are. A tensor with gaps or
     overlaps has no order that a fresh tensor could take, and counts as row-major.
     """
-    import torch
-
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
         return ()
     sizes, strides = list(map(size, value.shape)), list(map(size, value.stride()))
@@ -74,8 +69,6 @@ def relaxed(graph: GraphModule) -> GraphModule:
     Tracing wrote ``view`` where a result was to be row-major; a kernel may give other strides than
     its description for tracing does.
     """
-    import torch
-
     own = duplicate(graph)
     for node in own.graph.find_nodes(op="call_function", target=torch.ops.aten.view.default):
         node.target = torch.ops.aten.reshape.default

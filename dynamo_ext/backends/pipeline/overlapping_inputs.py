@@ -8,21 +8,16 @@ An input whose own elements share memory, as an expanded one, gets the whole of 
 behind a compiled graph: torch refuses that, or one element's old value overwrites another's new.
 """
 
-from __future__ import annotations
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import effects
+from dynamo_ext.backends.journal import Journal
 from dynamo_ext.backends.pipeline.input_views import root_of, same_as
 from dynamo_ext.torch_private import dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import torch
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.journal import Journal
 
 MESSAGE = (
     "The graph changes an input in place whose memory is shared: by another input, or by its own "

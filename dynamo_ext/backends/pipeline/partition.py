@@ -1,21 +1,21 @@
 """Which parts of a normalised graph an engine takes, and why the rest stays in eager."""
 
-from __future__ import annotations
-
 import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import create_op_support
+from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.base import Support
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.pipeline.returned_views import is_returned_view
 from dynamo_ext.torch_private import dispatch, fx_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from torch.fx import GraphModule, Node
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,12 @@ def operation_name(node: Node) -> str:
 
 
 def _is_number(value: object) -> bool:
-    import torch
-
     kinds = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
     return isinstance(value, kinds)
 
 
 def unsupported_reason(node: Node) -> str:
     """Why no engine at all may take a node; empty where one may."""
-    import torch
-
     if not fx_nodes.is_overload(node.target):
         return "It is not an ATen operator."
     target: Any = node.target
@@ -155,9 +151,6 @@ def _propose(
 def _partition(
     graph: GraphModule, answers: Mapping[Node, Support], segments: Mapping[Node, int]
 ) -> list[dict[Node, int | None]]:
-    from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
-    from torch.fx.passes.operator_support import create_op_support
-
     groups: list[dict[Node, int | None]] = []
     for wanted in (*sorted(set(segments.values())),) or (None,):
         inside = {n for n, answer in answers.items() if answer and segments.get(n) == wanted}
@@ -191,6 +184,4 @@ def _keeps_random_order(graph: GraphModule, groups: list[dict[Node, int | None]]
 
 
 def _fuse(graph: GraphModule, groups: list[dict[Node, int | None]]) -> None:
-    from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
-
     fuse_by_partitions(graph, groups, prefix="part_", always_return_tuple=True)

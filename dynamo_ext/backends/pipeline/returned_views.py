@@ -9,17 +9,14 @@ Views whose elements share memory (``expand``, ``unfold``): an engine's result h
 element, so that a write to one would not be seen in the others.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node, map_arg
 
 from dynamo_ext.backends.fx_graph import is_view
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from torch.fx import GraphModule, Node
 
 _MARK = "dynamo_ext_returned_view"
 
@@ -29,8 +26,6 @@ def separate_returned_views(graph: GraphModule) -> int:
 
     ``is_returned_view`` is true for these operations. What is computed from a view stays as it is.
     """
-    from torch.fx import map_arg
-
     output = graph.graph.output_node()
     returned = dict.fromkeys(output.all_input_nodes)
     copies: dict[Node, Node] = {}
@@ -88,8 +83,6 @@ def _from_overlap(chain: list[Node]) -> list[Node]:
 
 
 def _may_overlap(node: Node) -> bool:
-    import torch
-
     aten = torch.ops.aten
     if node.target in (aten.unfold.default, aten.as_strided.default):
         return True

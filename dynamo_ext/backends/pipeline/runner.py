@@ -1,31 +1,25 @@
 """One partition at run time: its engines, the check of each, and eager whenever they fail."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import crash_records, fork_safety, precision
 from dynamo_ext.backends.base import StayEager, fact
 from dynamo_ext.backends.pipeline import compile_timeout
-from dynamo_ext.backends.pipeline.engines import Engines
+from dynamo_ext.backends.pipeline.engines import CompileContext, Engine, Engines
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.memory_format import relaxed
+from dynamo_ext.backends.pipeline.weight_sets import WeightSet
 from dynamo_ext.backends.support import ties
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.numerics import lowered_precision
+from dynamo_ext.numerics import higher_precision, lowered_precision
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.report import FallbackStage, Partition
 from dynamo_ext.torch_private import dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import torch
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.pipeline.engines import CompileContext, Engine
-    from dynamo_ext.backends.pipeline.weight_sets import WeightSet
 
 MOST_SHAPES = 16
 """Engines of fixed shapes that one partition may build; more shapes run eagerly."""
@@ -114,8 +108,6 @@ class Runner:
 
     def _wrong(self, args: Sequence[Any], outputs: Sequence[Any], expected: Sequence[Any]) -> str:
         """What an engine gives that is too far from what it should give, as one sentence."""
-        from dynamo_ext.numerics import higher_precision
-
         chosen = precision.of(self._context.options)
         if chosen == FULL:
             return ties.disagreement(self._relaxed, args, outputs, expected, rounding=True)

@@ -1,16 +1,14 @@
 """A graph with symbolic sizes made over for one set of shapes, for engines that need that."""
 
-from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.torch_private import dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.fx import GraphModule, Node
 
 
 def shape_key(args: Sequence[Any]) -> tuple[Any, ...]:
@@ -23,8 +21,6 @@ def specialised(graph: GraphModule, args: Sequence[Any]) -> GraphModule:
 
     It has the same placeholders; those for numbers have no users.
     """
-    import torch
-    from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
     class Propagation(FakeTensorProp):
         def run_node(self, n: Node) -> Any:

@@ -5,20 +5,16 @@ runs. A model that is made again, as a notebook's cell does each time it runs, g
 constants of its own, which go when the instance goes; weights that change in place become inputs.
 """
 
-from __future__ import annotations
-
 import sys
 import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from dynamo_ext.backends.pipeline.freeze import Watch, watchable
 from dynamo_ext.torch_private import dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import torch
 
 MOST_SETS = 4
 """Instances alive at once that one partition keeps engines for; more give weights as inputs."""

@@ -1,25 +1,19 @@
 """Backends that take a captured graph whole: torch's own, and any callable of the user's."""
 
-from __future__ import annotations
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import fact
 from dynamo_ext.backends.pipeline.autocast import autocast_for, with_eagers_dtypes
+from dynamo_ext.backends.pipeline.engines import CompileContext
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private.entered_modes import forward_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.pipeline.engines import CompileContext
 
 
 def compiled(

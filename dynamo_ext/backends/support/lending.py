@@ -1,11 +1,6 @@
 """Tensors as an engine's code reads memory, in as few copies as can be."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import torch
+import torch
 
 ALIGNMENT = 64
 """Bytes to which torch aligns what it allocates: engines' code may load whole vectors."""

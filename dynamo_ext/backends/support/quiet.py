@@ -1,7 +1,5 @@
 """Engines that print, log and warn while they convert, kept from doing so in a cell."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

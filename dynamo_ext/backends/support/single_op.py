@@ -3,16 +3,12 @@
 Engines are asked about operations one by one, and asked once for all that are alike.
 """
 
-from __future__ import annotations
-
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import torch
-    from torch.fx import GraphModule, Node
+import torch
+from torch.fx import Graph, GraphModule, Node, map_arg
 
 
 def operator_name(op: Any) -> str:
@@ -39,8 +35,6 @@ def results(node: Node) -> Iterator[Any]:
 
 def tensor_inputs(node: Node) -> list[Node]:
     """The inputs of a node that are tensors, each once."""
-    import torch
-
     return [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
 
 
@@ -61,8 +55,6 @@ def signature(node: Node) -> Any:
 
 def _repeats(node: Node) -> tuple[int, ...]:
     """For each tensor argument, which of the node's inputs it is."""
-    import torch
-
     places: dict[Node, int] = {}
     found: list[int] = []
     torch.fx.node.map_arg(
@@ -72,9 +64,6 @@ def _repeats(node: Node) -> tuple[int, ...]:
 
 
 def _describe(value: Any) -> Any:
-    import torch
-    from torch.fx import Node
-
     if isinstance(value, Node):
         return ("node", _describe(value.meta.get("val")))
     if isinstance(value, torch.Tensor):
@@ -95,8 +84,6 @@ def size(value: Any) -> int:
 
 
 def _number(value: Any) -> Any:
-    import torch
-
     kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
     kind = kinds.get(type(value))
     if kind is None:
@@ -110,8 +97,6 @@ def alone(node: Node, sources: Sequence[Node]) -> GraphModule:
 
     Its outputs are those that the node's own graph reads.
     """
-    from torch.fx import Graph, GraphModule, map_arg
-
     graph = Graph()
     inputs = {source: graph.placeholder(source.name) for source in sources}
 
@@ -148,8 +133,6 @@ def scatter_into(
     values: torch.Tensor, edges: torch.Tensor, generator: torch.Generator
 ) -> torch.Tensor:
     """The values, with the edges in some of the places (all of them, where there are so few)."""
-    import torch
-
     edges = edges[torch.randperm(len(edges), generator=generator)]
     places = torch.randperm(len(values), generator=generator)[: len(edges)]
     values[places] = edges[: len(places)]

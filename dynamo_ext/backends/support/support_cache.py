@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+
 from dynamo_ext.backends.base import LoweringError, Support
 from dynamo_ext.backends.disk_cache import Table, device_model
 from dynamo_ext.backends.support.single_op import signature
@@ -121,8 +123,6 @@ def _code(engine: str) -> str:
 
 
 def _surroundings(packages: Sequence[str]) -> Iterator[object]:
-    import torch
-
     for package in ("torch", "numpy", *packages):
         found = importlib.util.find_spec(package)
         if found is not None and found.origin:

@@ -1,17 +1,12 @@
 """Which tensors an engine takes at all: dense, on its devices, of its dtypes, not empty."""
 
-from __future__ import annotations
-
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import torch
+from torch.fx import Node
 
 from dynamo_ext.backends.support.single_op import results
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    import torch
-    from torch.fx import Node
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "bool")
 DTYPES = (*INTEGERS, "float16", "bfloat16", "float32", "float64")
@@ -20,8 +15,6 @@ DTYPES = (*INTEGERS, "float16", "bfloat16", "float32", "float64")
 
 def tensors(node: Node) -> Iterator[torch.Tensor]:
     """The results of a node that are read, and its inputs, as far as they are tensors."""
-    import torch
-
     for value in (*results(node), *(s.meta.get("val") for s in node.all_input_nodes)):
         if isinstance(value, torch.Tensor):
             yield value
@@ -45,8 +38,6 @@ class TensorLimits:
 
     def unsupported_reason(self, node: Node, devices: Collection[str] = ("cpu",)) -> str:
         """Why a node's tensors cannot be given to the engine, or nothing."""
-        import torch
-
         for tensor in tensors(node):
             dtype = str(tensor.dtype).removeprefix("torch.")
             if tensor.layout is not torch.strided or tensor.is_quantized:

@@ -8,23 +8,19 @@ elements have no such form; where an engine disagrees with eager on those, it is
 with what takes them in the order of a stable sort.
 """
 
-from __future__ import annotations
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.numerics import tolerance
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    import torch
-    from torch.fx import GraphModule
+from dynamo_ext.numerics.higher_precision import as_good_as_eager
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """Sorting as stable sorting, for engines that sort."""
-    import torch
 
     def stable(x: Any, dim: int = -1, descending: bool = False) -> Any:  # noqa: FBT001, FBT002
         return torch.sort(x, stable=True, dim=dim, descending=descending)
@@ -44,8 +40,6 @@ def disagreement(
 
     With ``rounding`` they may also be about as near to the exact ones as eager's are.
     """
-    from dynamo_ext.numerics.higher_precision import as_good_as_eager
-
     first = ""
     for each, right in _references(graph, args, expected):
         wrong = tolerance.disagreement(found, right)
@@ -71,8 +65,6 @@ def _references(
 
 def _settled() -> Mapping[Any, Callable[..., Any]]:
     """Operators that take some of several equal elements, and what takes the first of them."""
-    import torch
-
     return {torch.ops.aten.topk.default: _topk, torch.ops.aten.kthvalue.default: _kthvalue}
 
 
@@ -83,8 +75,6 @@ def _topk(
     largest: bool = True,  # noqa: FBT001, FBT002 - ATen's own signature
     sorted: bool = True,  # noqa: A002, FBT001, FBT002, ARG001
 ) -> tuple[torch.Tensor, ...]:
-    import torch
-
     if not x.ndim:
         return tuple(torch.topk(x, k))
     return tuple(
@@ -98,8 +88,6 @@ def _kthvalue(
     dim: int = -1,
     keepdim: bool = False,  # noqa: FBT001, FBT002 - ATen's own signature
 ) -> tuple[torch.Tensor, ...]:
-    import torch
-
     if not x.ndim:
         return tuple(torch.kthvalue(x, k))
     parts = (each.narrow(dim, k - 1, 1) for each in torch.sort(x, stable=True, dim=dim))

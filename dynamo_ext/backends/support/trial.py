@@ -4,11 +4,13 @@ A translator may take an operation and get it wrong (NaN, signs, overflow, argum
 drops, an error that it does not raise), so that a translation alone says little.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import (
@@ -22,14 +24,8 @@ from dynamo_ext.backends.support.single_op import (
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics import tolerance
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    import torch
-    from torch.fx import GraphModule, Node
-
-    Lower = Callable[[GraphModule], Callable[..., Sequence[Any]]]
-    Plan = Iterator[tuple[str, list[torch.Tensor]]]
+Lower = Callable[[GraphModule], Callable[..., Sequence[Any]]]
+Plan = Iterator[tuple[str, list[torch.Tensor]]]
 
 _BLOCK = 2**14
 """Elements that are made up; larger inputs repeat them."""
@@ -80,8 +76,6 @@ def disagreement(node: Node, lower: Lower, engine: str, *, strict: bool = False)
     eager raises for want of memory, and whatever ``lower`` raises, and the engine on data that
     eager takes.
     """
-    import torch
-
     sources = tensor_inputs(node)
     name = operator_name(node.target)
     if any(word in name for word in _UNCHECKED) and any(map(_holds_integers, sources)):
@@ -139,16 +133,12 @@ def _raises(run: Callable[..., Sequence[Any]], data: Sequence[Any]) -> bool:
 
 
 def _holds_integers(node: Node) -> bool:
-    import torch
-
     kind = node.meta["val"].dtype
     return not (kind.is_floating_point or kind.is_complex or kind is torch.bool)
 
 
 def _attempts(node: Node, sources: Sequence[Node], *, strict: bool) -> Plan:
     """Names and data to try, in order."""
-    import torch
-
     kinds = [n.meta["val"].dtype for n in sources]
     floats = [kind.is_floating_point or kind.is_complex for kind in kinds]
     integers = any(map(_holds_integers, sources))
@@ -187,8 +177,6 @@ def _made(node: Node, edge: str, whole: str, generator: torch.Generator) -> list
 
 def _values(source: Node, name: str, whole: str, generator: torch.Generator) -> torch.Tensor:
     """A tensor of ordinary values, with those of a name in some places."""
-    import torch
-
     facts = source.meta["val"]
     kind, shape = facts.dtype, tuple(map(size, facts.shape))
     total = math.prod(shape)
@@ -211,8 +199,6 @@ def _values(source: Node, name: str, whole: str, generator: torch.Generator) -> 
 def _integers(
     whole: str, kind: torch.dtype, count: int, generator: torch.Generator
 ) -> torch.Tensor:
-    import torch
-
     facts = torch.iinfo(kind)
     if whole != "extreme":
         low, high = _RANGES[whole]

@@ -1,27 +1,21 @@
 """What engines have in common that are asked about an operation by giving them that one."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import fork_safety
-from dynamo_ext.backends.base import Backend, LoweringError, StayEager, Support
+from dynamo_ext.backends.base import Backend, CompiledFn, LoweringError, Options, StayEager, Support
 from dynamo_ext.backends.support import trial
 from dynamo_ext.backends.support.support_cache import Answers
 from dynamo_ext.backends.torch_private.decompositions import decompositions_of, gpu_attention
 from dynamo_ext.errors import one_line
 from dynamo_ext.torch_private import dispatch, fx_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import torch
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 
 class TriedBackend(Backend):

@@ -1,19 +1,14 @@
 """AOTAutograd: a captured graph becomes functional graphs of ATen operators."""
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from torch.fx import GraphModule
+
+from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.backends.torch_private.backend_registry import torch_backend
 from dynamo_ext.backends.torch_private.decompositions import Decompositions, refuse_wrong_cuts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.base import CompilerFn
 
 
 def restarts() -> tuple[type[BaseException], ...]:

@@ -1,7 +1,5 @@
 """Backends that torch and other packages register with Dynamo."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_ext.backends.base import CompilerFn

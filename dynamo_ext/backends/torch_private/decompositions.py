@@ -1,18 +1,15 @@
 """Tables of decompositions, less those of torch that are wrong."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+from torch.fx import GraphModule as Module
 
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.torch_private import fx_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from torch.fx import GraphModule
-
 
 Decompositions = dict[Any, "Callable[..., Any]"]
 
@@ -27,8 +24,6 @@ def core_decompositions() -> Decompositions:
 
     ``prims.fma``, which Dynamo by itself makes of ``addcmul_`` for Inductor, no other backend has.
     """
-    import torch
-
     table = dict(_core_decompositions())
     fma = getattr(torch.ops.prims, "fma", None)
     return table if fma is None else table | {fma.default: lambda a, b, c: a * b + c}
@@ -47,8 +42,6 @@ Torch 2.13.0 counts class 0 again for each label that a row has too few.
 
 def refuse_wrong_cuts(graph: GraphModule) -> None:
     """Leave to eager a captured graph that AOTAutograd would make another function of."""
-    from torch.fx import GraphModule as Module
-
     graphs = [module.graph for module in graph.modules() if isinstance(module, Module)]
     for node in (node for each in graphs for node in each.nodes):
         name = str(getattr(node.target, "__name__", "")).partition(".")[0]
@@ -61,8 +54,6 @@ def refuse_wrong_cuts(graph: GraphModule) -> None:
 def _core_decompositions() -> Decompositions:
     # Torch looks through all its operators for each such table, which takes most of a small
     # graph's compilation. Composite operators registered later are decomposed without it.
-    import torch
-
     seeded = torch.Tag.nondeterministic_seeded
     core: Decompositions = dict(torch._decomp.core_aten_decompositions())
     table = {op: cut for op, cut in core.items() if seeded not in getattr(op, "tags", ())}
@@ -87,8 +78,6 @@ BACKWARD = (
 
 def decompositions_of(names: Sequence[str]) -> Decompositions:
     """Torch's decompositions of ATen operators by name (``native_layer_norm_backward.default``)."""
-    import torch
-
     table: Decompositions = torch._decomp.get_decompositions([*map(fx_nodes.overload, names)])
     return table
 
@@ -103,8 +92,6 @@ def gpu_attention() -> Decompositions:
 
     Of their other results, which are for a backward pass or a generator, nothing is computed.
     """
-    import torch
-
     names = ("efficient", "flash", "cudnn")
     kernels = [fx_nodes.overload(f"_scaled_dot_product_{name}_attention.default") for name in names]
 

@@ -1,7 +1,5 @@
 """Runs blocks of a cell under Dynamo: whole where they can be captured so, else part by part."""
 
-from __future__ import annotations
-
 import types
 from dataclasses import dataclass, field
 from typing import Any

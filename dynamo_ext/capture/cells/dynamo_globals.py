@@ -5,8 +5,6 @@ function, which in a notebook are the user's namespace. Outside of cells these n
 Python's builtins, where compiled code that is called another way still finds them.
 """
 
-from __future__ import annotations
-
 import atexit
 import builtins
 import contextlib

@@ -4,8 +4,6 @@ The function declares every name that the statements bind ``global``, so that it
 namespace it runs in.
 """
 
-from __future__ import annotations
-
 import ast
 import dis
 import inspect

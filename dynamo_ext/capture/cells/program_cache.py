@@ -3,8 +3,6 @@
 A notebook cell that is edited lets go of its former text, unless another cell has it too.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 

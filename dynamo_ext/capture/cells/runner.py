@@ -1,7 +1,5 @@
 """One run of a cell program in the user's namespace, and the report of it."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

@@ -1,7 +1,5 @@
 """When a block of a cell is divided: asked before, while and after Dynamo looks at it."""
 
-from __future__ import annotations
-
 import re
 import types
 from collections.abc import Sequence

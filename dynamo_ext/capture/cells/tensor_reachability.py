@@ -4,8 +4,6 @@ Tracing other Python gains nothing, costs time, and is visible to the program (f
 it runs as plain module code.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 import types

@@ -4,8 +4,6 @@ Between them are ours, Dynamo's and generated ones, and one function may appear 
 rewritten frame, the functions that resume it, and its eager replay.
 """
 
-from __future__ import annotations
-
 import inspect
 import linecache
 import re

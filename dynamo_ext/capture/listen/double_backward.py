@@ -3,8 +3,6 @@
 It would fail in the user's ``backward()``, when it is too late to run the graph eagerly.
 """
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,15 +3,10 @@
 A run reaches those that its compiled frames have traced, and what skipped functions call by name.
 """
 
-from __future__ import annotations
+import types
+from collections.abc import Collection
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import types
-    from collections.abc import Collection
-
-    from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
+from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 
 _ANY = ""
 

@@ -4,8 +4,6 @@ Dynamo applies a frame's effects only after its graph has run. So running the or
 frame's arguments gives the exception, line and assignments of a plain cell.
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Mapping
 from typing import Any

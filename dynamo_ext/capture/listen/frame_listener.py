@@ -1,7 +1,5 @@
 """Listens while code runs under Dynamo: frames, graphs, guards, breaks, recompiles, bytecode."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect

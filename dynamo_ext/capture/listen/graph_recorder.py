@@ -3,14 +3,17 @@
 The callable that Dynamo gets back costs one comparison per call where nothing records.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import effects, journal
+from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.pipeline.checkpointing import as_captured
 from dynamo_ext.backends.undo import Undo
@@ -28,14 +31,6 @@ from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.torch_private.dispatch import ends_recomputation
 from dynamo_ext.torch_private.entered_modes import forward_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import CodeType
-
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.base import CompilerFn
 
 _OUTER_FRAMES = 12
 

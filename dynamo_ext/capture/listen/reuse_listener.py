@@ -1,7 +1,5 @@
 """Listens under ``run``: what was compiled is used, what does not fit is counted."""
 
-from __future__ import annotations
-
 import weakref
 from typing import Any
 

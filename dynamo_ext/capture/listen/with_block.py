@@ -3,8 +3,6 @@
 Dynamo is asked about no frame that it gave up before, and a block's own frame runs as it is.
 """
 
-from __future__ import annotations
-
 import collections
 import dis
 import functools

@@ -4,8 +4,6 @@ They follow one template (torch/_dynamo/exc.py, ``format_graph_break_message``):
 ``Explanation:``, ``Hint:`` lines, ``Developer debug context:``, a link with the registry id.
 """
 
-from __future__ import annotations
-
 import re
 
 from dynamo_ext.records.common import SourceLine

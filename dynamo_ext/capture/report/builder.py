@@ -1,7 +1,5 @@
 """A ``RunLog`` and the entries it touched, as a frozen ``Report``."""
 
-from __future__ import annotations
-
 import dataclasses
 import dis
 import io

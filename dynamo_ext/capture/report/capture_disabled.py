@@ -1,7 +1,5 @@
 """Torch settings that keep Dynamo out, as a report has them: a stance, a switch, a mode."""
 
-from __future__ import annotations
-
 from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.records.report import Fallback
 from dynamo_ext.torch_private import version

@@ -5,8 +5,6 @@ each function on the way and for the function's own frame, often without its pag
 what one frame reported: more than once where it was compiled again.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable

@@ -1,17 +1,13 @@
 """An FX graph as a table: opcode, name, target, args, kwargs, with the user's lines."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
 from dynamo_ext.records.report import Operation
 from dynamo_ext.torch_private.fx_nodes import is_overload
-
-if TYPE_CHECKING:
-    from torch.fx import GraphModule, Node
 
 _LONGEST = 200
 

@@ -4,8 +4,6 @@ Torch writes a line for each version that did not fit, such as ``0/1: n == 1`` o
 size mismatch at index 0. expected 4, actual 6``; what came may have to be read from the frame.
 """
 
-from __future__ import annotations
-
 import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence

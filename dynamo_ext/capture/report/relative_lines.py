@@ -1,7 +1,5 @@
 """Lines of other cells: ``in_cell`` was set for the cell in whose run a frame compiled."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import TypeVar
 

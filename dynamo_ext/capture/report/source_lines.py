@@ -1,7 +1,5 @@
 """Where in the user's source something came from."""
 
-from __future__ import annotations
-
 import itertools
 import linecache
 import re

@@ -1,17 +1,13 @@
 """Stances, dispatch modes and tools that observe each operation."""
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch._dynamo import eval_frame
 from torch.autograd import forward_ad
 from torch.utils import _python_dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _jit_trace = torch._C._get_tracing_state

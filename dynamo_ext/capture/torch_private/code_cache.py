@@ -1,7 +1,5 @@
 """Dynamo's cache of compiled code: its guards, why they failed, and forgetting it."""
 
-from __future__ import annotations
-
 import contextlib
 import types
 import weakref

@@ -1,7 +1,5 @@
 """What Dynamo counts and times while it compiles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Dynamo's frame callback: installing it, calling under it, and what it may answer."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect

@@ -3,8 +3,6 @@
 Torch 2.11 and 2.12 have none: there each backend's own versions are distinguished by the backend.
 """
 
-from __future__ import annotations
-
 import contextlib
 import types
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Wrapped modules, and callables that Dynamo can trace."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import types

@@ -5,8 +5,6 @@ process on one machine. Here, candidates have their turns one after the other, e
 process (``isolated_process``); an executor of the user's gets them all at once (``executor``).
 """
 
-from __future__ import annotations
-
 import pickle
 import statistics
 import time

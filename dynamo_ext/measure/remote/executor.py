@@ -1,7 +1,5 @@
 """Measurements carried by an executor of the user's: other processes, other machines."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, wait

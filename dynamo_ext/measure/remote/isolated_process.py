@@ -4,8 +4,6 @@ Loky starts the process: a new interpreter, since a fork of a process in which t
 hangs, and one that does not run the user's script again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

@@ -5,8 +5,6 @@ needs before it unpacks any of it. The inside is cloudpickle (functions and clas
 ``__main__`` by value) within torch's own format (tensors that share memory still do).
 """
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import io
@@ -18,19 +16,16 @@ import types
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cloudpickle
+import torch
 
 from dynamo_ext.errors import DynamoExtError
+from dynamo_ext.measure.candidates import Candidate
+from dynamo_ext.measure.remote.tasks import Task
+from dynamo_ext.measure.settings import Settings
 from dynamo_ext.records.common import FULL
-
-if TYPE_CHECKING:
-    import torch
-
-    from dynamo_ext.measure.candidates import Candidate
-    from dynamo_ext.measure.remote.tasks import Task
-    from dynamo_ext.measure.settings import Settings
 
 _OURS = "dynamo_ext.backends."
 
@@ -55,8 +50,6 @@ def _namespace() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """What must be the same on both sides."""
-    import torch
-
     from dynamo_ext import __version__
 
     python = ".".join(platform.python_version_tuple()[:2])
@@ -115,8 +108,6 @@ def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict
     The namespace is that of a registered module, since Dynamo looks globals of inlined functions
     up by module. In a process of our own that is ``__main__``, as where they come from.
     """
-    import torch
-
     name = "__main__" if envelope["local"] else f"dynamo_ext_task_{envelope['token']}"
     module, before = types.ModuleType(name), sys.modules.get(name)
     sys.modules[name] = module
@@ -182,8 +173,6 @@ def _sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
 
 def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
     """Pickle a value, and after it what it leads to and does not carry: gradients, source texts."""
-    import torch
-
     from dynamo_ext.capture.report.source_lines import is_library
 
     gradients: list[tuple[torch.Tensor, torch.Tensor]] = []

@@ -9,14 +9,12 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.errors import OptionError
-
-if TYPE_CHECKING:
-    from dynamo_ext.capture.cells.program import CellProgram
-    from dynamo_ext.measure.workload import Workload
-    from dynamo_ext.records.common import CodeBlock
+from dynamo_ext.measure.workload import Workload
+from dynamo_ext.records.common import CodeBlock
 
 REMEDY = (
     "Compare it in this process (without isolate or an executor), or create it inside the "

@@ -1,7 +1,5 @@
 """What runs in the process that measures: bytes in, plain values out."""
 
-from __future__ import annotations
-
 import faulthandler
 import importlib
 import os

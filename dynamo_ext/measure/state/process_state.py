@@ -1,7 +1,5 @@
 """What code can change outside its own objects: random states, torch's switches, the process."""
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

@@ -4,8 +4,6 @@ Listens to Python's audit events (PEP 578). A hook cannot be removed again, so t
 the process, added by the first comparison; outside of one it returns at once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -1,7 +1,5 @@
 """One tensor's content, memory, gradient and precision, to be put back in place."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any

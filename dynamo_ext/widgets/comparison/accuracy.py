@@ -1,7 +1,5 @@
 """How far each candidate's results are from each reference's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dynamo_ext.formatting import clip, printable, sentence

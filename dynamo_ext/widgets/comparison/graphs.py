@@ -1,7 +1,5 @@
 """Every captured graph on every backend, and whether the mix of the fastest is worth it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dynamo_ext.formatting import clip, count, printable, seconds, sentence

@@ -1,7 +1,5 @@
 """How near the candidates are to what the machine can do, in a few sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_ext.analysis import machine_limit

@@ -1,7 +1,5 @@
 """Numbers of a comparison as text: sizes, errors, similarities."""
 
-from __future__ import annotations
-
 import math
 
 NONE = "–"

@@ -1,7 +1,5 @@
 """A comparison shown: as text, as static html, as a page of its own, and live in a notebook."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """A comparison in words: one sentence that answers, and one that says how it was measured."""
 
-from __future__ import annotations
-
 from dynamo_ext.formatting import clip, count, listing, printable, seconds, sentence
 from dynamo_ext.records.comparison import (
     FEWEST_ROUNDS,

@@ -1,7 +1,5 @@
 """The candidates as a table: as html, each row with its verdict and reason, and as text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from dynamo_ext.formatting import clip, printable, remedy, sentence

@@ -1,7 +1,5 @@
 """The live view of a comparison: sort, filter, drill down, and use the backend that won."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

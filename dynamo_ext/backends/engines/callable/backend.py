@@ -1,22 +1,16 @@
 """Backends that are functions of others: a user's callable, or one registered with torch."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import torch_registered
-from dynamo_ext.backends.base import WholeGraphBackend
+from dynamo_ext.backends.base import CompiledFn, Options, WholeGraphBackend
 from dynamo_ext.backends.torch_private import backend_registry
 from dynamo_ext.records.common import Availability
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import torch
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 
 class CallableBackend(WholeGraphBackend):

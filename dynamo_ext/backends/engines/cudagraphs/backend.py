@@ -3,26 +3,26 @@
 Not verified on a GPU yet.
 """
 
-from __future__ import annotations
-
 import contextlib
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import VERIFY_GRAPH, WholeGraphBackend, unavailable
+from dynamo_ext.backends.base import (
+    VERIFY_GRAPH,
+    CompiledFn,
+    Options,
+    WholeGraphBackend,
+    unavailable,
+)
 from dynamo_ext.backends.engines.cudagraphs import torch_private
+from dynamo_ext.backends.journal import Journal
 from dynamo_ext.backends.torch_private import aot
 from dynamo_ext.records.common import Availability, OptionSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import torch
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.base import CompiledFn, Options
-    from dynamo_ext.backends.journal import Journal
 
 _REMEDY = "Keep the graph on one CUDA device, and change no input in place."
 _UNKNOWN = "torch skipped it at run time without a reason."
@@ -43,8 +43,6 @@ class CudagraphsBackend(WholeGraphBackend):
 
     def probe(self) -> Availability:
         """It needs a CUDA build of torch and a device."""
-        import torch
-
         if torch.cuda.is_available():
             return super().probe()
         if torch.version.cuda is None:
@@ -97,8 +95,6 @@ def _skips_journalled(journal: Journal) -> Iterator[None]:
 
 def _cloned(outputs: Sequence[Any]) -> Iterator[Any]:
     """Copies of CUDA tensors, two for one object only where there were two."""
-    import torch
-
     made: dict[int, Any] = {}
     for value in outputs:
         fresh = isinstance(value, torch.Tensor) and value.is_cuda

@@ -4,22 +4,15 @@
 makes of it.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-from typing import TYPE_CHECKING
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import VERIFY_GRAPH, WholeGraphBackend
+from dynamo_ext.backends.base import VERIFY_GRAPH, CompiledFn, Options, WholeGraphBackend
 from dynamo_ext.backends.torch_private import aot
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import torch
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.base import CompiledFn, Options
-    from dynamo_ext.records.common import OptionSpec
+from dynamo_ext.records.common import OptionSpec
 
 
 class EagerBackend(WholeGraphBackend):

@@ -1,23 +1,23 @@
 """``inductor``: PyTorch's own compiler, with its failures turned into recorded fallbacks."""
 
-from __future__ import annotations
-
+import importlib.util
 import os
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import VERIFY_GRAPH, WholeGraphBackend, unavailable
+from dynamo_ext.backends.base import (
+    VERIFY_GRAPH,
+    CompiledFn,
+    Options,
+    WholeGraphBackend,
+    unavailable,
+)
 from dynamo_ext.backends.engines.inductor import torch_private
 from dynamo_ext.records.common import Availability, OptionSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import torch
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -37,10 +37,6 @@ class InductorBackend(WholeGraphBackend):
 
     def probe(self) -> Availability:
         """On a CPU it needs a C++ compiler, on a GPU Triton."""
-        import importlib.util
-
-        import torch
-
         cuda = torch.cuda.is_available()
         if cuda and importlib.util.find_spec("triton") is None:
             reason = "Inductor needs Triton for GPUs, and it is not installed."

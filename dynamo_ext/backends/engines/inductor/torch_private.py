@@ -1,17 +1,13 @@
 """Inductor, called on a captured graph."""
 
-from __future__ import annotations
-
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch.fx import GraphModule
 
 from dynamo_ext.backends.torch_private.aot import bare
 from dynamo_ext.backends.torch_private.decompositions import refuse_wrong_cuts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from torch.fx import GraphModule
 
 
 def inductor_compile(graph: GraphModule, inputs: Sequence[Any], mode: str) -> Callable[..., Any]:

@@ -5,25 +5,19 @@ looked up by its hash. The other form, tracing once, returned clones that alias 
 ended the process on a random operator, so it is not offered.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, unavailable
+import torch
+from torch.fx import GraphModule, Node
+
+from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, CompiledFn, Options, unavailable
 from dynamo_ext.backends.engines.lazy import session, torch_private
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import TensorLimits
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import Availability, OptionSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 _STRIDED = ("as_strided", "empty", "new_empty", "set_", "storage", "resize", "unsafe_view")
 _LIMITS = TensorLimits("Lazy Tensor Core")
@@ -47,8 +41,6 @@ class LazyBackend(TriedBackend):
 
     def probe(self) -> Availability:
         """Whether this build of torch has it."""
-        import torch
-
         if not torch_private.has_lazy():
             reason = f"torch {torch.__version__} was built without Lazy Tensor Core."
             return unavailable(reason, "Install torch's own CPU wheel from pytorch.org.")
@@ -56,8 +48,6 @@ class LazyBackend(TriedBackend):
 
     def unsupported_reason(self, node: Node) -> str:
         """Why a node must not even be tried on Lazy Tensor Core."""
-        import torch
-
         if unfit := _LIMITS.unsupported_reason(node):
             return unfit
         values = [source.meta.get("val") for source in node.all_input_nodes]

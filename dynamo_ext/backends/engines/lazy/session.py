@@ -1,20 +1,17 @@
 """A partition on Lazy Tensor Core's device."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends.engines.lazy import torch_private
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.torch_private import fx_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.fx import GraphModule
 
 _STEP = threading.Lock()
 """A step computes whatever is pending anywhere, so that two at once would mix."""
@@ -30,8 +27,6 @@ _SETTLING = 3
 
 def prepare(graph: GraphModule) -> GraphModule:
     """A copy of a partition in operators that Lazy Tensor Core has itself."""
-    import torch
-
     aten = torch.ops.aten
     graph = duplicate(graph)
     for node in graph.graph.nodes:
@@ -48,8 +43,6 @@ class Session:
     """
 
     def __init__(self, graph: GraphModule) -> None:
-        import torch
-
         torch_private.lazy_start()
         self._number = next(_numbers)
         self._graph = prepare(graph)
@@ -69,8 +62,6 @@ class Session:
 
     def run(self, *inputs: Any) -> list[Any]:
         """Trace and compute the partition."""
-        import torch
-
         with torch.no_grad(), _STEP:
             try:
                 values = self._values(inputs)
@@ -80,8 +71,6 @@ class Session:
         return values
 
     def _values(self, inputs: Sequence[Any]) -> list[Any]:
-        import torch
-
         there = [
             value.detach().to(self._device) if isinstance(value, torch.Tensor) else value
             for value in inputs

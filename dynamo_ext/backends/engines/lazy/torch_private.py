@@ -1,23 +1,19 @@
 """The Lazy Tensor backend in torch's wheels."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
+
+import torch
 
 
 def has_lazy() -> bool:
     """Whether this torch was built with Lazy Tensor Core's TorchScript backend."""
-    import torch
-
     return hasattr(torch._C, "_lazy_ts_backend")
 
 
 @functools.cache
 def lazy_start() -> None:
     """Register the kernels of the device ``lazy``, once in a process."""
-    import torch
-
     start: Callable[[], None] = torch._C._lazy_ts_backend._init
     start()
 
@@ -27,15 +23,11 @@ def lazy_step() -> None:
 
     A failure is raised here, and again in the next call that waits.
     """
-    import torch
-
     torch._C._lazy._mark_step("", [], True)  # noqa: FBT003 - device, devices, wait
 
 
 def lazy_eager_calls() -> dict[str, int]:
     """How often Lazy Tensor Core has run each operator eagerly for want of a lowering."""
-    import torch
-
     lazy = torch._C._lazy
     names = [name for name in lazy._counter_names() if name.startswith("aten::")]
     return {name: int(lazy._counter_value(name)) for name in names}
@@ -46,8 +38,6 @@ def has_lazy_kernel(name: str) -> bool:
 
     A view has none: it is computed as its copying twin (``aten::view_copy``).
     """
-    import torch
-
     keys = (
         "Lazy",
         "CompositeImplicitAutograd",

@@ -6,25 +6,19 @@ made for the torch versions that this package needs, so the probe is what most w
 Names were read in the wheels of lightning-thunder 0.2.6 and of nvFuser 0.2.34 to 0.2.36.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys
+from collections.abc import Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import WholeGraphBackend, unavailable
+from dynamo_ext.backends.base import CompiledFn, Options, WholeGraphBackend, unavailable
 from dynamo_ext.records.common import Availability
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import torch
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 _LAST_TORCH = (2, 10)
 """The newest torch that nvFuser has wheels for. On 2.13 thunder 0.2.6 does not import either."""
@@ -47,8 +41,6 @@ class NvFuserBackend(WholeGraphBackend):
 
     def probe(self) -> Availability:
         """Torch, CUDA, Python, thunder and nvFuser must all fit; the reason names what does not."""
-        import torch
-
         wrong = problems(torch.__version__, sys.version_info[:2], cuda=torch.cuda.is_available())
         if wrong:
             return unavailable(" ".join(wrong), _REMEDY)

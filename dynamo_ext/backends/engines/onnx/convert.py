@@ -1,17 +1,15 @@
 """From a partition of core ATen to an ``onnx_ir`` model."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.engines.onnx import torch_private
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.support.single_op import alone, results, set_meta_values
 from dynamo_ext.torch_private import fx_nodes
-
-if TYPE_CHECKING:
-    from torch.fx import GraphModule, Node
 
 
 def single(node: Node) -> Any:
@@ -87,8 +85,6 @@ _RULES = "_DEFAULT_REWRITE_RULES"
 
 def _keep_precision(graph: GraphModule) -> None:
     """Numbers beside float64 as constants of that type: the exporter makes float32 of them."""
-    import torch
-
     for node in list(graph.graph.nodes):
         value = node.meta.get("val")
         if not (fx_nodes.is_overload(node.target) and isinstance(value, torch.Tensor)):

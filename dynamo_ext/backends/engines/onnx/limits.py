@@ -1,13 +1,8 @@
 """What torch's ONNX exporter must not be given, whichever engine is behind it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from torch.fx import Node
 
 from dynamo_ext.backends.support.single_op import operator_name, tensor_inputs
-
-if TYPE_CHECKING:
-    from torch.fx import Node
 
 
 def truncated(node: Node) -> str:

@@ -5,11 +5,11 @@ but makes numbers of NaN and infinity. So a model that has one says, by one more
 anything that is read there is not finite, and then the call is eager's.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import torch
 
 FLAG = "not_finite"
 """The name of the output that says so: one boolean, the last of the model's outputs."""
@@ -29,8 +29,6 @@ _SEQUENCE_LENGTHS = 4
 
 def functions() -> Mapping[Any, Callable[..., Any]]:
     """Operators, and what writes their ONNX form, for torch.onnx's table."""
-    import torch
-
     return {torch.ops.aten.mkldnn_rnn_layer.default: _layer}
 
 

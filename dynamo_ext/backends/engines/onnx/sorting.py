@@ -5,11 +5,11 @@ one in a row leaves the whole of it unsorted, so floating-point numbers are comp
 type in which there is room above infinity.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import torch
 
 from dynamo_ext.backends.engines.onnx.recurrent import opset
 
@@ -22,8 +22,6 @@ _ABOVE = 2.0**200
 
 def functions() -> Mapping[Any, Callable[..., Any]]:
     """Operators, and what writes their ONNX form, for torch.onnx's table."""
-    import torch
-
     return {torch.ops.aten.sort.stable: _sort, torch.ops.aten.topk.default: _topk}
 
 

@@ -1,12 +1,12 @@
 """What backends have in common that are given partitions as ONNX."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+
+import torch
 
 from dynamo_ext.backends.engines.onnx import torch_private
 from dynamo_ext.backends.support import ties
@@ -67,8 +67,6 @@ class ThroughOnnx(TriedBackend):
 
 
 def _own_decompositions() -> dict[Any, Callable[..., Any]]:
-    import torch
-
     aten = torch.ops.aten
 
     def product(matrix: Any, vector: Any) -> Any:

@@ -1,17 +1,14 @@
 """The parts of torch's ONNX exporter that translate one operation."""
 
-from __future__ import annotations
-
+import contextlib
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.torch_private.dispatch import fake_mode
-
-if TYPE_CHECKING:
-    import contextlib
-
-    from torch.fx import GraphModule, Node
 
 
 def quiet_exporter() -> contextlib.AbstractContextManager[None]:
@@ -49,7 +46,6 @@ def onnx_function(node: Node) -> Any:
 
 def onnx_promote_types(graph: GraphModule) -> None:
     """Insert the casts that ATen does silently and ONNX does not, in place."""
-    import torch
     from torch._guards import tracing
     from torch._subclasses.fake_tensor import FakeTensor
     from torch.onnx._internal.fx import passes

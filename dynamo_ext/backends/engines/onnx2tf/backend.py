@@ -6,24 +6,19 @@ or an old TensorFlow, writes a SavedModel or TFLite file by way of files on disk
 around, and took 170 s for ResNet-18 where this takes seconds.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from torch.fx import GraphModule, Node
+
+from dynamo_ext.backends.base import CompiledFn, Options
 from dynamo_ext.backends.engines.onnx import convert, limits, torch_private
 from dynamo_ext.backends.engines.onnx.through_onnx import ThroughOnnx
 from dynamo_ext.backends.engines.onnx2tf import session
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits
 from dynamo_ext.records.common import Availability
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 _LIMITS = TensorLimits(
     "TensorFlow",

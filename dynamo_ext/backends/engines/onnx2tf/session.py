@@ -1,15 +1,19 @@
 """TensorFlow's compiled functions on torch's memory."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os
 import re
 import sys
 import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+from torch.utils.dlpack import from_dlpack, to_dlpack
 
 from dynamo_ext.backends import fork_safety
 from dynamo_ext.backends.base import RunEagerlyError
@@ -17,12 +21,6 @@ from dynamo_ext.backends.engines.onnx2tf.ops import table
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.support.lending import aligned
 from dynamo_ext.numerics import rng_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    import torch
-    from torch.fx import GraphModule
 
 _LARGE = 1024
 """Bytes from which a constant is lent to the function instead of written into it."""
@@ -63,10 +61,6 @@ def tensorflow() -> Any:
 
     Where TensorFlow has begun to run before us, its devices and threads stay as they are.
     """
-    import warnings
-
-    import torch
-
     fork_safety.begin("TensorFlow")
     # Read once at import; the variable is the user's, so it goes again.
     name = "TF_CPP_MIN_LOG_LEVEL"
@@ -97,8 +91,6 @@ def tensorflow() -> Any:
 
 @functools.cache
 def _dlpack() -> tuple[Callable[[Any], Any], ...]:
-    from torch.utils.dlpack import from_dlpack, to_dlpack
-
     theirs = tensorflow().experimental.dlpack
     return to_dlpack, theirs.from_dlpack, theirs.to_dlpack, from_dlpack
 
@@ -109,8 +101,6 @@ def prepare(graph: GraphModule) -> GraphModule:
     ATen's advanced indexing counts them from the end, its gathering operations raise, and ONNX
     knows no difference.
     """
-    import torch
-
     aten = torch.ops.aten
     graph = duplicate(graph)
     for node in list(graph.graph.nodes):
@@ -219,8 +209,6 @@ def _dtype(tf: Any, value: torch.Tensor) -> Any:
 
 def _constants(model: Any) -> tuple[dict[str, Any], list[Any]]:
     """A model's initializers for TensorFlow, and the torch tensors that some of them lie in."""
-    import torch
-
     found, held = {}, []
     export, adopt, _, _ = _dlpack()
     for name, value in model.graph.initializers.items():

@@ -4,24 +4,17 @@ Operators become ONNX through torch.onnx's own table; sessions read and write to
 DLPack, so nothing is copied on the way in or out.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-from typing import TYPE_CHECKING
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS
+from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, CompiledFn, Options
 from dynamo_ext.backends.engines.onnx import convert, recurrent
 from dynamo_ext.backends.engines.onnx.through_onnx import ThroughOnnx
 from dynamo_ext.backends.engines.onnxrt import limits, quantize, session
 from dynamo_ext.records.common import FULL, Availability, OptionSpec
 from dynamo_ext.torch_private import dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 
 class OnnxRuntimeBackend(ThroughOnnx):

@@ -1,9 +1,10 @@
 """What ONNX Runtime must not be given although it converts, and what it cannot be given."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import Node
 
 from dynamo_ext.backends.engines.onnx import torch_private
 from dynamo_ext.backends.engines.onnx.limits import input_dtype, integral_input, truncated
@@ -11,9 +12,6 @@ from dynamo_ext.backends.engines.onnxrt import session
 from dynamo_ext.backends.support.single_op import operator_name, tensor_inputs, used
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, is_empty, tensors
 from dynamo_ext.torch_private import fx_nodes
-
-if TYPE_CHECKING:
-    from torch.fx import Node
 
 _DIVISIONS = ("aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod")
 _SCATTERS = ("aten::scatter_add", "aten::scatter_reduce")
@@ -72,8 +70,6 @@ def _tensors(node: Node, _: str) -> str:
 
 def _numbers(node: Node, _: str) -> str:
     """Numbers beside float64 that reach the engine as float32."""
-    import torch
-
     given = [each.meta.get("val") for each in node.all_input_nodes]
     wide = any(getattr(v, "dtype", None) is torch.float64 for v in (node.meta.get("val"), *given))
     if wide and any(isinstance(value, torch.SymFloat) for value in given):
@@ -91,8 +87,6 @@ def _numbers(node: Node, _: str) -> str:
 
 def _inexact(number: object) -> bool:
     """Whether float32 does not have a number."""
-    import torch
-
     return isinstance(number, float) and torch.tensor(number).item() not in (number, math.nan)
 
 
@@ -191,8 +185,6 @@ def _bounds(node: Any) -> tuple[float | None, float | None]:
 
 def _scatters_in_part(node: Node) -> bool:
     """Whether a scatter has more values than indices."""
-    import torch
-
     index, source = (getattr(a, "meta", {}).get("val") for a in node.args[2:4])
     if not (isinstance(index, torch.Tensor) and isinstance(source, torch.Tensor)):
         return False

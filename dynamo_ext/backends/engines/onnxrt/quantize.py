@@ -1,7 +1,5 @@
 """Dynamic quantisation: products of constant weights in eight bits, by ONNX Runtime's own tool."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -1,21 +1,18 @@
 """ONNX Runtime sessions that work on torch's memory."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+from torch.utils.dlpack import from_dlpack, to_dlpack
 
 from dynamo_ext.backends.base import RunEagerlyError
 from dynamo_ext.backends.engines.onnx import recurrent
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.backends.support.single_op import operator_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import torch
-    from torch.fx import GraphModule
 
 _LARGE = 1024
 """Bytes from which a constant is lent to the session instead of copied into the model."""
@@ -25,7 +22,6 @@ _LARGE = 1024
 def has_cuda() -> bool:
     """Whether both torch and this build of ONNX Runtime know CUDA."""
     import onnxruntime
-    import torch
 
     built = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
     return built and torch.cuda.is_available()
@@ -47,8 +43,6 @@ def without_negative_indices(graph: GraphModule) -> GraphModule:
 
     ONNX Runtime, which would count it from the end, then raises, and eager raises its own error.
     """
-    import torch
-
     graph = duplicate(graph)
     for node in list(graph.graph.nodes):
         place = _PLACES.get(operator_name(node.target).partition(".")[0])
@@ -77,7 +71,6 @@ def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: b
     where the model does not.
     """
     import onnxruntime
-    import torch
 
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 4
@@ -133,8 +126,6 @@ def _lend(model: Any, settings: Any) -> None:
 
 def _tensor_of(constant: Any) -> torch.Tensor | None:
     """A constant on the host: torch's own, or what folding made where torch has its dtype."""
-    import torch
-
     raw = getattr(constant, "raw", None)
     if isinstance(raw, torch.Tensor):
         return raw.cpu()
@@ -156,7 +147,6 @@ def to_ort(tensor: Any, boolean: bool) -> Any:  # noqa: FBT001 - as in ONNX Runt
 @functools.cache
 def _dlpack() -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
     from onnxruntime.capi import onnxruntime_pybind11_state as ort
-    from torch.utils.dlpack import to_dlpack
 
     return to_dlpack, ort.OrtValue.from_dlpack
 
@@ -172,8 +162,6 @@ class Session:
 
     def __init__(self, model: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
         import onnx_ir
-        import torch
-        from torch.utils.dlpack import from_dlpack
 
         tensors = [value for value in examples if isinstance(value, torch.Tensor)]
         cuda = any(tensor.is_cuda for tensor in tensors)
@@ -224,7 +212,6 @@ class Session:
 
         A caller on another stream than the session's waits for it, and it for the caller.
         """
-        import torch
         from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
         kind = getattr(ort.OrtDevice, device)()
@@ -246,8 +233,6 @@ class Session:
 
 def _taker(example: Any) -> Callable[[Any], Any]:
     """How an input of this kind becomes an OrtValue."""
-    import torch
-
     lend = to_ort
     if isinstance(example, (bool, torch.SymBool)):
         return lambda truth: lend(torch.tensor(truth, dtype=torch.uint8), True)  # noqa: FBT003

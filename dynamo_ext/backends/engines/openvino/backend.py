@@ -4,27 +4,20 @@ Operators become OpenVINO's through its own FX frontend; requests read and write
 so nothing is copied on the way in or out. What the frontend gets wrong is found by trying.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, unavailable
+from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, CompiledFn, Options, unavailable
 from dynamo_ext.backends.engines.openvino import limits, session
 from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import Availability, OptionSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from contextlib import AbstractContextManager
-
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 _NOISE = re.compile(
     r"^((Exception from|Check '|Converting input model|FrontEnd API failed|-- ).*|Summary:?)$"

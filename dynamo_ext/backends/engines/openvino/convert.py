@@ -1,19 +1,16 @@
 """From a partition of core ATen to an OpenVINO model."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.engines.openvino.mends import MENDS
 from dynamo_ext.backends.fx_graph import duplicate, replace
 from dynamo_ext.backends.support.single_op import operator_name, used
-
-if TYPE_CHECKING:
-    import torch
-    from torch.fx import GraphModule, Node
 
 
 @functools.cache
@@ -36,8 +33,6 @@ def package() -> Any:
 @functools.cache
 def types() -> dict[torch.dtype, Any]:
     """The dtypes that cross over, as OpenVINO's types."""
-    import torch
-
     kinds = package().Type
     return {
         torch.float32: kinds.f32,
@@ -54,8 +49,6 @@ def _frontend() -> Any:
 
 def prepare(graph: GraphModule) -> GraphModule:
     """A copy of a partition as the frontend wants it, and as it converts it rightly."""
-    import torch
-
     graph = duplicate(graph)
     for node in list(graph.graph.nodes):
         node.meta.pop("tensor_meta", None)

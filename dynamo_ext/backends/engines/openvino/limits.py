@@ -1,14 +1,11 @@
 """What OpenVINO must not be given although it converts, and what it cannot be given."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from torch.fx import Node
 
 from dynamo_ext.backends.support.single_op import operator_name, used
 from dynamo_ext.backends.support.tensor_limits import TensorLimits
-
-if TYPE_CHECKING:
-    from torch.fx import Node
 
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _LIMITS = TensorLimits(

@@ -4,15 +4,11 @@ Each takes ``torch.ops.aten`` and what the operator takes, nodes as ``torch.fx.P
 the operator's only result or the first one.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import torch
+import torch
 
 
 def _relu(aten: Any, x: Any) -> Any:
@@ -88,8 +84,6 @@ def _view(aten: Any, x: Any, shape: list[int]) -> Any:
 
 def _number(number: float, like: Any) -> Any:
     """A number as a tensor without dimensions, of the dtype of another."""
-    import torch
-
     full = torch.ops.aten.full.default
     return like.tracer.create_proxy(
         "call_function", full, ([], float(number)), {"dtype": _dtype(like)}

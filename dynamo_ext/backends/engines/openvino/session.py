@@ -1,22 +1,18 @@
 """OpenVINO's infer requests on torch's memory."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.engines.openvino import convert
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.records.common import FULL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import torch
-    from torch.fx import GraphModule
 
 MOST_ADDRESSES = 64
 """Places in memory that a session remembers for each input and output."""
@@ -56,8 +52,6 @@ def compiled(model: Any, options: Mapping[str, Any]) -> Any:
 
     Of the options ``threads`` and ``precision`` are read.
     """
-    import torch
-
     return core().compile_model(
         model,
         "CPU",
@@ -74,8 +68,6 @@ def compiled(model: Any, options: Mapping[str, Any]) -> Any:
 
 def lend(tensor: torch.Tensor) -> Any:
     """An ``openvino.Tensor`` on the memory of a row-major tensor, which it does not keep alive."""
-    import torch
-
     openvino = convert.package()
     if tensor.dtype is torch.bfloat16:
         # numpy has no bfloat16, so its bits go as another type's.
@@ -103,8 +95,6 @@ class Session:
     """
 
     def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
-        import torch
-
         # The engine reads constants where they are, so the graph stays with it.
         self._graph = convert.prepare(graph)
         self._places = convert.distinct(self._graph)

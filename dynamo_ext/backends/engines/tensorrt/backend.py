@@ -6,28 +6,29 @@ eager execution; here the first are errors and the second is a recorded fallback
 Names of modules, settings and the backend were read in the wheel of torch_tensorrt 2.13.0.
 """
 
-from __future__ import annotations
-
 import ast
+import dataclasses
 import difflib
 import importlib
 import importlib.util
+from collections.abc import Collection, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dynamo_ext.backends.base import VERIFY_GRAPH, WholeGraphBackend, unavailable
+import torch
+from torch.fx import GraphModule
+
+from dynamo_ext.backends.base import (
+    VERIFY_GRAPH,
+    CompiledFn,
+    Options,
+    WholeGraphBackend,
+    unavailable,
+)
 from dynamo_ext.backends.torch_private import aot
 from dynamo_ext.errors import OptionError
 from dynamo_ext.records.common import Availability, OptionSpec
 from dynamo_ext.torch_private import version as torch_version
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    import torch
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 
 class TensorRtBackend(WholeGraphBackend):
@@ -44,8 +45,6 @@ class TensorRtBackend(WholeGraphBackend):
 
     def probe(self) -> Availability:
         """The package, made for this very torch, and a CUDA device."""
-        import torch
-
         minor = torch_version.minor(torch.__version__)
         if importlib.util.find_spec("torch_tensorrt") is None:
             reason = "torch_tensorrt is not installed."
@@ -68,8 +67,6 @@ class TensorRtBackend(WholeGraphBackend):
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
     ) -> CompiledFn:
         """Import torch_tensorrt, which registers its backend, and compile with that."""
-        import dataclasses
-
         # The import registers its backend with torch.
         theirs = importlib.import_module("torch_tensorrt.dynamo")
         known = {field.name for field in dataclasses.fields(theirs.CompilationSettings)}
@@ -98,8 +95,6 @@ def translated(options: Options, known: Collection[str]) -> dict[str, Any]:
 
 def _value(given: Any) -> Any:
     """What a text from a command line writes: a dtype's name, a literal of Python, or itself."""
-    import torch
-
     if not isinstance(given, str):
         return given
     if isinstance(getattr(torch, given, None), torch.dtype):

@@ -4,24 +4,26 @@
 last has run one model, on a GPU.
 """
 
-from __future__ import annotations
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import torch
+from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.base import Backend, StayEager, Support, in_torch, unavailable
+from dynamo_ext.backends.base import (
+    Backend,
+    CompiledFn,
+    Options,
+    StayEager,
+    Support,
+    in_torch,
+    unavailable,
+)
 from dynamo_ext.backends.engines.torchscript import torch_private
 from dynamo_ext.backends.engines.torchscript.writer import Writer, written
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import torch
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.base import CompiledFn, Options
-    from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import Availability
 
 
 class TorchScriptBackend(Backend):
@@ -106,8 +108,6 @@ class NncBackend(TorchScriptBackend):
 
     def probe(self) -> Availability:
         """NNC compiles with LLVM on a CPU and with NVRTC on a GPU; else it only interprets."""
-        import torch
-
         if torch.cuda.is_available() or torch_private.llvm_enabled():
             return super().probe()
         reason = f"torch {torch.__version__} is built without LLVM and sees no CUDA device."

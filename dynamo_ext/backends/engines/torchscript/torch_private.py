@@ -1,10 +1,10 @@
 """TorchScript graphs, written node by node, and NNC's switches."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import torch
 
 
 class JitGraph:
@@ -16,8 +16,6 @@ class JitGraph:
     """
 
     def __init__(self) -> None:
-        import torch
-
         self._graph: Any = torch._C.Graph()
 
     def placeholder(self, value: Any) -> Any:
@@ -28,8 +26,6 @@ class JitGraph:
 
     def constant(self, value: Any) -> Any:
         """A constant; a tensor's memory is shared."""
-        import torch
-
         if isinstance(value, torch.memory_format):
             # The binding takes no memory formats; TorchScript knows them by number.
             formats = (
@@ -54,8 +50,6 @@ class JitGraph:
 
     def returns(self, values: Sequence[Any]) -> None:
         """Return a list of tensors."""
-        import torch
-
         kind = torch._C.ListType.ofTensors()
         _, (result,) = self.call("prim::ListConstruct", values, [kind])
         self._graph.registerOutput(result)
@@ -66,8 +60,6 @@ class JitGraph:
         With ``fold``, constants are computed first. Without it a graph of mixed ``addmm`` and
         folded states (an LSTM cell) keeps running: folded, its shape propagation raised.
         """
-        import torch
-
         with torch.no_grad():
             if fold:
                 torch._C._jit_pass_constant_propagation(self._graph)
@@ -76,8 +68,6 @@ class JitGraph:
 
     def optimize_for_inference(self) -> None:
         """What ``torch.jit.optimize_for_inference`` does after freezing, in its order."""
-        import torch
-
         with torch.no_grad():
             torch._C._jit_pass_fuse_frozen_conv_add_relu(self._graph)
             torch._C._jit_pass_convert_frozen_ops_to_mkldnn(self._graph)
@@ -85,8 +75,6 @@ class JitGraph:
 
     def function(self) -> Callable[..., list[Any]]:
         """A callable of its own, run by TorchScript's interpreter."""
-        import torch
-
         made: Callable[..., list[Any]] = torch._C._create_function_from_graph(
             "forward", self._graph
         )
@@ -95,8 +83,6 @@ class JitGraph:
 
 def jit_type_of(value: Any) -> Any:
     """TorchScript's type for an FX node's value."""
-    import torch
-
     if isinstance(value, torch.Tensor):
         return torch._C.TensorType.get()
     if isinstance(value, (bool, torch.SymBool)):
@@ -113,16 +99,12 @@ def jit_type_of(value: Any) -> Any:
 
 def llvm_enabled() -> bool:
     """Whether this torch was built with LLVM, which NNC compiles with on a CPU."""
-    import torch
-
     return bool(torch._C._llvm_enabled())
 
 
 @contextlib.contextmanager
 def nnc_fuser() -> Iterator[None]:
     """TorchScript's tensor-expression fuser on, and every setting as it was afterwards."""
-    import torch
-
     c = torch._C
     cpu, gpu = c._jit_can_fuse_on_cpu(), c._jit_can_fuse_on_gpu()
     fuser = c._jit_texpr_fuser_enabled()

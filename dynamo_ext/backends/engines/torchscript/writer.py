@@ -6,20 +6,16 @@ rather than read from source by ``torch.jit.script``, which keeps all it ever co
 the weights frozen into it, until the process ends.
 """
 
-from __future__ import annotations
-
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.base import LoweringError
 from dynamo_ext.backends.engines.torchscript import torch_private
 from dynamo_ext.backends.support.single_op import used
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from torch.fx import GraphModule, Node
-
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -50,8 +46,6 @@ class Writer:
 
     def attribute(self, node: Node, value: object) -> None:
         """A tensor of the module, as a constant; raises ``LoweringError`` for others."""
-        import torch
-
         if not isinstance(value, torch.Tensor):
             message = f"TorchScript takes no {type(value).__name__} as a constant."
             raise LoweringError(message)
@@ -119,8 +113,6 @@ class Writer:
         self.jit.returns([self._values[node] for node in nodes])
 
     def _value(self, given: Any, kind: Any, target: object) -> Any:
-        from torch.fx import Node
-
         if isinstance(given, Node):
             found = self._values[given]
             if isinstance(found, list):
@@ -166,8 +158,6 @@ def written(graph: GraphModule, *, fold: bool = False) -> Writer:
 
 def _turned(node: Node) -> tuple[Any, list[Any]]:
     """A node's operator and arguments; ``2 - x`` as what TorchScript has for it."""
-    import torch
-
     aten = torch.ops.aten
     target: Any = node.target
     args: list[Any] = list(node.args)
@@ -181,8 +171,6 @@ def _turned(node: Node) -> tuple[Any, list[Any]]:
 
 def _sized(given: Any) -> bool:
     """Whether an argument is a node for a number: a symbolic size, or what comes of one."""
-    import torch
-
     kinds = (*_NUMBERS, torch.SymInt, torch.SymFloat, torch.SymBool)
     return isinstance(getattr(given, "meta", {}).get("val"), kinds)
 
@@ -194,8 +182,6 @@ def _typed(node: Node) -> bool:
 
 def _composite(node: Node) -> tuple[Any, list[Any]] | None:
     """The composite operator that computes the same, and its arguments."""
-    import torch
-
     aten = torch.ops.aten
     args: list[Any] = list(node.args)
     if node.target is aten.convolution.default and not args[6] and not node.kwargs:
@@ -218,8 +204,6 @@ def _composite(node: Node) -> tuple[Any, list[Any]] | None:
 
 def _transposed(node: Any) -> Any:
     """What a constant matrix is the transpose of, if it is one."""
-    import torch
-
     aten = torch.ops.aten
     flips = node.target is aten.t.default or (
         node.target is aten.permute.default and list(node.args[1]) == [1, 0]

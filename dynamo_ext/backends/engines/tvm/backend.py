@@ -6,12 +6,12 @@ and ``tvm_meta_schedule`` by searching the space that MetaSchedule (arXiv:2205.1
 TensorIR's primitives (arXiv:2207.04296), for those functions that no earlier search knows.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from dynamo_ext.backends.base import PARTITION_OPTIONS, Support, unavailable
+from torch.fx import GraphModule, Node
+
+from dynamo_ext.backends.base import PARTITION_OPTIONS, CompiledFn, Options, Support, unavailable
 from dynamo_ext.backends.engines.tvm import session, target
 from dynamo_ext.backends.engines.tvm.ops import table
 from dynamo_ext.backends.engines.tvm.tuning import search
@@ -20,13 +20,6 @@ from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
 from dynamo_ext.errors import lines
 from dynamo_ext.records.common import Availability, OptionSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 _NOISE = re.compile(r"^(File |Traceback|at ).*")
 

@@ -6,22 +6,18 @@ importers from PyTorch are wrong on ordinary code (negative indices, ``alpha``, 
 mixed operands), and what they make of ``exp`` and ``softmax`` does not vectorise.
 """
 
-from __future__ import annotations
-
 import operator
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch.fx import GraphModule, Node, map_arg
 
 from dynamo_ext.backends.base import LoweringError
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.torch_private import fx_nodes
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import torch
-    from torch.fx import GraphModule, Node
-
-    Converter = Callable[["Operation"], Any]
+Converter = Callable[["Operation"], Any]
 
 CONVERTERS: dict[str, Converter] = {}
 """Operators (``aten.add.Tensor``) to what converts them."""
@@ -144,9 +140,6 @@ class GraphConverter:
             raise LoweringError(message)
 
     def _computed(self, node: Node) -> Any:
-        import torch
-        from torch.fx import map_arg
-
         target: Any = node.target
         args, kwargs = map_arg((node.args, node.kwargs), self._constants.__getitem__)
         with torch.no_grad():

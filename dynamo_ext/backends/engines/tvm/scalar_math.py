@@ -4,8 +4,6 @@ LLVM has no vector form of ``exp`` or ``erf`` without a library of them, and cal
 for each element; written out as arithmetic they run sixteen at a time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,9 +1,11 @@
 """A partition as a program of TVM's virtual machine, on torch's memory."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends.base import RunEagerlyError
 from dynamo_ext.backends.engines.tvm import convert
@@ -11,12 +13,6 @@ from dynamo_ext.backends.engines.tvm import target as tvm_target
 from dynamo_ext.backends.engines.tvm.ops.table import CONVERTERS
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.support.lending import aligned
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import torch
-    from torch.fx import GraphModule
 
 _LOCK = threading.RLock()
 """One call of TVM at a time: its threads serve one parallel loop."""
@@ -73,8 +69,6 @@ class Program:
 
     def inputs(self) -> list[torch.Tensor]:
         """Tensors to time it with: normally distributed, or zero where they may be indices."""
-        import torch
-
         generator = torch.Generator().manual_seed(0)
         made = []
         for node in self._graph.graph.find_nodes(op="placeholder"):
@@ -97,8 +91,6 @@ class Session:
     """
 
     def __init__(self, graph: GraphModule, build: Callable[[Program], Any] = _by_rule) -> None:
-        import torch
-
         with _LOCK:
             program = Program(graph)
             self._vm = build(program)

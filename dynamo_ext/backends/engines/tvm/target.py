@@ -5,8 +5,6 @@ session. So a target that is new compiles and runs a product in a child process 
 answer is kept on disk.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib
@@ -16,6 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from dynamo_ext.backends import disk_cache
 
@@ -71,8 +71,6 @@ def threads() -> int:
     They run where the system likes, and soon go to sleep. TVM reads the settings when its first
     parallel loop starts.
     """
-    import torch
-
     os.environ.setdefault("TVM_NUM_THREADS", str(torch.get_num_threads()))
     # Bound threads would share their cores with torch's, which are not.
     os.environ.setdefault("TVM_BIND_THREADS", "0")

@@ -15,14 +15,16 @@ device; that road is written and has not been run.
 costs, and is there to compare with.
 """
 
-from __future__ import annotations
-
 import contextlib
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, unavailable
+import torch
+from torch.fx import GraphModule, Node
+
+from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, CompiledFn, Options, unavailable
 from dynamo_ext.backends.engines.xla import session
 from dynamo_ext.backends.engines.xla.ops import indexing, table
 from dynamo_ext.backends.support import ties
@@ -33,13 +35,6 @@ from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import Availability, OptionSpec
 from dynamo_ext.torch_private import dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torch.fx import GraphModule, Node
-
-    from dynamo_ext.backends.base import CompiledFn, Options
 
 _INSTALL = 'pip install "dynamo-ext[xla]"'
 
@@ -81,8 +76,6 @@ class XlaBackend(TriedBackend):
             pass_on(error)
             reason = f"{version} do not fit together: {one_line(error, with_type=True)}"
             return unavailable(reason, _INSTALL, version)
-        import torch
-
         cuda = torch.cuda.is_available() and not _device_reason("cuda")
         place = "cuda:0" if cuda else str(device.platform)
         return Availability(available=True, version=version, device=place)

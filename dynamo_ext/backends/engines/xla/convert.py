@@ -1,22 +1,18 @@
 """A partition as a JAX function of arrays, and torch's tensors as arguments of it."""
 
-from __future__ import annotations
-
 import functools
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, map_arg
 
 from dynamo_ext.backends.engines.xla.ops import indexing, table
 from dynamo_ext.backends.fx_graph import attribute
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import DTYPES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import torch
-    from torch.fx import GraphModule
 
 _MATRIX = 2
 
@@ -26,7 +22,6 @@ def dtypes() -> dict[torch.dtype, Any]:
     """Torch's dtypes as JAX's."""
     table.import_jax()
     import jax.numpy as jnp
-    import torch
 
     return {getattr(torch, name): jnp.dtype(name) for name in DTYPES}
 
@@ -36,8 +31,6 @@ def importer(example: torch.Tensor) -> Callable[[torch.Tensor], Any]:
 
     JAX copies by itself what does not start at a multiple of 64 bytes.
     """
-    import torch
-
     if example.device.type != "cpu":
         import jax
 
@@ -90,8 +83,6 @@ def as_function(
 
 
 def _evaluated(node: Any, env: dict[Any, Any]) -> Any:
-    from torch.fx import map_arg
-
     args, kwargs = (map_arg(given, env.__getitem__) for given in (node.args, node.kwargs))
     if node.target is operator.getitem:
         return _conform(args[0][args[1]], node.meta.get("val"))
@@ -107,7 +98,6 @@ def _evaluated(node: Any, env: dict[Any, Any]) -> Any:
 def _conform(value: Any, facts: Any) -> Any:
     """A lowering's result in the dtype that torch gives; a shape that differs is an error."""
     import jax.numpy as jnp
-    import torch
 
     if value is None or not isinstance(facts, torch.Tensor):
         return value

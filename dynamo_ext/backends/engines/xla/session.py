@@ -1,25 +1,21 @@
 """From a partition to an XLA executable, and the call of it on torch's memory."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib
 import os
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import fork_safety
 from dynamo_ext.backends.base import RunEagerlyError
 from dynamo_ext.backends.engines.xla.convert import as_function, dtypes, importer
 from dynamo_ext.backends.engines.xla.ops.table import import_jax
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import torch
-    from torch.fx import GraphModule
 
 _STARTING = threading.Lock()
 
@@ -41,7 +37,6 @@ def client(kind: str) -> Any:
     fork_safety.begin("XLA")
     import_jax()
     import jax
-    import torch
 
     with _STARTING:
         ours = {"NPROC": str(torch.get_num_threads()), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
@@ -83,7 +78,6 @@ class TracedOnce:
 
     def __init__(self, graph: GraphModule, *, fold: bool = True) -> None:
         import jax
-        import torch
 
         self._function, constants = as_function(graph, fold=fold)
         examples = [n.meta["val"] for n in graph.graph.nodes if n.op == "placeholder"]
@@ -111,8 +105,6 @@ class TracedOnce:
 
         XLA's pool has a thread of its own even then, and each hand-over costs.
         """
-        import torch
-
         single = self._kind == "cpu" and torch.get_num_threads() == 1
         options = {"xla_cpu_multi_thread_eigen": False} if single else {}
         return lowered.compile(compiler_options=options)
@@ -130,7 +122,6 @@ class TracedOnce:
     def run(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         """Run the executable on torch's memory; results belong to the caller."""
         import jax
-        import torch
 
         arrays = [take(value) for take, value in zip(self._importers, inputs, strict=True)]
         with jax.enable_x64(new_val=True):

@@ -1,10 +1,10 @@
 """Calls that end the graph, and which functions were traced."""
 
-from __future__ import annotations
-
 import inspect
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
+import torch
 from torch._dynamo import symbolic_convert
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.symbolic_convert import InliningInstructionTranslator
@@ -20,11 +20,6 @@ from dynamo_ext.capture.torch_private.patches.registry import (
     patches,
     wrappers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import torch
 
 _traced: set[tuple[str, str]] = set()
 

@@ -4,8 +4,6 @@ Torch would run one to its end while it traces, and give an iterator over what i
 tracing restarts where one leaves, and the graph ends at the call that makes it.
 """
 
-from __future__ import annotations
-
 import functools
 import types
 import weakref

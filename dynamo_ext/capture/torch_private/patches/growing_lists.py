@@ -5,25 +5,20 @@ did not fit, each for a list longer by as much, the next one knows only that it 
 done with it ends the graph.
 """
 
-from __future__ import annotations
-
 import re
 import types
 import weakref
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.guards import GuardBuilder
+from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.misc import GetAttrVariable
 
 from dynamo_ext.capture.torch_private.patches.opaque_value import Carried
 from dynamo_ext.capture.torch_private.patches.registry import learned, on_recompile, wrappers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from torch._dynamo.variables.base import VariableTracker
 
 _growing: weakref.WeakKeyDictionary[types.CodeType, set[str]] = weakref.WeakKeyDictionary()
 learned.append(_growing)

@@ -1,7 +1,5 @@
 """The time that checking a frame's guards takes: torch measures it at every compile."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Any

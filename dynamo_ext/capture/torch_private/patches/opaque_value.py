@@ -1,7 +1,5 @@
 """Values that compiled code carries along and knows by type alone."""
 
-from __future__ import annotations
-
 from typing import Any, NoReturn
 
 from torch._dynamo.variables.base import VariableTracker

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import gc
 import sys
 from collections.abc import Callable, Iterator
@@ -65,25 +66,37 @@ def store_attr(
     upstream(self, item, name, value, *how, **more)
 
 
-@patches(UserDefinedClassVariable, "call_function")
-def call_class(upstream: Callable[..., Any], self: Any, *arguments: Any) -> Any:
-    """End the graph at an object whose ``__del__`` would run on torch's example of it, too.
-
-    Also at a set of a class of one's own: upstream makes an empty one.
-    """
-    _refuse_finaliser(self.value)
-    if issubclass(self.value, set) and self.value is not set:
-        _end("Creation of a set of one's own class", self.value.__qualname__, "It would be empty.")
-    return upstream(self, *arguments)
-
-
 @patches(SideEffects, "get_example_value")
 def get_example_value(
     upstream: Callable[..., Any], self: Any, base: Any, cls: Any, arguments: Any
 ) -> Any:
-    """Do the same where no class is called: ``cls.__new__(cls)``."""
+    """End the graph at an object whose ``__del__`` would run on torch's example of it, too."""
     _refuse_finaliser(cls.value)
     return upstream(self, base, cls, arguments)
+
+
+def end_at_calls(made: UserDefinedClassVariable) -> None:
+    """Do the same where a class is called: torch 2.13 makes an object before it has an example.
+
+    Also at a set of a class of one's own: upstream makes an empty one.
+    """
+    cls = made.value
+    if _has_finaliser(cls) or (issubclass(cls, set) and cls is not set):
+        made.__class__ = _without_calls(type(made))
+
+
+@functools.cache
+def _without_calls(kind: Any) -> type:
+    class NotCalled(kind):  # type: ignore[misc]
+        def call_function(self, *_: Any) -> NoReturn:
+            _refuse_finaliser(self.value)
+            _end(
+                "Creation of a set of one's own class",
+                self.value.__qualname__,
+                "It would be empty.",
+            )
+
+    return NotCalled
 
 
 @patches(PythonModuleVariable, "tp_getattro_impl", "var_getattr")

@@ -1,7 +1,5 @@
 """Torch's own layers and transforms, where tracing them as they are loses a graph or a result."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 A cell's names, which are globals, are traced as a function's locals are.
 """
 
-from __future__ import annotations
-
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -24,7 +22,7 @@ from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.lists import DequeVariable
 from torch._dynamo.variables.misc import GetAttrVariable, StringFormatVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
-from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
+from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
 
 from dynamo_ext.capture.torch_private.patches import stored_values
 from dynamo_ext.capture.torch_private.patches.registry import first_given, patches, wrappers
@@ -98,6 +96,8 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
     if type(value) in (set, OrderedDict):
         # Upstream adds what is new, and loses what `-=` removes and where `move_to_end` moves.
         found.should_reconstruct_all = True
+    if issubclass(type(found), UserDefinedClassVariable):
+        stored_values.end_at_calls(found)
     if type(found) is DequeVariable:
         found.__class__ = _Queue
     return found

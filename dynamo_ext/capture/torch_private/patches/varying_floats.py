@@ -6,8 +6,6 @@ Python computes sums, products and comparisons where they are wanted, an ``if`` 
 at a tensor, and anything else ends it.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import types

@@ -1,8 +1,8 @@
 """ONNX's operations that move elements about, in TensorFlow."""
 
-from __future__ import annotations
-
 from typing import Any
+
+import numpy as np
 
 from dynamo_ext.backends.engines.onnx2tf.ops.onnx_node import Call, converts, sizes
 
@@ -73,8 +73,6 @@ def _places(call: Call, indices: Any, total: int) -> Any:
     Negative ones too: ONNX would count them from the end, and of torch's operations only those
     do that ``session.prepare`` has counted already.
     """
-    import numpy as np
-
     tf = call.tf
     if isinstance(indices, np.ndarray):
         return tf.convert_to_tensor(np.where(indices < 0, indices + total, indices))
@@ -156,8 +154,6 @@ def _pad(call: Call) -> Any:
 
 @converts("ConstantOfShape")
 def _constant_of_shape(call: Call) -> Any:
-    import numpy as np
-
     value = call.get("value")
     array = np.zeros(1, np.float32) if value is None else np.asarray(value)
     return call.tf.fill(call.known(0), call.tf.constant(array.reshape(-1)[0], array.dtype))

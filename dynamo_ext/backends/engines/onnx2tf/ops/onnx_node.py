@@ -1,16 +1,14 @@
 """One ONNX operation as TensorFlow sees it, and the table of those that are known."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+import numpy as np
 
 from dynamo_ext.backends.base import LoweringError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Operator = Callable[["Call"], Any]
+Operator = Callable[["Call"], Any]
 
 
 @dataclass
@@ -38,8 +36,6 @@ class Call:
 
     def known(self, position: int) -> list[Any]:
         """An input that must be a constant, as a flat list."""
-        import numpy as np
-
         value = self.inputs[position]
         if not isinstance(value, np.ndarray):
             message = f"{self.kind} takes an argument that is not a constant."

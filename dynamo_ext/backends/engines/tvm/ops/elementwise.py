@@ -1,10 +1,11 @@
 """Operators that compute each element by itself: arithmetic, functions, comparisons, copies."""
 
-from __future__ import annotations
-
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
 
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
@@ -18,10 +19,7 @@ from dynamo_ext.backends.engines.tvm.convert import (
 )
 from dynamo_ext.backends.engines.tvm.scalar_math import one, zero
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Formula = Callable[..., Any]
+Formula = Callable[..., Any]
 
 _OPERANDS = ("self", "other", "exponent", "min", "min_val", "max", "max_val")
 """Names of the arguments that formulas get, in the order of all operators' schemas."""
@@ -258,8 +256,6 @@ def _power(op: Operation, x: Any, y: Any) -> Any:
 
 
 def _comparison(formula: Formula, op: Operation) -> Any:
-    import torch
-
     operands = [facts(o) if hasattr(o, "meta") else o for o in (op["self"], op["other"])]
     inside = str(torch.result_type(*operands)).removeprefix("torch.")
 
@@ -312,6 +308,4 @@ def _copy(op: Operation) -> Any:
 
 @converts("full_like.default")
 def _full(op: Operation) -> Any:
-    import torch
-
     return op.graph.tensor(torch.full(op.shape, op["fill_value"], dtype=facts(op.node).dtype))

@@ -4,12 +4,12 @@ A sum over the last dimensions is written as sums of every sixteenth element, an
 sixteen lanes fill a vector, and the compiler may not reorder additions by itself.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import torch
 
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
@@ -283,8 +283,6 @@ def _layer_norm(op: Operation) -> Any:
 
 @converts("_native_batch_norm_legit_no_training.default")
 def _batch_norm(op: Operation) -> Any:
-    import torch
-
     names = ("weight", "bias", "running_mean", "running_var")
     given = {name: op[name] for name in names if op[name] is not None}
     known = {name: op.graph.constant(tensor) for name, tensor in given.items()}

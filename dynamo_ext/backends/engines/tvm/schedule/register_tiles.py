@@ -6,16 +6,13 @@ again at every step. AVX-512 has 32 registers of 16 ``float32``, AVX2 16 of 8, N
 tiles for AVX-512 and AVX2 were chosen by timing; those for NEON and SSE by the same arithmetic.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from dynamo_ext.backends.engines.tvm import target as tvm_target
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True)
@@ -110,8 +107,6 @@ def whole_tiles(size: int, tile: int) -> int:
 
 def in_lanes(weights: torch.Tensor, width: int, groups: int = 1) -> torch.Tensor:
     """``(O, I, …)`` to ``(groups * blocks, I, …, width)``, with zeros behind each group's last."""
-    import torch
-
     parts = weights.detach().reshape(groups, -1, *weights.shape[1:])
     rest = -parts.shape[1] % width
     parts = torch.nn.functional.pad(parts, [0, 0] * (weights.dim() - 1) + [0, rest])

@@ -7,8 +7,6 @@ TensorIR's own primitives (arXiv:2207.04296), so that it can stand in MetaSchedu
 (arXiv:2205.13603) beside those that were searched for.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -5,8 +5,6 @@ its foreign function interface (0.1.15). A line here has a function's structural
 of a schedule of it, and its time; the function itself is always at hand when a line is wanted.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Times of schedules, taken in a child process, so that a crash ends that process alone."""
 
-from __future__ import annotations
-
 import contextlib
 import statistics
 import subprocess

@@ -6,14 +6,15 @@ were timed once is in part the luckiest, and what is fast by itself need not be 
 functions. So what was found stays only if the whole partition is faster with it than by rule.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch.fx import GraphModule
 
 from dynamo_ext.backends.engines.tvm import session as tvm_session
 from dynamo_ext.backends.engines.tvm import target
@@ -21,11 +22,6 @@ from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.engines.tvm.tuning import measure
 from dynamo_ext.backends.engines.tvm.tuning.database import Database, key_of, trace_of
 from dynamo_ext.timing.race import Plan, TimedCallable, race
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from torch.fx import GraphModule
 
 BATCH = 8
 """Candidates that the search gives at a time."""

@@ -1,7 +1,5 @@
 """Attention as torch keeps it whole for training: both directions of the CPU's flash kernel."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

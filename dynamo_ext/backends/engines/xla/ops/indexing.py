@@ -6,8 +6,6 @@ trace, the executable returns it as one more result, and a call that breaks it r
 pipeline then runs the partition eagerly, where torch raises its own error.
 """
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import functools

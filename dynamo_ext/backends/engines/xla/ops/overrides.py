@@ -1,11 +1,12 @@
 """Lowerings of our own, for operators that torchax lacks or gets wrong."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
+import torch
 
 from dynamo_ext.backends.engines.xla.ops.indexing import require
 
@@ -68,8 +69,6 @@ def _max_pool2d(  # noqa: PLR0913, PLR0917 - ATen's own signature
 ) -> tuple[Any, Any]:
     """Values and flat indices of the largest elements; of NaNs the last one, as torch has it."""
     import jax.numpy as jnp
-    import numpy as np
-    import torch
 
     if math.prod(kernel) > _MOST_TAPS:
         message = f"A pooling window of {kernel[0]} by {kernel[1]} is too large to unroll"
@@ -117,8 +116,6 @@ def _cast(x: Any, *, dtype: Any = None, **_: Any) -> Any:
     C++ leaves that open, and XLA takes the nearest integer there is.
     """
     import jax.numpy as jnp
-    import numpy as np
-    import torch
 
     if dtype is None or dtype is torch.bool:
         return x if dtype is None else x != 0

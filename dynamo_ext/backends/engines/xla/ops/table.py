@@ -5,8 +5,6 @@ device and switches torch's fast path for attention off, after which ``torch.com
 ``fork_rng`` fail in the whole process, and on torch 2.13 it does not even finish.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib.util
