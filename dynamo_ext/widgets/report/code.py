@@ -52,7 +52,7 @@ class _Mark:
         return " ".join(filter(None, words))
 
 
-def html(report: Report) -> Markup:
+def html(report: Report, most: int | None = _OUTSIDE) -> Markup:
     """Render the cell with its gutter, the lines outside it, and the table of breaks."""
     marks = _marks(report)
     tints = {
@@ -72,14 +72,12 @@ def html(report: Report) -> Markup:
         parts.append(element("h4", "Lines outside the cell" if report.cell else "Lines"))
         cells = [
             [place(x), label, code(x.code.strip()), function_name(x.function)]
-            for x, label in outside[:_OUTSIDE]
+            for x, label in outside[:most]
         ]
         headers = ["Line", "Ran in", "Code", "Function"]
         parts.append(markup.table("Lines outside the cell", headers, cells))
-        if len(outside) > _OUTSIDE:
-            rest = f"{len(outside) - _OUTSIDE:,} more lines are in the graphs' tables."
-            parts.append(markup.quiet(rest))
-    if found := breaks.html(report):
+        parts.append(markup.left_out(len(outside), most, "lines"))
+    if found := breaks.html(report, most):
         parts += [element("h4", breaks.TITLE), found]
     return element("div", *parts) if parts else EMPTY
 

@@ -12,7 +12,8 @@ from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, match
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element, quiet_words
 from dynamo_ext.widgets.live import control, framed, ipywidgets, row
-from dynamo_ext.widgets.report import bytecode, graphs, static, summary
+from dynamo_ext.widgets.report import graphs, guards, static, summary
+from dynamo_ext.widgets.report.guard_pane import GuardPane
 
 if TYPE_CHECKING:
     from ipywidgets import Widget
@@ -70,8 +71,10 @@ class ReportView(live.View):
             return self._summary()
         if title == graphs.TITLE and report.graphs:
             return GraphPane(report).widget
+        if title == guards.TITLE and report.guards:
+            return GuardPane(report).widget
         part = next(part for part in static.PARTS if title == part.TITLE)
-        body = bytecode.html(report, None) if title == bytecode.TITLE else part.html(report)
+        body = part.html(report, None)
         return ipywidgets().HTML(framed(body or markup.quiet(part.NOTHING)))
 
     def _summary(self) -> Widget:
