@@ -52,7 +52,8 @@ class Operation:
 
     ``dtype`` and ``shape`` are the result's where it is one tensor; symbolic sizes are text
     (``s0``). ``line`` is the innermost line of the user's code that asked for it. ``seconds`` is
-    its time in eager, with ``--profile``.
+    its time in eager, with ``--profile``. ``modules`` are those that it is of, outermost first, as
+    path and class.
     """
 
     opcode: str
@@ -64,6 +65,12 @@ class Operation:
     shape: tuple[str, ...] | None = None
     line: SourceLine | None = None
     seconds: float = 0.0
+    modules: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def module(self) -> str:
+        """The path of the innermost module that it is of, as ``model.layers.0.norm``, or empty."""
+        return self.modules[-1][0] if self.modules else ""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo_ext.capture.report.guards import readable_source
 from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
 from dynamo_ext.records.report import Operation
 from dynamo_ext.torch_private.fx_nodes import is_overload
@@ -35,6 +36,7 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
                 dtype,
                 shape,
                 known[trace],
+                modules=_modules(node),
             )
         )
     return tuple(rows)
@@ -66,6 +68,11 @@ def target_name(node: Node) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _modules(node: Node) -> tuple[tuple[str, str], ...]:
+    stack = node.meta.get("nn_module_stack") or {}
+    return tuple((readable_source(path), kind.__name__) for path, kind in stack.values())
 
 
 def _result_type(node: Node) -> tuple[str, tuple[str, ...] | None]:

@@ -11,7 +11,8 @@ from dynamo_ext.formatting import clip, count, function_name, place, seconds, se
 from dynamo_ext.records.report import Graph, Operation, Report
 from dynamo_ext.widgets import blocks, plain_text
 from dynamo_ext.widgets.blocks import Table
-from dynamo_ext.widgets.graph_drawing.svg import colours, is_parameter, result, share
+from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, result
+from dynamo_ext.widgets.graph_drawing.svg import colours, share
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, quiet_words, unbroken
 from dynamo_ext.widgets.report import breaks

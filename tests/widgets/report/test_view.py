@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import re
 import time
 from types import SimpleNamespace
 
@@ -107,6 +108,20 @@ def test_the_graph_pane_follows_its_controls(reports, page):
     assert "<svg" not in graphs.body.value
     graphs.view.value = "Source"
     assert "def forward(self, x): ..." in graphs.body.value
+
+
+def test_a_large_graph_is_folded_until_that_is_turned_off(reports, page):
+    pane = GraphPane(reports["big"])
+    total = len(reports["big"].graphs[0].operations)
+    folded = page(pane.body.value).text
+    assert re.search(r"[\d,]+ nodes in \d+ boxes: a click on ▸ opens one", folded)
+    size = len(pane.body.value)
+    pane.folded.value = False
+    assert "a click" not in pane.body.value
+    assert len(pane.body.value) > 4 * size
+    pane.view.value = "Table"
+    assert pane.folded.disabled
+    assert total > 1000
 
 
 def test_guards_are_searched(reports, page):
