@@ -158,8 +158,9 @@ def _unfolding(box: Fold, corner: tuple[float, float], about: str, inside: Marku
     cover = element("summary", style=_at(corner), title=about, aria_label=about)
     lead = element("p", f"{title_of(box)} ", quiet_words(box.path))
     rest = f"Drawn is the first of {box.times:,} that are alike: Find shows another."
-    parts_ = [lead, quiet(rest) if box.times > 1 else EMPTY, inside]
-    return element("details", cover, element("div", *parts_, style=f"top:{corner[1]:.0f}px"))
+    shown = [lead, quiet(rest) if box.times > 1 else EMPTY, inside]
+    at = f"left:{corner[0] + BOX_WIDTH + 10:.0f}px;top:{corner[1]:.0f}px"
+    return element("details", cover, element("div", *shown, style=at))
 
 
 def title_of(box: Fold) -> str:
