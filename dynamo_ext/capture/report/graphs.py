@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from dynamo_ext.capture.report.guards import readable_source
-from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
+from dynamo_ext.capture.report.source_lines import from_trace_text, is_users, users_line
 from dynamo_ext.records.report import Operation
 from dynamo_ext.torch_private.fx_nodes import is_overload
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
+    from dynamo_ext.records.common import SourceLine
+
 _LONGEST = 200
 
 
 def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operation, ...]:
     """Every node of a captured graph, in order."""
-    known: dict[str, Any] = {}
+    known: dict[str, tuple[SourceLine | None, SourceLine | None]] = {}
     rows = []
     for node in graph.graph.nodes:
         trace = node.stack_trace or ""
         if trace not in known:
-            known[trace] = users_line(from_trace_text(trace, cell_file))
+            stack = from_trace_text(trace, cell_file)
+            line, own = users_line(stack), [each for each in stack if is_users(each.file)]
+            known[trace] = line, own[-1] if own and own[-1] != line else None
         dtype, shape = _result_type(node)
         rows.append(
             Operation(
@@ -35,8 +39,9 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
                 _short(", ".join(f"{k}={v}" for k, v in node.kwargs.items())),
                 dtype,
                 shape,
-                known[trace],
+                known[trace][0],
                 modules=_modules(node),
+                called=known[trace][1],
             )
         )
     return tuple(rows)
