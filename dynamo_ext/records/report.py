@@ -51,8 +51,10 @@ class Operation:
     """One row of an FX graph's table (opcode, name, target, args, kwargs).
 
     ``dtype`` and ``shape`` are the result's where it is one tensor; symbolic sizes are text
-    (``s0``). ``line`` is the innermost line of the user's code that asked for it. ``seconds`` is
-    its time in eager, with ``--profile``.
+    (``s0``). ``line`` is the line of the user's code that asked for it. ``seconds`` is
+    its time in eager, with ``--profile``. ``modules`` are those that it is of, outermost first, as
+    path and class. ``called`` is the innermost line of the user's code where ``line`` only led to
+    it: of a function that the cell calls.
     """
 
     opcode: str
@@ -64,6 +66,13 @@ class Operation:
     shape: tuple[str, ...] | None = None
     line: SourceLine | None = None
     seconds: float = 0.0
+    modules: tuple[tuple[str, str], ...] = ()
+    called: SourceLine | None = None
+
+    @property
+    def module(self) -> str:
+        """The path of the innermost module that it is of, as ``model.layers.0.norm``, or empty."""
+        return self.modules[-1][0] if self.modules else ""
 
 
 @dataclass(frozen=True)
@@ -287,7 +296,8 @@ class Bytecode:
 class Report:
     """The record of one run of a cell, function or module.
 
-    ``cell`` is the text that ran, if any. ``seconds`` is the wall time of the run: of that,
+    ``cell`` is the text that ran, if any, ``functions`` the user's others that operations or breaks
+    are of. ``seconds`` is the wall time of the run: of that,
     ``compile_seconds`` went to compiling, ``profile_seconds`` to timing operations (``--profile``;
     meanwhile other programs kept ``profile_busy_cores`` busy), ``race_seconds`` to ``auto``'s
     races. ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
@@ -316,6 +326,7 @@ class Report:
     stopped_at: int = 0
     race_seconds: float = 0.0
     profile_busy_cores: float = 0.0
+    functions: tuple[CodeBlock, ...] = ()
     schema: int = SCHEMA_VERSION
 
     @property

@@ -9,6 +9,7 @@ from dynamo_ext.backends.journal import subject_of
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
+from dynamo_ext.capture.report.functions import users_functions
 from dynamo_ext.capture.report.relative_lines import relabel_lines
 from dynamo_ext.records.report import Bytecode, Fallback, Frame, Graph, Guard, Report
 
@@ -36,7 +37,8 @@ def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()
         profile_busy_cores=max((calls.busy_cores for calls in run.calls.values()), default=0.0),
         race_seconds=sum(_raced(graph, run) for graph in graphs),
     )
-    return relabel_lines(made)
+    made = relabel_lines(made)
+    return dataclasses.replace(made, functions=users_functions(made.graphs, made.breaks))
 
 
 def _raced(entry: GraphEntry, run: RunLog) -> float:

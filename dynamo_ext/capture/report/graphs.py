@@ -1,11 +1,12 @@
 """An FX graph as a table: opcode, name, target, args, kwargs, with the user's lines."""
 
-from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
+from dynamo_ext.capture.report.guards import readable_source
+from dynamo_ext.capture.report.source_lines import from_trace_text, is_users, users_line
+from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import Operation
 from dynamo_ext.torch_private.fx_nodes import is_overload
 
@@ -14,12 +15,14 @@ _LONGEST = 200
 
 def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operation, ...]:
     """Every node of a captured graph, in order."""
-    known: dict[str, Any] = {}
+    known: dict[str, tuple[SourceLine | None, SourceLine | None]] = {}
     rows = []
     for node in graph.graph.nodes:
         trace = node.stack_trace or ""
         if trace not in known:
-            known[trace] = users_line(from_trace_text(trace, cell_file))
+            stack = from_trace_text(trace, cell_file)
+            line, own = users_line(stack), [each for each in stack if is_users(each.file)]
+            known[trace] = line, own[-1] if own and own[-1] != line else None
         dtype, shape = _result_type(node)
         rows.append(
             Operation(
@@ -30,7 +33,9 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
                 _short(", ".join(f"{k}={v}" for k, v in node.kwargs.items())),
                 dtype,
                 shape,
-                known[trace],
+                known[trace][0],
+                modules=_modules(node),
+                called=known[trace][1],
             )
         )
     return tuple(rows)
@@ -62,6 +67,11 @@ def target_name(node: Node) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _modules(node: Node) -> tuple[tuple[str, str], ...]:
+    stack = node.meta.get("nn_module_stack") or {}
+    return tuple((readable_source(path), kind.__name__) for path, kind in stack.values())
 
 
 def _result_type(node: Node) -> tuple[str, tuple[str, ...] | None]:

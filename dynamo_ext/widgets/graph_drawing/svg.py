@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from dynamo_ext.analysis.placement import EAGER, Placement
-from dynamo_ext.formatting import clip, count, percent, place, seconds
+from dynamo_ext.analysis.placement import EAGER, Placement, sets_mode
+from dynamo_ext.formatting import clip, count, listing, percent, place, seconds
 from dynamo_ext.records.report import Graph, Operation
+from dynamo_ext.widgets.graph_drawing.folds import Box, Fold, parts
 from dynamo_ext.widgets.graph_drawing.layout import BOX_HEIGHT, BOX_WIDTH, arrange
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, hue
+from dynamo_ext.widgets.graph_drawing.nodes import computes, is_parameter, result
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, hue, quiet, quiet_words
 
 MAX_NODES = 1500
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _NAME = re.compile(r"(?<![\w.])%?([A-Za-z_]\w*)(?![\w.]|\s*=(?!=)|\s*\()")
-_PARAMETER = re.compile(r"(?:^|_)(?:parameters|buffers)_")
 _LETTERS = 23  # of an 11 px monospace font in a box
 _NOTABLE = 0.02  # of a graph's time in eager
 _MAX_REACHED = 60  # nodes to go through by keyboard; of larger graphs the table tells the same
-
-
-def is_parameter(operation: Operation) -> bool:
-    """Whether a node only brings a weight or a buffer in."""
-    return operation.opcode == "get_attr" or (
-        operation.opcode == "placeholder" and bool(_PARAMETER.search(operation.name))
-    )
-
-
-def _computes(operation: Operation) -> bool:
-    return operation.opcode.startswith("call_")
 
 
 def inputs_of(operations: Sequence[Operation]) -> dict[str, list[str]]:
@@ -57,15 +48,10 @@ def select(graph: Graph, find: str = "", *, parameters: bool = False) -> tuple[O
 
 
 def matches(operation: Operation, find: str) -> bool:
-    """Whether a name, target or shape holds the text, without regard to case."""
-    words = f"{operation.name} {operation.target} {result(operation)}".casefold()
+    """Whether a name, target, module or shape holds the text, without regard to case."""
+    about = operation.name, operation.target, operation.module, result(operation)
+    words = " ".join(about).casefold()
     return find.strip().casefold() in words
-
-
-def result(operation: Operation) -> str:
-    """Write the result's type as ``float32[8, s0]``; empty where it is not a tensor."""
-    shape = "" if operation.shape is None else f"[{', '.join(operation.shape)}]"
-    return operation.dtype.removeprefix("torch.") + shape
 
 
 def share(operation: Operation, whole: float) -> str:
@@ -82,54 +68,137 @@ def colours(engines: Iterable[str]) -> Mapping[str, str]:
 def draw(
     graph: Graph,
     placement: Placement,
-    operations: Sequence[Operation],
+    boxes: Sequence[Box],
     hits: Collection[str] = (),
 ) -> Markup:
-    """Draw ``operations`` of a graph, inputs at the top; those in ``hits`` with a heavier rim.
+    """Draw boxes of a graph, inputs at the top; those in ``hits`` with a heavier rim.
 
-    One ``<svg>`` under a button for each node, which shows what is known of it in focus. It has no
-    ids, so that many fit on one page; empty for no operations.
+    One ``<svg>`` under a button for each node, which shows what is known of it in focus, and a
+    ``<details>`` for each that has others inside. It has no ids, so that many fit on one page;
+    empty for no boxes.
     """
-    operations = operations[:MAX_NODES]
-    if not operations:
+    boxes = boxes[:MAX_NODES]
+    if not boxes:
         return EMPTY
-    laid = arrange([op.name for op in operations], inputs_of(operations))
+    return _drawing(graph, placement, boxes, hits)
+
+
+def _drawing(
+    graph: Graph, placement: Placement, boxes: Sequence[Box], hits: Collection[str]
+) -> Markup:
+    laid = arrange([box.name for box in boxes], _inputs(boxes))
     tints = colours(placement.shares)
     edges = element("path", d=" ".join(_curve(points) for points in laid.edges))
     whole = graph.operation_seconds
-    reached = "0" if len(operations) <= _MAX_REACHED else "-1"
-    boxes, buttons = [], []
-    for op in operations:
-        x, y = laid.boxes[op.name]
+    reached = "0" if len(boxes) <= _MAX_REACHED else "-1"
+    shapes, buttons = [], []
+    for box in boxes:
+        x, y = laid.boxes[box.name]
         corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
-        tint = tints.get(placement.engine_of(op), "dx-shared") if _computes(op) else "dx-edge-of"
-        boxes.append(_box(op, corner, f"{tint} dx-hit" if op.name in hits else tint, whole))
-        buttons.append(_button(op, corner, _about(op, placement, whole), reached))
+        shapes.append(_box(box, corner, _class(box, placement, tints, hits), whole))
+        about = _about(box, placement, whole)
+        if isinstance(box, Fold):
+            inside = _drawing(graph, placement, _with_inputs(graph, box), hits)
+            buttons.append(_unfolding(box, corner, about, inside))
+        else:
+            buttons.append(_button(box, corner, about, reached))
     size = {"width": f"{laid.width:.0f}", "height": f"{laid.height:.0f}"}
-    label = f"Drawing of graph {graph.id}: {count(len(operations), 'node')}"
-    drawn = element("svg", edges, *boxes, role="img", aria_label=label, **size)
+    label = f"Drawing of graph {graph.id}: {count(len(boxes), 'node')}"
+    drawn = element("svg", edges, *shapes, role="img", aria_label=label, **size)
     return element("div", drawn, *buttons, class_="dx-nodes", style=f"width:{laid.width:.0f}px")
+
+
+def _inputs(boxes: Sequence[Box]) -> dict[str, list[str]]:
+    """Find the boxes that each box reads."""
+    box_of = {op.name: box.name for box in boxes for op in parts(box)}
+    inputs = inputs_of([op for box in boxes for op in parts(box)])
+    found = {
+        box.name: [box_of[name] for op in parts(box) for name in inputs[op.name]] for box in boxes
+    }
+    return {name: [x for x in dict.fromkeys(of) if x != name] for name, of in found.items()}
+
+
+def _with_inputs(graph: Graph, box: Fold) -> list[Box]:
+    """What a box has inside, under what it reads from outside."""
+    inside = [op for each in box.inside for op in parts(each)]
+    names, inputs = {op.name for op in inside}, inputs_of(graph.operations)
+    read = {name for op in inside for name in inputs[op.name]} - names
+    outside = [op for op in graph.operations if op.name in read and not is_parameter(op)]
+    return [*(dataclasses.replace(op, opcode="from outside") for op in outside), *box.inside]
+
+
+def _class(box: Box, placement: Placement, tints: Mapping[str, str], hits: Collection[str]) -> str:
+    engines = {placement.engine_of(op) for op in parts(box) if computes(op) and not sets_mode(op)}
+    tint = "dx-edge-of"
+    if any(map(computes, parts(box))):
+        tint = tints.get(engines.pop(), "dx-shared") if len(engines) == 1 else "dx-shared"
+    folded = " dx-fold" if isinstance(box, Fold) else ""
+    return f"{tint}{folded}{' dx-hit' if box.name in hits else ''}"
+
+
+def _at(corner: tuple[float, float]) -> str:
+    left, top = corner
+    return f"left:{left:.0f}px;top:{top:.0f}px;width:{BOX_WIDTH}px;height:{BOX_HEIGHT}px"
 
 
 def _button(op: Operation, corner: tuple[float, float], about: str, reached: str) -> Markup:
     """Lie over a node's box; the style sheet shows the label of the one in focus."""
-    left, top = corner
-    at = f"left:{left:.0f}px;top:{top:.0f}px;width:{BOX_WIDTH}px;height:{BOX_HEIGHT}px"
     return element(
-        "button", type="button", style=at, title=op.name, aria_label=about, tabindex=reached
+        "button",
+        type="button",
+        style=_at(corner),
+        title=op.name,
+        aria_label=about,
+        tabindex=reached,
     )
 
 
-def _about(op: Operation, placement: Placement, whole: float) -> str:
+def _unfolding(box: Fold, corner: tuple[float, float], about: str, inside: Markup) -> Markup:
+    """Lie over a folded box; a click opens what is inside beside it."""
+    cover = element("summary", style=_at(corner), title=about, aria_label=about)
+    lead = element("p", f"{title_of(box)} ", quiet_words(box.path))
+    rest = f"Drawn is the first of {box.times:,} that are alike: Find shows another."
+    shown = [lead, quiet(rest) if box.times > 1 else EMPTY, inside]
+    at = f"left:{corner[0] + BOX_WIDTH + 10:.0f}px;top:{corner[1]:.0f}px"
+    return element("details", cover, element("div", *shown, style=at))
+
+
+def title_of(box: Fold) -> str:
+    """Name a folded box, with how often it repeats."""
+    return f"{box.title} × {box.times:,}" if box.times > 1 else box.title
+
+
+def _about(box: Box, placement: Placement, whole: float) -> str:
     """Everything that the record holds of a node, a line each."""
+    return (
+        _about_fold(box, placement, whole)
+        if isinstance(box, Fold)
+        else _about_one(box, placement, whole)
+    )
+
+
+def _about_fold(box: Fold, placement: Placement, whole: float) -> str:
+    lines = [f"{title_of(box)}: {count(box.size, 'operation')}", box.path]
+    engines = dict.fromkeys(placement.engine_of(op) for op in box.operations if computes(op))
+    if any(engines):
+        lines.append(f"ran in {listing(list(filter(None, engines)))}")
+    taken = sum(op.seconds for op in box.operations)
+    if taken and whole:
+        lines.append(f"{seconds(taken)} in eager, {percent(taken / whole)} of its graph's")
+    return "\n".join(filter(None, lines))
+
+
+def _about_one(op: Operation, placement: Placement, whole: float) -> str:
     keywords = f", {op.kwargs}" if op.kwargs.strip("{}()") else ""
     lines = [f"{op.name}: {op.opcode} {op.target}", result(op)]
-    if _computes(op):
+    if computes(op):
         lines[0] = f"{op.name} = {op.target}({clip(op.args, 300)}{clip(keywords, 300)})"
         if engine := placement.engine_of(op):
             lines.append(f"ran in {engine}")
     if op.seconds:
         lines.append(f"{seconds(op.seconds)} in eager by itself, {share(op, whole)} of its graph's")
+    if op.modules:
+        lines.append(f"in {op.module}: {op.modules[-1][1]}")
     code = op.line.code.strip() if op.line else ""
     lines.append(f"{place(op.line)}: {code}" if code else place(op.line))
     return "\n".join(filter(None, lines))
@@ -150,26 +219,36 @@ def _curve(points: Sequence[tuple[float, float]]) -> str:
     return "".join(path)
 
 
-def _box(op: Operation, corner: tuple[float, float], class_: str, whole: float) -> Markup:
+def _box(box: Box, corner: tuple[float, float], class_: str, whole: float) -> Markup:
     """Draw a node: its operator, its result, and its share of the time if it has a large one."""
     left, top = corner
-    # Names of inputs and parameters begin alike and differ at their end.
-    name = op.name if len(op.name) <= _LETTERS else f"…{op.name[1 - _LETTERS :]}"
-    title = _short(op.target) if _computes(op) else name
-    detail = result(op) or (op.name if _computes(op) else op.opcode)
-    if whole and op.seconds >= _NOTABLE * whole:
-        taken = share(op, whole)
-        detail = f"{clip(detail, _LETTERS - len(taken) - 1)} {taken}"
+    title, detail = _lines(box)
+    taken = sum(op.seconds for op in parts(box))
+    if whole and taken >= _NOTABLE * whole:
+        share_ = percent(taken / whole)
+        detail = f"{clip(detail, _LETTERS - len(share_) - 1)} {share_}"
     detail = clip(detail, _LETTERS)
     size = {"width": BOX_WIDTH, "height": BOX_HEIGHT}
     start = f"{left + 8:.0f}"
     return element(
         "g",
         element("rect", x=f"{left:.0f}", y=f"{top:.0f}", **size, rx=3),
-        element("text", clip(title, _LETTERS), x=start, y=f"{top + 15:.0f}"),
+        element("text", title, x=start, y=f"{top + 15:.0f}"),
         element("text", detail, x=start, y=f"{top + 30:.0f}", class_="dx-quiet"),
         class_=class_,
     )
+
+
+def _lines(box: Box) -> tuple[str, str]:
+    """What a box says in its two lines."""
+    if isinstance(box, Fold):
+        times = f" × {box.times:,}" if box.times > 1 else ""
+        name = clip(box.title, _LETTERS - 2 - len(times))
+        return f"▸ {name}{times}", count(box.size, "operation")
+    # Names of inputs and parameters begin alike and differ at their end.
+    name = box.name if len(box.name) <= _LETTERS else f"…{box.name[1 - _LETTERS :]}"
+    title = _short(box.target) if computes(box) else name
+    return clip(title, _LETTERS), result(box) or (box.name if computes(box) else box.opcode)
 
 
 def _short(target: str) -> str:

@@ -21,6 +21,8 @@ _MAX_CHARS = 20_000
 LEFT = "text-align:left;vertical-align:top"
 RIGHT = "text-align:right;vertical-align:top"
 HUES = 6
+MOST = 200
+"""Rows of a table, and lines of a listing, in static html that has room for them."""
 
 
 def asset(name: str) -> Markup:
@@ -98,6 +100,11 @@ def quiet_words(*words: object) -> Markup:
 def unbroken(text: str) -> Markup:
     """``text`` on one line, for what reads badly in two."""
     return element("span", text, style="white-space:nowrap") if text else EMPTY
+
+
+def left_out(total: int, most: int | None, noun: str) -> Markup:
+    """Say how many of ``total`` are beyond the first ``most`` (``None``: all are listed)."""
+    return EMPTY if most is None or total <= most else quiet(f"{total - most:,} more {noun}.")
 
 
 def listing(source: str, limit: int | None, rest: str) -> Markup:

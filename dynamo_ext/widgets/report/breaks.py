@@ -23,7 +23,7 @@ NOTHING = "No graph break: each function was captured to its end."
 MARK = "✂"
 
 
-def html(report: Report) -> Markup:
+def html(report: Report, most: int | None = markup.MOST) -> Markup:
     """Each break with its place, why it is one and what helps; empty when there is none."""
     if not report.breaks:
         return EMPTY
@@ -34,10 +34,11 @@ def html(report: Report) -> Markup:
             _why(each),
             prose(sentence(cause_of(each).step)),
         ]
-        for each in report.breaks
+        for each in report.breaks[:most]
     ]
     headers = ["Where", "Times", "Why capture stopped", "What helps"]
-    return markup.table(TITLE, headers, rows, numeric={1}, class_="dx-breaks")
+    table = markup.table(TITLE, headers, rows, numeric={1}, class_="dx-breaks")
+    return markup.join([table, markup.left_out(len(report.breaks), most, "breaks")])
 
 
 def text(report: Report) -> str:

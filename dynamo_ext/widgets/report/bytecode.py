@@ -12,12 +12,13 @@ NOTHING = "No bytecode was recorded: Dynamo rewrote no function in this run."
 _STATIC_LINES = 80
 
 
-def html(report: Report, limit: int | None = _STATIC_LINES) -> Markup:
-    """Render a folded pair of listings a frame, each cut to ``limit`` lines (``None``: whole)."""
+def html(report: Report, most: int | None = _STATIC_LINES) -> Markup:
+    """Render a folded pair of listings a frame, each cut to ``most`` lines (``None``: whole)."""
     if not report.bytecode:
         return EMPTY
     only = len(report.bytecode) == 1
-    return element("div", *(_frame(report, each, limit, opened=only) for each in report.bytecode))
+    frames = [_frame(report, each, most, opened=only) for each in report.bytecode[:most]]
+    return element("div", *frames, markup.left_out(len(report.bytecode), most, "functions"))
 
 
 def text(report: Report) -> str:

@@ -9,12 +9,19 @@ import ast
 import contextlib
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dynamo_ext.analysis.break_location import origin
 from dynamo_ext.analysis.placement import EAGER, place_graph
-from dynamo_ext.formatting import clip, function_name, percent, place, printable
+from dynamo_ext.formatting import (
+    clip,
+    count,
+    function_name,
+    percent,
+    place,
+    printable,
+)
 from dynamo_ext.records.common import CodeBlock, SourceLine
 from dynamo_ext.records.report import Graph, Report
 from dynamo_ext.widgets import plain_text
@@ -29,6 +36,7 @@ _FAILED = "✗"
 _GIVEN_UP = {"skipped", "failed", "eager"}
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MIN_CHARS, _MAX_CHARS = 20, 80  # letters of a line in a terminal
+_FEW = 8  # lines of other files that need no fold
 _KEYS = 12  # graphs that the key names
 _OUTSIDE = 40  # lines of other files worth listing; a deep model has hundreds
 
@@ -52,7 +60,7 @@ class _Mark:
         return " ".join(filter(None, words))
 
 
-def html(report: Report) -> Markup:
+def html(report: Report, most: int | None = _OUTSIDE) -> Markup:
     """Render the cell with its gutter, the lines outside it, and the table of breaks."""
     marks = _marks(report)
     tints = {
@@ -61,25 +69,24 @@ def html(report: Report) -> Markup:
     }
     parts: list[object] = []
     if report.cell:
-        rows = [
-            _row(number, line, marks.get(("", number), _Mark()), tints)
-            for number, line in _numbered(report.cell)
-        ]
-        body = element("tbody", *rows)
-        grid = element("table", body, class_="dx-code", aria_label="Code, by graph")
-        parts += [_key(report, tints), element("div", grid, class_="dx-wide")]
-    if outside := _outside(marks):
-        parts.append(element("h4", "Lines outside the cell" if report.cell else "Lines"))
+        parts += [_key(report, tints), _grid(report.cell, "", marks, tints, None)]
+    parts += [
+        markup.titled(each.name, _grid(each, each.file, marks, tints, most), opened=True)
+        for each in report.functions
+    ]
+    if outside := _outside(report, marks):
         cells = [
             [place(x), label, code(x.code.strip()), function_name(x.function)]
-            for x, label in outside[:_OUTSIDE]
+            for x, label in outside[:most]
         ]
         headers = ["Line", "Ran in", "Code", "Function"]
-        parts.append(markup.table("Lines outside the cell", headers, cells))
-        if len(outside) > _OUTSIDE:
-            rest = f"{len(outside) - _OUTSIDE:,} more lines are in the graphs' tables."
-            parts.append(markup.quiet(rest))
-    if found := breaks.html(report):
+        table = markup.table("Lines outside the cell", headers, cells)
+        rest = markup.left_out(len(outside), most, "lines")
+        name = "Lines elsewhere" if report.cell or report.functions else "Lines"
+        few = len(outside) <= _FEW and not report.functions
+        words = count(len(outside), "line")
+        parts.append(markup.titled(name, table, rest, words=words, opened=few))
+    if found := breaks.html(report, most):
         parts += [element("h4", breaks.TITLE), found]
     return element("div", *parts) if parts else EMPTY
 
@@ -100,7 +107,7 @@ def text(report: Report) -> str:
                 for n, line, mark in rows
             ),
         ]
-    elif outside := _outside(marks):
+    elif outside := _outside(report, marks, sources=False):
         cells = [[place(x), label, x.code.strip()] for x, label in outside[:_OUTSIDE]]
         parts.append(plain_text.table(["Line", "Ran in", "Code"], cells))
     parts.append(breaks.text(report))
@@ -112,27 +119,46 @@ def _numbered(cell: CodeBlock) -> list[tuple[int, str]]:
     return list(enumerate(lines, cell.first_line))
 
 
-def _where(line: SourceLine) -> tuple[str, int]:
+def _grid(
+    block: CodeBlock,
+    file: str,
+    marks: Mapping[tuple[str, int], _Mark],
+    tints: dict[str, str],
+    most: int | None,
+) -> Markup:
+    """Source with its gutter, the first ``most`` lines of it."""
+    lines = _numbered(block)
+    rows = [_row(n, line, marks.get((file, n), _Mark()), tints) for n, line in lines[:most]]
+    label = "Code, by graph" if not file else f"{block.name}, by graph"
+    grid = element("table", element("tbody", *rows), class_="dx-code", aria_label=label)
+    rest = markup.left_out(len(lines), most, "lines")
+    return markup.join([element("div", grid, class_="dx-wide"), rest])
+
+
+def _key_of(line: SourceLine) -> tuple[str, int]:
     return ("" if line.in_cell else line.file), line.line
 
 
 def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
     """Gather what is known of each line, by file (empty for the cell) and number."""
     marks: dict[tuple[str, int], _Mark] = {}
+    whole = 0.0
     for graph in report.graphs:
         placement = place_graph(report, graph)
         for op in graph.operations:
             if op.line is None or not op.opcode.startswith("call_"):
                 continue
-            mark = marks.setdefault(_where(op.line), _Mark(op.line))
-            if graph.id not in mark.graphs:
-                mark.graphs.append(graph.id)
-            mark.eager = mark.eager or EAGER in placement.engine_of(op).split(" + ")
-            mark.seconds += op.seconds * graph.calls
-    _share_out(marks.values())
+            whole += op.seconds * graph.calls
+            for line in filter(None, (op.line, op.called)):
+                mark = marks.setdefault(_key_of(line), _Mark(line))
+                if graph.id not in mark.graphs:
+                    mark.graphs.append(graph.id)
+                mark.eager = mark.eager or EAGER in placement.engine_of(op).split(" + ")
+                mark.seconds += op.seconds * graph.calls
+    _share_out(marks.values(), whole)
     for each in report.breaks:
         for at in filter(None, (each.line, origin(each))):
-            mark = marks.setdefault(_where(at), _Mark(at))
+            mark = marks.setdefault(_key_of(at), _Mark(at))
             mark.eager, mark.broken = not report.refused, breaks.because(each)
     for number in _plain(report):
         marks.setdefault(("", number), _Mark(eager=True))
@@ -141,9 +167,8 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
     return marks
 
 
-def _share_out(marks: Collection[_Mark]) -> None:
+def _share_out(marks: Iterable[_Mark], whole: float) -> None:
     """Say of each line what share of the time its operations have, where that is worth a word."""
-    whole = sum(mark.seconds for mark in marks)
     for mark in marks:
         if whole and mark.seconds >= _NOTABLE * whole:
             mark.share = percent(mark.seconds / whole)
@@ -191,9 +216,15 @@ def _statements(report: Report, cell: CodeBlock) -> Iterator[int]:
             yield number
 
 
-def _outside(marks: Mapping[tuple[str, int], _Mark]) -> list[tuple[SourceLine, str]]:
-    """List the lines of other files that gave operations or breaks, each with its label."""
-    found = (marks[key] for key in sorted(marks))
+def _outside(
+    report: Report, marks: Mapping[tuple[str, int], _Mark], *, sources: bool = True
+) -> list[tuple[SourceLine, str]]:
+    """List the lines of other files that gave operations or breaks, each with its label.
+
+    With ``sources``, lines of functions whose source is shown are left out.
+    """
+    shown = {(b.file, n) for b in report.functions if sources for n, _ in _numbered(b)}
+    found = (marks[key] for key in sorted(marks) if key not in shown)
     return [(mark.line, mark.label) for mark in found if mark.line and not mark.line.in_cell]
 
 

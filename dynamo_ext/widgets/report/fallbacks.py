@@ -29,10 +29,11 @@ _STAGES = {
 }
 
 
-def html(report: Report) -> Markup:
+def html(report: Report, most: int | None = markup.MOST) -> Markup:
     """One row for all that fell back alike, the backend's absence first."""
     if not report.fallbacks:
         return EMPTY
+    found = list(_grouped(report))
     rows = [
         [
             markup.join([element("b", each.stage), markup.BREAK, _STAGES[each.stage]]),
@@ -44,10 +45,11 @@ def html(report: Report) -> Markup:
             markup.remedy(remedy(report, each)),
             f"{times:,}",
         ]
-        for each, of, times in _grouped(report)
+        for each, of, times in found[:most]
     ]
     headers = ["Stage", "What ran eagerly", "Exception and message", "Remedy", "Times"]
-    return markup.table("Fallbacks to eager", headers, rows, numeric={4})
+    table = markup.table("Fallbacks to eager", headers, rows, numeric={4})
+    return markup.join([table, markup.left_out(len(found), most, "fallbacks")])
 
 
 def text(report: Report) -> str:

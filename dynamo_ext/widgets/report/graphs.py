@@ -11,7 +11,8 @@ from dynamo_ext.formatting import clip, count, function_name, place, seconds, se
 from dynamo_ext.records.report import Graph, Operation, Report
 from dynamo_ext.widgets import blocks, plain_text
 from dynamo_ext.widgets.blocks import Table
-from dynamo_ext.widgets.graph_drawing.svg import colours, is_parameter, result, share
+from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, result
+from dynamo_ext.widgets.graph_drawing.svg import colours, share
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, quiet_words, unbroken
 from dynamo_ext.widgets.report import breaks
@@ -19,19 +20,19 @@ from dynamo_ext.widgets.report import breaks
 TITLE = "Graphs"
 NOTHING = "No graph was captured."
 
-# A notebook keeps its output in its file: what is over these stays in the widget and the record.
-_STATIC_ROWS, _STATIC_LINES, _TEXT_ROWS, _TEXT_GRAPHS = 200, 120, 24, 8
+_TEXT_ROWS, _TEXT_GRAPHS = 24, 8
 _ARGUMENTS = 160
 _IN_EAGER = "In eager"
 
 
-def html(report: Report) -> Markup:
+def html(report: Report, most: int | None = markup.MOST) -> Markup:
     """Render the list of graphs, then each one folded."""
     if not report.graphs:
         return EMPTY
-    return element(
-        "div", blocks.html([overview(report)]), *(_folded(report, graph) for graph in report.graphs)
-    )
+    share = max(most // len(report.graphs), 1) if most is not None else None
+    folded = [_folded(report, graph, share) for graph in report.graphs[:most]]
+    rest = markup.left_out(len(report.graphs), most, "graphs")
+    return element("div", blocks.html([overview(report, most=most)]), *folded, rest)
 
 
 def text(report: Report) -> str:
@@ -143,11 +144,11 @@ def download(report: Report, graph: Graph) -> Markup:
     return element("p", link, quiet_words(" runs this graph with torch alone"))
 
 
-def overview(report: Report, title: str = "") -> Table:
+def overview(report: Report, title: str = "", most: int | None = None) -> Table:
     """One row a graph: where it ran, how often, how long."""
     names = {frame.id: function_name(frame.name) for frame in report.frames}
     rows = []
-    for graph in report.graphs:
+    for graph in report.graphs[:most]:
         name = names.get(graph.frame)
         rows.append(
             [
@@ -161,6 +162,8 @@ def overview(report: Report, title: str = "") -> Table:
                 seconds(graph.run_seconds / graph.calls) if graph.calls else "",
             ]
         )
+    if most is not None and len(report.graphs) > most:
+        rows.append([f"… {len(report.graphs) - most:,} more", *[""] * 7])
     headers = ["Graph", "Function", "Ran in", "Operations", "Calls", "Compile", "Run", "Per call"]
     return Table("Graphs", headers, rows, {3, 4, 5, 6, 7}, title)
 
@@ -169,12 +172,11 @@ def _keywords(op: Operation) -> str:
     return op.kwargs if op.kwargs not in {"{}", "()"} else ""
 
 
-def _folded(report: Report, graph: Graph) -> Markup:
-    shown = graph.operations[:_STATIC_ROWS]
-    parts: list[object] = [partitions(report, graph), operations_table(graph, shown)]
-    if rest := len(graph.operations) - len(shown):
-        parts.append(markup.quiet(f"{rest:,} more operations are in the record's graphs."))
+def _folded(report: Report, graph: Graph, most: int | None) -> Markup:
+    table = operations_table(graph, graph.operations[:most])
+    rest = markup.left_out(len(graph.operations), most, "operations")
+    parts: list[object] = [partitions(report, graph), table, rest]
     if graph.source.strip():
-        source = markup.listing(graph.source, _STATIC_LINES, "more lines.")
+        source = markup.listing(graph.source, most, "more lines.")
         parts.append(markup.details("Source", source))
     return markup.titled(graph.id, *parts, words=describe(report, graph))

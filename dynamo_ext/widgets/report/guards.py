@@ -2,44 +2,71 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from dynamo_ext.analysis.guard_groups import Alike, grouped, total
 from dynamo_ext.analysis.guards import actual, condition, expected
 from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.formatting import clip, count, function_name, place, sentence
-from dynamo_ext.records.report import Guard, Recompile, Report
+from dynamo_ext.records.report import Recompile, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose, unbroken
 
-_Guards = list[tuple["Guard", list[str]]]
-"""Guards, each with the frames that have it."""
-
 TITLE = "Guards"
 FAILED = "Guards that failed"
 NOTHING = "No guard was recorded: nothing was compiled or reused in this run."
-_OTHER = "other conditions"
-_FEW = 4  # variables with at most this many guards share one table
-_ROWS = 200
+_STRUCTURAL = "hold as long as no module and no library is changed"
+_FEW = 4  # owners with at most this many guards share one table
 _TEXT_ROWS = 6
 
 
-def html(report: Report) -> Markup:
-    """Failures as a table, then every variable with its guards."""
+def html(report: Report, most: int | None = markup.MOST) -> Markup:
+    """Failures as a table, then every module or variable with its guards."""
+    parts = markup.join([failures(report, most), listed(grouped(report), most)])
+    return element("div", parts) if parts else EMPTY
+
+
+def failures(report: Report, most: int | None = None) -> Markup:
+    """How many guards there are, and those that failed."""
     parts: list[object] = []
     if words := _number(report):
         parts.append(element("p", words))
     if report.recompiles:
-        parts += [element("h4", FAILED), _failures(report)]
-    groups = _groups(report)
-    if groups and report.recompiles:
+        parts += [element("h4", FAILED), _failures(report.recompiles[:most], report)]
+        parts.append(markup.left_out(len(report.recompiles), most, "that failed"))
+    if report.recompiles and report.guards:
         parts.append(element("h4", "All guards"))
-    few = {name: guards for name, guards in groups.items() if len(guards) <= _FEW}
-    if few:
-        parts.append(_table("Guards by variable", few, named=True))
-    parts += [_group(name, guards) for name, guards in groups.items() if name not in few]
-    return element("div", *parts) if parts else EMPTY
+    return markup.join(parts)
+
+
+def listed(
+    groups: Mapping[str, Sequence[Alike]], most: int | None, *, opened: bool = False
+) -> Markup:
+    """Render guards by owner; those that only watch structure come last, folded together."""
+    telling = {name: [g for g in of if not g.is_structural] for name, of in groups.items()}
+    structural = [g for of in groups.values() for g in of if g.is_structural]
+    many = sum(total(of) > _FEW for of in telling.values()) + 1
+    fits = most is None or sum(map(len, groups.values())) <= most
+    share = None if fits or most is None else max(most // many, 1)
+    few = [(name, of) for name, of in telling.items() if 0 < total(of) <= _FEW]
+    parts: list[object] = [_table("Guards by owner", few, most)] if few else []
+    parts += [
+        markup.titled(
+            name,
+            _table(f"Guards on {name}", [("", of)], share),
+            words=count(total(of), "guard"),
+            opened=opened,
+        )
+        for name, of in telling.items()
+        if total(of) > _FEW
+    ]
+    if structural:
+        rows = [(name, [g for g in of if g.is_structural]) for name, of in groups.items()]
+        table = _table("Guards on structure", [row for row in rows if row[1]], share)
+        lead = f"{count(total(structural), 'guard')} {_STRUCTURAL}"
+        parts.append(markup.details(lead, table, opened=opened))
+    return markup.join(parts)
 
 
 def text(report: Report) -> str:
@@ -47,14 +74,21 @@ def text(report: Report) -> str:
     parts = [plain_text.paragraph(words)] if (words := _number(report)) else []
     if report.recompiles:
         parts.append(f"{FAILED}:\n{failures_text(report)}")
-    for name, guards in _groups(report).items():
-        lines = [f"{name}: {count(_total(guards), 'guard')}"]
-        for guard, frames in guards[:_TEXT_ROWS]:
-            on = f" ({', '.join(frames)})" if len(frames) > 1 else ""
-            lines.append(plain_text.paragraph(f"{condition(guard)}{on}", "    ", "  · "))
+    structural = 0
+    for name, found in grouped(report).items():
+        guards = [each for each in found if not each.is_structural]
+        structural += total(found) - total(guards)
+        if not guards:
+            continue
+        lines = [f"{name}: {count(total(guards), 'guard')}"]
+        for each in guards[:_TEXT_ROWS]:
+            on = f" ({', '.join(each.frames)})" if len(each.frames) > 1 else ""
+            lines.append(plain_text.paragraph(f"{condition(each.first)}{on}", "    ", "  · "))
         if len(guards) > _TEXT_ROWS:
-            lines.append(f"  … {_total(guards[_TEXT_ROWS:]):,} more")
+            lines.append(f"  … {total(guards[_TEXT_ROWS:]):,} more")
         parts.append("\n".join(lines))
+    if structural:
+        parts.append(f"{count(structural, 'guard')} {_STRUCTURAL}.")
     return "\n\n".join(parts)
 
 
@@ -80,7 +114,7 @@ def _number(report: Report) -> str:
     return f"{number} on {count(len(frames), 'function')}."
 
 
-def _failures(report: Report) -> Markup:
+def _failures(failed: Sequence[Recompile], report: Report) -> Markup:
     rows = [
         [
             element("b", each.variable or "—"),
@@ -92,7 +126,7 @@ def _failures(report: Report) -> Markup:
             code(clip(each.guard, 200)),
             prose(_step(each)),
         ]
-        for each in report.recompiles
+        for each in failed
     ]
     headers = ["Variable", "Expected", "Actual", "Times", "Action", "Where", "Guard", "What helps"]
     return markup.table(FAILED, headers, rows, numeric={3})
@@ -118,46 +152,24 @@ def _then(report: Report, each: Recompile) -> str:
     return f"ran eagerly, as {why}"
 
 
-def _groups(report: Report) -> dict[str, _Guards]:
-    """Guards by variable; those that failed come first. A frame has each guard once."""
-    groups: dict[str, dict[Guard, tuple[Guard, list[str]]]] = {}
-    for guard in report.guards:
-        same = groups.setdefault(guard.variable or _OTHER, {})
-        key = dataclasses.replace(guard, frame="", line=None)
-        same.setdefault(key, (guard, []))[1].append(guard.frame)
-    failed = {each.variable for each in report.recompiles}
-    # Guards on libraries and torch's own settings are many, and alike in every report: they come
-    # after the user's.
-    libraries = {g.variable for g in report.guards if g.source.startswith("G['__import_")}
-    last = {_OTHER, "torch", *libraries}
-    names = sorted(groups, key=lambda name: (name in last, name not in failed))
-    return {name: list(groups[name].values()) for name in names}
-
-
-def _total(guards: _Guards) -> int:
-    """How many guards the rows stand for: each frame has its own."""
-    return sum(len(frames) for _, frames in guards)
-
-
-def _group(name: str, guards: _Guards) -> Markup:
-    parts: list[object] = [_table(f"Guards on {name}", {name: guards[:_ROWS]}, named=False)]
-    if len(guards) > _ROWS:
-        parts.append(markup.quiet(f"{_total(guards[_ROWS:]):,} more guards."))
-    return markup.titled(name, *parts, words=count(_total(guards), "guard"))
-
-
-def _table(label: str, groups: Mapping[str, _Guards], *, named: bool) -> Markup:
-    """Render guards as rows; ``named`` puts each variable's name before its first one."""
+def _table(label: str, groups: Sequence[tuple[str, Sequence[Alike]]], most: int | None) -> Markup:
+    """Render guards as rows, with each owner's name before its first one."""
+    named = any(name for name, _ in groups)
+    found = [("" if i else name, each) for name, of in groups for i, each in enumerate(of)]
     rows = []
-    for name, guards in groups.items():
-        for index, (guard, frames) in enumerate(guards):
-            row: list[object] = [
-                prose(sentence(condition(guard))),
-                code(clip(guard.source, 120)),
-                element("span", guard.kind, title="\n".join(guard.code)),
-                ", ".join(frames),
-                unbroken(place(guard.line)),
-            ]
-            rows.append([element("b", "" if index else name), *row] if named else row)
-    headers = ["Condition", "Expression", "Kind", "Frame", "Line"]
-    return markup.table(label, ["Variable", *headers] if named else headers, rows)
+    for name, each in found[:most]:
+        guard = each.first
+        row: list[object] = [
+            prose(sentence(condition(guard))),
+            f"{len(each.members):,}",
+            code(clip(guard.source, 120)),
+            element("span", guard.kind, title="\n".join(guard.code)),
+            clip(", ".join(each.frames), 40),
+            unbroken(place(guard.line)),
+        ]
+        rows.append([element("b", name), *row] if named else row)
+    headers = ["Condition", "Guards", "Expression", "Kind", "Frame", "Line"]
+    headers = ["Owner", *headers] if named else headers
+    table = markup.table(label, headers, rows, numeric={headers.index("Guards")})
+    left = total(each for _, each in found[len(rows) :])
+    return markup.join([table, markup.left_out(left, 0, "guards")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from dynamo_ext.formatting import count, seconds
@@ -28,8 +29,8 @@ class Part(Protocol):
     TITLE: str
     NOTHING: str
 
-    def html(self, report: Report, /) -> Markup:
-        """The part in html."""
+    def html(self, report: Report, most: int | None = ..., /) -> Markup:
+        """The part in html, of each list the first ``most`` with a count of the others."""
 
     def text(self, report: Report, /) -> str:
         """The same for a terminal."""
@@ -44,6 +45,8 @@ NAMED: dict[str, Part] = {
 }
 """Parts that can be shown by themselves."""
 
+_ROOM = 130_000  # characters of all parts; the style sheet and tags take the rest of 150 kB
+_CUT = 'Long lists are cut here: dynamo_ext.last_report().save("report.html") writes all of it.'
 _FIRST = {code.TITLE, fallbacks.TITLE}
 """Parts that are open in html and come first in a terminal."""
 
@@ -54,21 +57,41 @@ def title(report: Report) -> str:
 
 
 def html(report: Report) -> Markup:
-    """Render the report in one element that reads well with its ``<style>`` taken away."""
+    """Render the report in one element that reads well with its ``<style>`` taken away.
+
+    A notebook keeps it in its file: long lists are cut to keep it under about 150 kB.
+    """
     lead = element("div", title(report), class_="dx-quiet")
-    return element("div", STYLE, lead, *_body(report), class_="dx dx-static")
+    return element(
+        "div", STYLE, lead, *_body(report, _fitting(report, PARTS)), class_="dx dx-static"
+    )
+
+
+def _fitting(report: Report, parts: Sequence[Part]) -> list[Markup]:
+    """Render parts within the room for them all: the largest is cut until they are."""
+    most = [markup.MOST for _ in parts]
+    made = [part.html(report, markup.MOST) for part in parts]
+    while sum(map(len, made)) > _ROOM:
+        index = max(range(len(made)), key=lambda index: len(made[index]))
+        if most[index] == 1:
+            break
+        most[index] //= 2
+        made[index] = parts[index].html(report, most[index])
+    if any(each < markup.MOST for each in most):
+        made[-1] += quiet(_CUT)
+    return made
 
 
 def page(report: Report) -> str:
     """Make a page of its own that needs no network."""
-    return markup.page(title(report), _body(report))
+    return markup.page(title(report), _body(report, [part.html(report, None) for part in PARTS]))
 
 
-def _body(report: Report) -> list[Markup]:
+def _body(report: Report, bodies: Sequence[Markup]) -> list[Markup]:
     folds = [
         markup.titled(_name(part, report), body, opened=part.TITLE in _FIRST)
-        for part in PARTS
-        if (body := part.html(report))
+        for part, body in zip(PARTS, bodies, strict=True)
+        if body
     ]
     return [summary.html(report), *folds]
 
@@ -92,7 +115,7 @@ class ReportPart(Shown):
 
     def html(self) -> Markup:
         """Render it; a sentence where there is nothing."""
-        body = self._part.html(self.report) or quiet(self._part.NOTHING)
+        body = _fitting(self.report, [self._part])[0] or quiet(self._part.NOTHING)
         lead = element("div", self.report.title, class_="dx-quiet")
         return element("div", STYLE, lead, body, class_="dx")
 

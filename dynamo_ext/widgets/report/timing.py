@@ -30,20 +30,20 @@ _ONE_BY_ONE = (
 )
 
 
-def html(report: Report) -> Markup:
+def html(report: Report, most: int | None = _FRAMES) -> Markup:
     """Render the parts of the run, then graphs and functions."""
-    return element("div", blocks.html(_blocks(report)))
+    return element("div", blocks.html(_blocks(report, most)))
 
 
 def text(report: Report) -> str:
     """Render the same for a terminal."""
-    return blocks.text(_blocks(report))
+    return blocks.text(_blocks(report, _FRAMES))
 
 
-def _blocks(report: Report) -> Iterator[Block]:
+def _blocks(report: Report, most: int | None) -> Iterator[Block]:
     yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
     yield captured(report)
-    yield graphs.overview(report, graphs.TITLE)
+    yield graphs.overview(report, graphs.TITLE, most)
     yield from autotuning.blocks(report)
     headers = ["Operator", "Calls", "In eager", "Share", "Ran in"]
     title = "Operators, by their time in eager"
@@ -63,7 +63,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     )
     headers = ["Function", "Outcome", "Compile", "Guards", "Graphs", "Why"]
     title = "Functions Dynamo looked at"
-    yield Table("Time by function", headers, _frames(report), {2, 3, 4}, title)
+    yield Table("Time by function", headers, _frames(report, most), {2, 3, 4}, title)
     yield Quiet(" · ".join(f"{name} {version}" for name, version in report.versions))
 
 
@@ -128,7 +128,7 @@ def _operators(report: Report) -> list[list[str]]:
     ]
 
 
-def _frames(report: Report) -> list[list[str]]:
+def _frames(report: Report, most: int | None) -> list[list[str]]:
     rows = [
         [
             f"{function_name(frame.name)} ({frame.id})" if frame.id else function_name(frame.name),
@@ -138,8 +138,8 @@ def _frames(report: Report) -> list[list[str]]:
             ", ".join(frame.graphs),
             clip(" ".join(frame.reason.split()), _REASON),
         ]
-        for frame in report.frames[:_FRAMES]
+        for frame in report.frames[:most]
     ]
-    if len(report.frames) > _FRAMES:
-        rows.append([f"… {len(report.frames) - _FRAMES:,} more", "", "", "", "", ""])
+    if most is not None and len(report.frames) > most:
+        rows.append([f"… {len(report.frames) - most:,} more", "", "", "", "", ""])
     return rows

@@ -8,11 +8,13 @@ from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.placement import place_graph, sets_mode
 from dynamo_ext.formatting import clip, count
 from dynamo_ext.widgets import blocks, live
+from dynamo_ext.widgets.graph_drawing.folds import fold
 from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, matches, select
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element, quiet_words
 from dynamo_ext.widgets.live import control, framed, ipywidgets, row
-from dynamo_ext.widgets.report import bytecode, graphs, static, summary
+from dynamo_ext.widgets.report import graphs, guards, static, summary
+from dynamo_ext.widgets.report.guard_pane import GuardPane
 
 if TYPE_CHECKING:
     from ipywidgets import Widget
@@ -70,8 +72,10 @@ class ReportView(live.View):
             return self._summary()
         if title == graphs.TITLE and report.graphs:
             return GraphPane(report).widget
+        if title == guards.TITLE and report.guards:
+            return GuardPane(report).widget
         part = next(part for part in static.PARTS if title == part.TITLE)
-        body = bytecode.html(report, None) if title == bytecode.TITLE else part.html(report)
+        body = part.html(report, None)
         return ipywidgets().HTML(framed(body or markup.quiet(part.NOTHING)))
 
     def _summary(self) -> Widget:
@@ -110,25 +114,33 @@ class GraphPane:
             "Text",
             "Find",
             "240px",
-            placeholder="operator, name or shape",
+            placeholder="module, operator, name or shape",
             continuous_update=False,
         )
         self.parameters = control("Checkbox", "Show parameters", "150px", indent=False)
+        self.folded = control("Checkbox", "Fold modules", "130px", indent=False, value=True)
         sizes = [(f"{size} %", size) for size in _ZOOMS]
         self.zoom = control("Dropdown", "Zoom", "125px", options=sizes, value=100)
         self.body = widgets.HTML()
-        for each in (self.choice, self.view, self.find, self.parameters, self.zoom):
+        for each in (
+            self.choice,
+            self.view,
+            self.find,
+            self.parameters,
+            self.folded,
+            self.zoom,
+        ):
             each.observe(self._draw, "value")
         top = [widgets.HTML(framed(blocks.html([graphs.overview(report)])))]
         if len(report.graphs) > 1:
             top.append(self.choice)
-        controls = row(self.view, self.find, self.parameters, self.zoom)
+        controls = row(self.view, self.find, self.parameters, self.folded, self.zoom)
         self.widget = widgets.VBox([*top, controls, self.body])
         self._draw()
 
     def _draw(self, _change: object = None) -> None:
         chosen = self._report.graphs[self.choice.value]
-        self.zoom.disabled = self.view.value != "Drawing"
+        self.zoom.disabled = self.folded.disabled = self.view.value != "Drawing"
         head = graphs.partitions(self._report, chosen)
         is_source = self.view.value == "Source"
         body = markup.listing(chosen.source, None, "") if is_source else self._operations()
@@ -139,11 +151,14 @@ class GraphPane:
         chosen, find = self._report.graphs[self.choice.value], self.find.value
         shown = select(chosen, find, parameters=self.parameters.value)
         hits = {op.name for op in shown if matches(op, find)} if find.strip() else set()
-        said = self._said(len(shown), len(hits))
-        if self.view.value == "Table":
-            return markup.join([said, graphs.operations_table(chosen, shown[:MAX_NODES])])
         placement = place_graph(self._report, chosen)
-        drawn = draw(chosen, placement, shown, hits)
+        drawing = self.view.value == "Drawing"
+        whole = find.strip() or not drawing or not self.folded.value
+        boxes = shown if whole else fold(shown, placement)
+        said = self._said(len(shown), len(boxes), len(hits))
+        if not drawing:
+            return markup.join([said, graphs.operations_table(chosen, shown[:MAX_NODES])])
+        drawn = draw(chosen, placement, boxes, hits)
         if not drawn:
             return said
         label = f"Drawing of graph {chosen.id}, scrolls"
@@ -160,14 +175,18 @@ class GraphPane:
                 key.append(quiet_words(f"no tint: {why}. "))
         return markup.join([element("p", markup.join(key), said), canvas])
 
-    def _said(self, shown: int, hits: int) -> Markup:
+    def _said(self, shown: int, boxes: int, hits: int) -> Markup:
         total = len(self._report.graphs[self.choice.value].operations)
         words: list[str] = []
         if self.find.value.strip():
             words.append(f"{count(hits, 'match', 'matches')}, with neighbours")
-        if shown > MAX_NODES:
-            words.append(f"the first {MAX_NODES:,} of {shown:,} nodes: use Find for the others")
-        elif shown < total and not words:
+        if boxes > MAX_NODES:
+            words.append(f"the first {MAX_NODES:,} of {boxes:,} nodes: use Find for the others")
+        elif boxes < shown:
+            words.append(
+                f"{shown:,} nodes in {count(boxes, 'box', 'boxes')}: a click on ▸ opens one"
+            )
+        if shown < total and not self.find.value.strip():
             words.append(f"{count(total - shown, 'parameter')} folded")
         return quiet_words("; ".join(words)) if words else EMPTY
 

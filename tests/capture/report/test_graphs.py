@@ -92,3 +92,20 @@ def test_the_source_is_pythons(cells: Live) -> None:
     source = cells.report("y = x + 1").graphs[0].source
     assert "def forward(" in source
     assert "+ 1" in source
+
+
+def test_modules_are_named_as_the_user_does(cells: Live) -> None:
+    cells.well(
+        "block = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())\n"
+        "nets = {'first': torch.nn.Sequential(block)}"
+    )
+    report = cells.report("y = nets['first'](x) + 1")
+    calls = [row for row in report.graphs[0].operations if row.opcode.startswith("call")]
+    assert [row.module for row in calls] == ["nets['first'].0.0", "nets['first'].0.1", ""]
+    assert calls[0].modules == (
+        ("nets['first']", "Sequential"),
+        ("nets['first'].0", "Sequential"),
+        ("nets['first'].0.0", "Linear"),
+    )
+    (weight, _) = [row for row in report.graphs[0].operations if "parameters" in row.name]
+    assert weight.module == "nets['first'].0.0"

@@ -198,3 +198,36 @@ def test_what_comes_after_a_break_that_dynamo_could_not_resume_is_eager():
     marks = {line.split("│")[1].strip(): line.split("│")[0].split()[1:] for line in lines}
     assert "eager" in marks["y = layer(torch.ones(2, 2))"]
     assert marks["def unused(x):"] == marks["return x + 1"] == []
+
+
+def test_a_function_of_another_cell_is_shown_as_tinted_source_before_other_lines(reports, page):
+    mixed = reports["mixed"]
+    called = SourceLine("ipy2.py", 12, "f", "return v * 2")
+    library = SourceLine("/site-packages/lib.py", 3, "g", "v + 1")
+    ops = [
+        dataclasses.replace(op, called=called) if op.name == "relu" else op
+        for op in mixed.graphs[0].operations
+    ]
+    ops[2] = dataclasses.replace(ops[2], line=library)
+    graph = dataclasses.replace(mixed.graphs[0], operations=tuple(ops))
+    block = CodeBlock("f, In[5]:11", "ipy2.py", 11, "def f(v):\n    return v * 2\n")
+    report = dataclasses.replace(mixed, graphs=(graph, mixed.graphs[1]), functions=(block,))
+    read = page(code.html(report)).text
+    assert "f, In[5]:11 11 def f(v): 12 g0 return v * 2" in read
+    assert read.index("f, In[5]:11") < read.index("Lines elsewhere : 2 lines")
+    assert "lib.py:3 g0 v + 1 g" in read
+    assert "ipy2.py:12" not in read
+
+
+def test_a_line_and_the_function_it_calls_share_one_hundred_percent_each(reports):
+    profiled = reports["profiled"]
+    called = SourceLine("ipy2.py", 12, "f", "return v * 2")
+    graphs = tuple(
+        dataclasses.replace(
+            graph,
+            operations=tuple(dataclasses.replace(op, called=called) for op in graph.operations),
+        )
+        for graph in profiled.graphs
+    )
+    before, after = labels(profiled), labels(dataclasses.replace(profiled, graphs=graphs))
+    assert before == after

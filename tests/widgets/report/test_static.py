@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
 
 import pytest
 
+from dynamo_ext.records.report import Bytecode, Guard
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.report import static
+from tests.widgets.conftest import CLEAN
 
 STRIPPED = re.compile(r"<style>.*?</style>|<svg.*?</svg>|var\([^)]*\)", re.DOTALL)
 
@@ -75,3 +78,37 @@ def test_an_empty_part_says_so(reports, name, page):
     part = static.ReportPart(reports["nothing"], name)
     assert "No " in page(part.html()).text
     assert "\n\nNo " in part.text()
+
+
+@pytest.fixture
+def large(graph_of):
+    """A deep model's report: 3,000 guards, a graph of 1,500 operations, and 300 more graphs."""
+    guards = tuple(
+        Guard("0/0", "model", f"L['m'].{'ab'[index % 2]}{index}", "EQUALS_MATCH", expected="1")
+        for index in range(3000)
+    )
+    small = [dataclasses.replace(graph_of(30), id=f"g{index}") for index in range(1, 301)]
+    lines = "\n".join(f"{index} LOAD_FAST x" for index in range(5000))
+    made = dataclasses.replace(CLEAN, guards=guards, bytecode=(Bytecode("0/0", lines, lines),) * 9)
+    return dataclasses.replace(made, graphs=(graph_of(1500), *small))
+
+
+def test_a_large_report_adds_at_most_150_kilobytes_and_counts_what_it_leaves_out(large, page):
+    made = static.html(large)
+    assert len(made.encode()) < 150_000
+    read = page(made).text
+    for left in ("more operations.", "more guards.", "more graphs.", "more lines"):
+        assert left in read
+    assert 'dynamo_ext.last_report().save("report.html")' in read
+    assert "last_report" not in static.html(CLEAN)
+
+
+def test_a_page_leaves_nothing_out(large):
+    read = static.page(large)
+    assert not re.search(r"\d more (?:operations|guards|lines|functions)", read)
+    assert read.count("must stay 1.") == 3000
+
+
+def test_a_part_of_a_large_report_is_as_small(large):
+    for name in static.NAMED:
+        assert len(static.ReportPart(large, name).html().encode()) < 150_000

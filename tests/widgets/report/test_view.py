@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
+import re
+import time
 from types import SimpleNamespace
 
 import ipywidgets
 import pytest
 from IPython.core import display_functions, getipython
 
+from dynamo_ext.records.report import Guard
 from dynamo_ext.widgets import ReportView, display_report, live, report_mimebundle
+from dynamo_ext.widgets.report.guard_pane import GuardPane
 from dynamo_ext.widgets.report.view import TITLES, GraphPane
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -103,6 +108,43 @@ def test_the_graph_pane_follows_its_controls(reports, page):
     assert "<svg" not in graphs.body.value
     graphs.view.value = "Source"
     assert "def forward(self, x): ..." in graphs.body.value
+
+
+def test_a_large_graph_is_folded_until_that_is_turned_off(reports, page):
+    pane = GraphPane(reports["big"])
+    total = len(reports["big"].graphs[0].operations)
+    folded = page(pane.body.value).text
+    assert re.search(r"[\d,]+ nodes in \d+ boxes: a click on ▸ opens one", folded)
+    size = len(pane.body.value)
+    pane.folded.value = False
+    assert "a click" not in pane.body.value
+    assert len(pane.body.value) > 4 * size
+    pane.view.value = "Table"
+    assert pane.folded.disabled
+    assert total > 1000
+
+
+def test_guards_are_searched(reports, page):
+    pane = GuardPane(reports["mixed"])
+    assert "model : 36 guards" in page(pane.body.value).text
+    pane.find.value = "layers[7]"
+    assert "1 match of 40." in page(pane.body.value).text
+    assert "model.layers[7].weight is a float32 tensor" in page(pane.body.value).text
+    pane.find.value = "nowhere"
+    assert "0 matches of 40." in page(pane.body.value).text
+
+
+def test_3000_guards_are_shown_soon_and_counted(reports, page):
+    guards = tuple(
+        Guard("0/0", "m", f"L['m'].a{index}", "EQUALS_MATCH", subject=f"m.a{index}", expected="1")
+        for index in range(3000)
+    )
+    start = time.process_time()
+    pane = GuardPane(dataclasses.replace(reports["clean"], guards=guards))
+    assert time.process_time() - start < 3, "0.3 s where it was measured"
+    assert "more guards." in page(pane.body.value).text
+    pane.find.value = "m.a2999"
+    assert "m.a2999 must stay 1." in page(pane.body.value).text
 
 
 def test_closing_a_view_closes_all_that_it_made(reports):

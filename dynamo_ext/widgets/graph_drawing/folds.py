@@ -1,0 +1,143 @@
+"""A large graph in few boxes: modules folded, and what repeats in one box with its number."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from dynamo_ext.analysis.placement import Placement, operator
+from dynamo_ext.formatting import listing
+from dynamo_ext.records.report import Operation
+from dynamo_ext.widgets.graph_drawing.nodes import computes, is_parameter, result
+
+_BOXES = 32  # a drawing of so many is not folded
+_LONGEST = 32  # boxes that repeat together
+_REPEATED = 8  # single operations that are worth folding
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Operations drawn as one box: a module, or what repeats ``times`` in a row.
+
+    ``path`` is that of the first and the last; ``inside`` is what the first one has.
+    """
+
+    title: str
+    path: str
+    operations: tuple[Operation, ...]
+    inside: tuple[Operation | Fold, ...]
+    times: int = 1
+
+    @property
+    def name(self) -> str:
+        """What tells it apart from the other boxes of its graph."""
+        return self.operations[0].name
+
+    @property
+    def size(self) -> int:
+        """The operations that compute."""
+        return sum(map(computes, self.operations))
+
+
+Box = Operation | Fold
+
+
+def fold(operations: Sequence[Operation], placement: Placement) -> tuple[Box, ...]:
+    """Fold a graph's operations, where they are many, into about ``_BOXES`` boxes."""
+    if len(operations) <= _BOXES:
+        return tuple(operations)
+    return _opened(_level(operations, 0, placement))
+
+
+def parts(box: Box) -> tuple[Operation, ...]:
+    """The operations of a box."""
+    return box.operations if isinstance(box, Fold) else (box,)
+
+
+def _opened(boxes: list[Box]) -> tuple[Box, ...]:
+    """Put what single modules have in their place, the largest first, while there is room."""
+    while True:
+        # A single box says nothing.
+        alone = sum(any(map(computes, parts(box))) for box in boxes) == 1
+        room = math.inf if alone else _BOXES - len(boxes)
+        found = [b for b in boxes if isinstance(b, Fold) and b.times == 1 and len(b.inside) <= room]
+        if not found:
+            return tuple(boxes)
+        largest = max(found, key=lambda each: each.size)
+        index = boxes.index(largest)
+        boxes[index : index + 1] = largest.inside
+
+
+def _level(operations: Sequence[Operation], depth: int, placement: Placement) -> list[Box]:
+    """The modules at a depth of the stack as a box each, beside the operations of none."""
+    weights: dict[str, list[Operation]] = {}
+    rest = []
+    for op in operations:
+        if is_parameter(op) and len(op.modules) > depth:
+            weights.setdefault(op.modules[depth][0], []).append(op)
+        else:
+            rest.append(op)
+    boxes: list[Box] = []
+    for path, run in groupby(rest, key=lambda op: _path(op, depth)):
+        found = [*weights.pop(path, ()), *run]
+        if sum(map(computes, found)) <= 1:
+            boxes += found
+            continue
+        inside = _opened(_level(found, depth + 1, placement))
+        boxes.append(Fold(found[-1].modules[depth][1], path, tuple(found), inside))
+    boxes[:0] = [op for left in weights.values() for op in left]
+    return list(_merged(boxes, placement))
+
+
+def _path(op: Operation, depth: int) -> str:
+    # An operation of no module at this depth is a run of its own.
+    return op.modules[depth][0] if computes(op) and len(op.modules) > depth else f"={op.name}"
+
+
+def _merged(boxes: list[Box], placement: Placement) -> Iterator[Box]:
+    """Put what repeats in a row into one box."""
+    kinds = [_kind(box, placement) for box in boxes]
+    index = 0
+    while index < len(boxes):
+        length, times = _repeats(boxes, kinds, index)
+        if times > 1:
+            yield _repeated(boxes[index : index + length * times], length, times)
+        else:
+            yield boxes[index]
+        index += length * times
+
+
+def _repeats(boxes: Sequence[Box], kinds: Sequence[object], index: int) -> tuple[int, int]:
+    """How many boxes from ``index`` on repeat together, and how often: those that cover most."""
+    best = 1, 1
+    for length in range(1, min(_LONGEST, (len(boxes) - index) // 2) + 1):
+        end = index + length
+        while end < len(kinds) and kinds[end] == kinds[end - length]:
+            end += 1
+        times = (end - index) // length
+        has_module = any(isinstance(box, Fold) for box in boxes[index : index + length])
+        worth = has_module or (len(boxes) > _BOXES and length * times >= _REPEATED)
+        if times > 1 and worth and length * times > best[0] * best[1]:
+            best = length, times
+    return best
+
+
+def _repeated(boxes: Sequence[Box], length: int, times: int) -> Fold:
+    first, last = boxes[:length], boxes[-length:]
+    titles = [box.title if isinstance(box, Fold) else operator(box.target) for box in first]
+    path = ""
+    if isinstance(first[0], Fold) and isinstance(last[0], Fold):
+        path = f"{first[0].path} to {last[0].path}"
+    inside = first[0].inside if length == 1 and isinstance(first[0], Fold) else tuple(first)
+    names = [name if many == 1 else f"{many} {name}" for name, many in Counter(titles).items()]
+    operations = tuple(op for box in boxes for op in parts(box))
+    return Fold(listing(names, 3), path, operations, inside, times)
+
+
+def _kind(box: Box, placement: Placement) -> object:
+    """What boxes that are alike have in common: operators, results and engines."""
+    found = [(op.target, result(op), placement.engine_of(op)) for op in parts(box) if computes(op)]
+    return (box.title, *found) if isinstance(box, Fold) else tuple(found) or box.name
