@@ -1,6 +1,5 @@
 """An FX graph as a table: opcode, name, target, args, kwargs, with the user's lines."""
 
-
 import torch
 from torch.fx import GraphModule, Node
 
