@@ -27,8 +27,7 @@ def findings(page, context=None):
 
 def forward(x):
     y = (x @ x).relu()
-    print("between")
-    return y.sum(), x.argmax()
+    return y.sum().item() * y, x.argmax()
 
 
 @pytest.fixture(scope="module")
