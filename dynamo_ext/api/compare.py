@@ -53,6 +53,12 @@ class ComparisonResult:
 
         display_comparison(self.record)
 
+    def _repr_html_(self) -> str:
+        """Its static form, for front ends that are not IPython's."""
+        from dynamo_ext.widgets.comparison import static
+
+        return static.html(self.record)
+
     @property
     def best(self) -> CandidateResult | None:
         """The fastest candidate that is right and faster than the baseline, if there is one."""

@@ -344,6 +344,11 @@ class Report:
         what = " ".join(part for part in (self.mode, self.backend) if part)
         return f"<Report of {self.title}: {what}, {', '.join(counts)}>"
 
+    def _repr_html_(self) -> str:
+        """Its static form, for any front end that shows html."""
+        text: str = self._in_form("static", "html")
+        return text
+
     def to_markdown(self) -> str:
         """Verdict, code, breaks, failed guards, fallbacks, versions: for an issue, say."""
         text: str = self._in_form("markdown")

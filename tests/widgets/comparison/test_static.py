@@ -238,6 +238,10 @@ def test_a_chart_draws_what_counts_alone(compared):
     assert "nothing to draw" in Chart(record, (), "Speedup").svg()
 
 
+def test_a_front_end_without_ipython_gets_html(compared):
+    assert ComparisonResult(compared["full"])._repr_html_() == static.html(compared["full"])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plot_is_in_the_style_of_the_user(compared, kind):
     result = ComparisonResult(compared["full"])

@@ -68,3 +68,8 @@ def test_what_fell_back_alike_is_one_row(reports, page):
         assert f"{one.scope}s g0, g1 and g2" in said
         assert "6" in said
     assert fallbacks.html(report).count("<tr") == 2
+
+
+def test_a_report_is_html_to_any_front_end(reports):
+    report = reports["mixed"]
+    assert report._repr_html_() == static.html(report)
