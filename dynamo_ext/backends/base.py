@@ -4,16 +4,19 @@
 three questions. ``CompilerFn`` is TorchDynamo's own contract for a backend callable.
 """
 
+from __future__ import annotations
+
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
-
-import torch
-from torch.fx import GraphModule, Node
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dynamo_ext.records.common import Availability, OptionSpec
+
+if TYPE_CHECKING:
+    import torch
+    from torch.fx import GraphModule, Node
 
 CompiledFn = Callable[..., Sequence[Any]]
 CompilerFn = Callable[["GraphModule", Sequence[Any]], Callable[..., Any]]
@@ -188,6 +191,8 @@ def unavailable(reason: str, remedy: str, version: str = "") -> Availability:
 
 def in_torch() -> Availability:
     """Of a backend that every torch has."""
+    import torch
+
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
     return Availability(available=True, version=str(torch.__version__), device=device)
 

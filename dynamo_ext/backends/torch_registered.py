@@ -4,8 +4,6 @@ import importlib.util
 from collections.abc import Mapping
 from importlib import metadata
 
-import torch
-
 from dynamo_ext.backends.base import unavailable
 from dynamo_ext.records.common import Availability
 
@@ -34,6 +32,8 @@ def summary(name: str) -> str:
 
 def availability(name: str) -> Availability:
     """Whether a backend of torch's works here: what torch lists is not always so."""
+    import torch
+
     entry = entry_points().get(name)
     if entry is not None:
         package = entry.value.partition(":")[0].partition(".")[0]

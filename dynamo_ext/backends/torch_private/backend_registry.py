@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import torch
-
 from dynamo_ext.backends.base import CompilerFn
 
 
@@ -12,6 +10,8 @@ def torch_backends(*, debugging: bool = False) -> list[str]:
 
     With ``debugging`` also those that torch keeps for its own tests, ``aot_eager`` among them.
     """
+    import torch
+
     left_out = () if debugging else ("debug", "experimental")
     names: list[str] = torch._dynamo.list_backends(exclude_tags=left_out)
     return names
