@@ -4,8 +4,6 @@ Several processes may use it at once. Rows are text, which the caller checks.
 """
 
 # ruff: noqa: S608 - the names in SQL are those of our tables
-from __future__ import annotations
-
 import functools
 import os
 import platform
@@ -13,16 +11,14 @@ import sqlite3
 import threading
 import time
 import warnings
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+import torch
 
 from dynamo_ext.errors import FallbackWarning
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import torch
 
 FOLDER = "DYNAMO_EXT_CACHE"
 """An environment variable: the folder of the cache, in place of the platform's."""
@@ -174,8 +170,6 @@ def device_model(device: torch.device) -> str:
     Virtual machines on several generations of a processor give it one name; which vector
     instructions it has tells them apart, and decides races.
     """
-    import torch
-
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     name = platform.processor() or platform.machine()

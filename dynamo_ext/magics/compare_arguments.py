@@ -1,7 +1,5 @@
 """The arguments of a ``%%dynamo compare`` line."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What this machine does at most: measured once, in seconds, and remembered on disk."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json

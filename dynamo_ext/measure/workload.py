@@ -4,8 +4,6 @@ A workload can run plainly or under Dynamo, says what came of it, and puts every
 changed back.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import sys

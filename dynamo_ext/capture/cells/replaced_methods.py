@@ -4,8 +4,6 @@ So each run of a cell looks at the classes first. Where a class changes while a 
 compiled with its methods is guarded on them from then on.
 """
 
-from __future__ import annotations
-
 import types
 import weakref
 from collections.abc import Iterable

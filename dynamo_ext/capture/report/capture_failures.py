@@ -1,7 +1,5 @@
 """Why Dynamo ended a graph, or gave a frame up, with what helps."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import linecache

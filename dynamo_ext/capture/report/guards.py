@@ -1,7 +1,5 @@
 """Guards as records, and torch's sources as a user would write them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

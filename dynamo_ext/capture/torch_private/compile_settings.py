@@ -1,7 +1,5 @@
 """Dynamo's settings and logs, for as long as a frame of ours compiles."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

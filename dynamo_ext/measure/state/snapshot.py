@@ -5,8 +5,6 @@ optimizers and lists are as before, and compiled code, whose guards know objects
 still fits.
 """
 
-from __future__ import annotations
-
 import array
 import collections
 import contextlib

@@ -1,7 +1,5 @@
 """The columns of a comparison's table: what each says, and what rows are sorted by."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """Torch's own reasons to skip CUDA graphs."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 A user's own ``torch.compile`` elsewhere is untouched.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import types

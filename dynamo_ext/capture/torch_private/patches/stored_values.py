@@ -5,8 +5,6 @@ through. Objects of a class, subclasses and globals would see what was there bef
 (``__del__``) would run late, and on the objects that Dynamo makes to have an example.
 """
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import functools

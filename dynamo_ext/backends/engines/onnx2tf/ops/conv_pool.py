@@ -1,7 +1,5 @@
 """ONNX's convolutions and poolings: XLA's own convolution, and sums and maxima over a window."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

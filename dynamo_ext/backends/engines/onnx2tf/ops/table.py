@@ -3,8 +3,6 @@
 The table has what the models of the benchmarks need; a part with any other operation is refused.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Operators that hand elements on to other places."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

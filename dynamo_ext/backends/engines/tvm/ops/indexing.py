@@ -5,8 +5,6 @@ indices that are in range whatever they were, and give beside their results whet
 the call then fails, and eager raises torch's own error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ graph is compiled. See K. Goto and R. van de Geijn, "Anatomy of High-Performance
 Multiplication", ACM TOMS 34(3), 2008.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
