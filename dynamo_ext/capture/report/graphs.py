@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from dynamo_ext.records.common import SourceLine
 
 _LONGEST = 200
+_path = functools.lru_cache(maxsize=4096)(readable_source)
 
 
 def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operation, ...]:
@@ -77,7 +79,7 @@ def _short(text: str) -> str:
 
 def _modules(node: Node) -> tuple[tuple[str, str], ...]:
     stack = node.meta.get("nn_module_stack") or {}
-    return tuple((readable_source(path), kind.__name__) for path, kind in stack.values())
+    return tuple((_path(path), kind.__name__) for path, kind in stack.values())
 
 
 def _result_type(node: Node) -> tuple[str, tuple[str, ...] | None]:
