@@ -296,11 +296,13 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
     elif not covered.in_engine and report.backend == EAGER:
         topic, step = "captured", "See which backend is faster: %%dynamo compare."
         problem = "The code is captured, and eager runs it"
-        evidence = count(covered.total, "operation")
+        evidence = count(covered.captured, "operation")
     elif covered.in_engine:
         topic, step, weight = "all-in-engine", "What it gains: %%dynamo compare.", 0.05
         problem = "Nothing is in the way"
-        evidence = f"{covered.in_engine:,} of {count(covered.total, 'operation')} in the engine"
+        evidence = f"{covered.in_engine:,} of {count(covered.total, covered.noun)} in the engine"
+        if covered.in_engine == covered.total != covered.captured:
+            evidence = f"all {count(covered.captured, 'operation')} in the engine"
     else:
         return
     yield Advice(topic, problem, step, evidence, weight, "Timing")

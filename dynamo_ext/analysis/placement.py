@@ -100,17 +100,30 @@ def place_graph(report: Report, graph: Graph) -> Placement:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Operations of the graphs that were called, and how many of them the backend ran."""
+    """Operations of the graphs that were called, and how many of them the backend ran.
+
+    ``captured`` counts those of the graphs as they were captured: it differs from ``total`` where
+    these became others, ATen's.
+    """
 
     total: int
     in_engine: int
     graphs: int
+    captured: int
+
+    @property
+    def noun(self) -> str:
+        """What ``total`` counts."""
+        return "operation" if self.total == self.captured else "ATen operation"
 
 
 def coverage(report: Report) -> Coverage:
     """Count what ran where over the graphs that were called in this run."""
-    called = [place_graph(report, graph) for graph in report.graphs if graph.calls]
-    return Coverage(sum(p.total for p in called), sum(p.in_engine for p in called), len(called))
+    called = [graph for graph in report.graphs if graph.calls]
+    placed = [place_graph(report, graph) for graph in called]
+    total, in_engine = sum(p.total for p in placed), sum(p.in_engine for p in placed)
+    captured = sum(graph.operation_count for graph in called) or total
+    return Coverage(total, in_engine, len(called), captured)
 
 
 def partition_engine(report: Report, graph: Graph, part: Partition) -> str:

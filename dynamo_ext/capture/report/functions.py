@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import linecache
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -19,16 +20,14 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 def users_functions(graphs: Iterable[Graph], breaks: Iterable[GraphBreak]) -> tuple[CodeBlock, ...]:
     """Each function once, in the order in which the lines of operations come to it."""
     found: dict[tuple[str, int], CodeBlock] = {}
-    known: dict[str, list[tuple[str, _Function]]] = {}
     for line in dict.fromkeys(_lines(graphs, breaks)):
-        if line.file not in known:
-            known[line.file] = list(_functions("".join(linecache.getlines(line.file))))
-        holding = [
-            each for each in known[line.file] if _first(each[1]) <= line.line <= _last(each[1])
-        ]
+        text = linecache.getlines(line.file)
+        holding = [each for each in _functions("".join(text)) if each[1] <= line.line <= each[2]]
         if holding:
-            name, function = holding[-1]
-            found.setdefault((line.file, _first(function)), _block(name, line, function))
+            name, first, last = holding[-1]
+            named = f"{name}, {place(dataclasses.replace(line, line=first))}"
+            source = textwrap.dedent("".join(text[first - 1 : last]))
+            found.setdefault((line.file, first), CodeBlock(named, line.file, first, source))
     return tuple(found.values())
 
 
@@ -42,33 +41,22 @@ def _lines(graphs: Iterable[Graph], breaks: Iterable[GraphBreak]) -> Iterator[So
         yield from (at for at in each.stack if not at.in_cell and is_users(at.file))
 
 
-def _functions(text: str) -> Iterator[tuple[str, _Function]]:
-    """Every function of a file with its name in its class, those inside others after them."""
+@functools.lru_cache(maxsize=32)
+def _functions(text: str) -> tuple[tuple[str, int, int], ...]:
+    """Name, first and last line of every function of a file, those inside others after them."""
     try:
-        found: list[tuple[str, ast.AST]] = [("", ast.parse(text))]
+        left: list[tuple[str, ast.AST]] = [("", ast.parse(text))]
     except (SyntaxError, ValueError):
-        return
-    while found:
-        prefix, node = found.pop(0)
+        return ()
+    found = []
+    while left:
+        prefix, node = left.pop(0)
         for child in ast.iter_child_nodes(node):
             name = prefix
             if isinstance(child, _Function | ast.ClassDef):
                 name = f"{prefix}.{child.name}".lstrip(".")
             if isinstance(child, _Function):
-                yield name, child
-            found.append((name, child))
-
-
-def _first(function: _Function) -> int:
-    return min([function.lineno, *(each.lineno for each in function.decorator_list)])
-
-
-def _last(function: _Function) -> int:
-    return function.end_lineno or function.lineno
-
-
-def _block(name: str, line: SourceLine, function: _Function) -> CodeBlock:
-    first = _first(function)
-    lines = linecache.getlines(line.file)[first - 1 : _last(function)]
-    name = f"{name}, {place(dataclasses.replace(line, line=first))}"
-    return CodeBlock(name, line.file, first, textwrap.dedent("".join(lines)))
+                starts = [child.lineno, *(each.lineno for each in child.decorator_list)]
+                found.append((name, min(starts), child.end_lineno or child.lineno))
+            left.append((name, child))
+    return tuple(found)

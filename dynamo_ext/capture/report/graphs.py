@@ -10,6 +10,7 @@ from dynamo_ext.records.report import Operation
 from dynamo_ext.torch_private.fx_nodes import is_overload
 
 _LONGEST = 200
+_path = functools.lru_cache(maxsize=4096)(readable_source)
 
 
 def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operation, ...]:
@@ -70,7 +71,7 @@ def _short(text: str) -> str:
 
 def _modules(node: Node) -> tuple[tuple[str, str], ...]:
     stack = node.meta.get("nn_module_stack") or {}
-    return tuple((readable_source(path), kind.__name__) for path, kind in stack.values())
+    return tuple((_path(path), kind.__name__) for path, kind in stack.values())
 
 
 def _result_type(node: Node) -> tuple[str, tuple[str, ...] | None]:

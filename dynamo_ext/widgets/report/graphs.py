@@ -11,7 +11,7 @@ from dynamo_ext.formatting import clip, count, function_name, place, seconds, se
 from dynamo_ext.records.report import Graph, Operation, Report
 from dynamo_ext.widgets import blocks, plain_text
 from dynamo_ext.widgets.blocks import Table
-from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, result
+from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, modules_of, result
 from dynamo_ext.widgets.graph_drawing.svg import colours, share
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, quiet_words, unbroken
@@ -148,12 +148,14 @@ def overview(report: Report, title: str = "", most: int | None = None) -> Table:
     """One row a graph: where it ran, how often, how long."""
     names = {frame.id: function_name(frame.name) for frame in report.frames}
     rows = []
-    for graph in report.graphs[:most]:
+    modules = [modules_of(graph.operations) for graph in report.graphs[:most]]
+    for graph, path in zip(report.graphs, modules, strict=False):
         name = names.get(graph.frame)
         rows.append(
             [
                 graph.id,
                 f"{name} ({graph.frame})" if name else graph.frame,
+                *([path] if any(modules) else []),
                 place_graph(report, graph).label,
                 f"{graph.operation_count:,}",
                 f"{graph.calls:,}",
@@ -162,10 +164,13 @@ def overview(report: Report, title: str = "", most: int | None = None) -> Table:
                 seconds(graph.run_seconds / graph.calls) if graph.calls else "",
             ]
         )
+    numbers = ["Operations", "Calls", "Compile", "Run", "Per call"]
+    within = ["Modules"] if any(modules) else []
+    headers = ["Graph", "Function", *within, "Ran in", *numbers]
     if most is not None and len(report.graphs) > most:
-        rows.append([f"… {len(report.graphs) - most:,} more", *[""] * 7])
-    headers = ["Graph", "Function", "Ran in", "Operations", "Calls", "Compile", "Run", "Per call"]
-    return Table("Graphs", headers, rows, {3, 4, 5, 6, 7}, title)
+        left = f"… {len(report.graphs) - most:,} more"
+        rows.append([left, *[""] * (len(headers) - 1)])
+    return Table("Graphs", headers, rows, {headers.index(name) for name in numbers}, title)
 
 
 def _keywords(op: Operation) -> str:

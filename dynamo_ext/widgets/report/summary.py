@@ -26,10 +26,14 @@ _PLAIN = frozenset({"skipped", "failed", "eager"})
 
 
 def covered_words(covered: Coverage, kind: str = "") -> str:
-    """``all 14 operations`` or ``12 of 14 operations``; ``kind`` says which (``captured``)."""
+    """``all 14 operations`` or ``12 of 14 operations``; ``kind`` says which (``captured``).
+
+    All are counted as they were captured, and a part as ATen's operations, which are placed.
+    """
     noun = f"{kind} operation".lstrip()
     if covered.total == covered.in_engine:
-        return f"all {count(covered.total, noun)}" if covered.total > 1 else f"its 1 {noun}"
+        return f"all {count(covered.captured, noun)}" if covered.captured > 1 else f"its 1 {noun}"
+    noun = noun if covered.total == covered.captured else covered.noun
     return f"{covered.in_engine:,} of {count(covered.total, noun)}"
 
 
@@ -193,7 +197,7 @@ def _plain_words(report: Report) -> str:
 
 def _what_happened(report: Report, plain_words: str) -> str:
     covered, backend = coverage(report), report.backend
-    graphs, ops = count(covered.graphs, "graph"), count(covered.total, "operation")
+    graphs, ops = count(covered.graphs, "graph"), count(covered.captured, "operation")
     ended = ""
     if report.interrupted:
         ended = f"Interrupted after {seconds(report.seconds)}; what was recorded is kept. "
@@ -265,12 +269,13 @@ def counts(report: Report) -> Iterator[tuple[str, str]]:
     yield "Operations", f"{sum(g.operation_count for g in report.graphs):,}"
     if report.backend != EAGER and covered.total:
         # Captured operations become others: what an engine is given is ATen's.
-        captured = sum(g.operation_count for g in report.graphs if g.calls)
         part = " captured" if _left(report) else ""
-        kind = " ATen" if covered.total != captured else part
+        renamed = covered.total != covered.captured
+        kind = " ATen" if renamed else part
         raced = any(graph.contest is not None for graph in report.graphs)
         where = "engines" if raced else clip(report.backend, 20)
-        yield f"In {where}", f"{covered.in_engine:,} of {covered.total:,}{kind}"
+        everything = f"all{part}" if renamed and covered.in_engine == covered.total else ""
+        yield f"In {where}", everything or f"{covered.in_engine:,} of {covered.total:,}{kind}"
     yield "Breaks", f"{len(report.breaks):,}"
     guards = len(report.guards) or sum(f.guards for f in report.frames)
     yield "Guards", f"{guards:,}"

@@ -76,11 +76,13 @@ def captured(report: Report) -> str:
     taken = sum(graph.run_seconds + graph.backward_seconds for graph in report.graphs)
     share = min(taken / rest, 1.0)
     number = count(covered.graphs, "graph")
-    operations = count(covered.total, "operation")
+    placed = f"{covered.in_engine:,}" if covered.in_engine < covered.total else "all"
+    total = covered.total if covered.in_engine < covered.total else covered.captured
+    operations = count(total, covered.noun if total == covered.total else "operation")
     *others, last = (name.lower() for name, _ in _apart(report))
     what = f"neither {', '.join(others)} nor {last}" if others else f"not {last}"
     return (
-        f"{operations} in {number}, {covered.in_engine:,} of them in an engine. "
+        f"{operations} in {number}, {placed} of them in an engine. "
         f"Graphs took {percent(share)} of the time that was {what}."
         f"{_ELSEWHERE if any(graph.backward_untimed for graph in report.graphs) else ''}"
     )

@@ -9,6 +9,7 @@ from dynamo_ext.analysis.placement import place_graph, sets_mode
 from dynamo_ext.formatting import clip, count
 from dynamo_ext.widgets import blocks, live
 from dynamo_ext.widgets.graph_drawing.folds import fold
+from dynamo_ext.widgets.graph_drawing.nodes import modules_of
 from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, matches, select
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element, quiet_words
@@ -100,7 +101,10 @@ class GraphPane:
     def __init__(self, report: Report) -> None:
         widgets = ipywidgets()
         self._report = report
-        names = [f"{each.id} · {graphs.describe(report, each)}" for each in report.graphs]
+        names = [
+            " · ".join(filter(None, [g.id, modules_of(g.operations), graphs.describe(report, g)]))
+            for g in report.graphs
+        ]
         self.choice = control(
             "Dropdown", "Graph", options=[(clip(name, 70), i) for i, name in enumerate(names)]
         )

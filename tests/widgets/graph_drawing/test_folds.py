@@ -11,6 +11,9 @@ from dynamo_ext.analysis.placement import Placement, place_graph
 from dynamo_ext.records.report import Graph, Operation
 from dynamo_ext.widgets.graph_drawing import svg
 from dynamo_ext.widgets.graph_drawing.folds import Fold, fold, parts
+from dynamo_ext.widgets.graph_drawing.nodes import modules_of
+from dynamo_ext.widgets.report import graphs
+from dynamo_ext.widgets.report.view import GraphPane
 from tests.widgets.conftest import CLEAN
 
 EAGER = Placement({"eager": 1}, {})
@@ -121,6 +124,20 @@ def test_time_of_a_box_is_that_of_all_its_operations(page):
     placement = place_graph(CLEAN, graph)
     made = page(svg.draw(graph, placement, fold(svg.select(graph), placement)))
     assert "96 operations 99%" in made.text
+
+
+def test_a_graph_is_named_by_its_modules(reports, page):
+    assert modules_of(encoder(3).operations) == "model.embed to model.layers.2"
+    first = [op for op in encoder(3).operations if op.name.endswith("_1")]
+    assert modules_of(first) == "model.layers.1"
+    assert modules_of(reports["mixed"].graphs[0].operations) == ""
+    report = dataclasses.replace(CLEAN, graphs=(encoder(3), reports["mixed"].graphs[1]))
+    read = page(graphs.html(report)).text
+    assert "Graph Function Modules Ran in Operations" in read
+    assert "g0 cell (0/0) model.embed to model.layers.2 onnxrt 13" in read
+    assert (
+        GraphPane(report).choice.options[0][0].startswith("g0 · model.embed to model.layers.2 · 13")
+    )
 
 
 def test_a_search_names_a_module():

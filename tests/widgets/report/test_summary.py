@@ -6,7 +6,7 @@ import pytest
 
 from dynamo_ext.analysis.advice import Advice, advise
 from dynamo_ext.records.report import Fallback, Frame
-from dynamo_ext.widgets.report import summary
+from dynamo_ext.widgets.report import summary, timing
 
 SIGNS = {
     "mixed": "◐ partly eager",
@@ -184,3 +184,20 @@ def test_further_steps_and_what_needs_no_change_are_counted_and_fold(reports, pa
     assert "2 more." in said
     assert "1 more needs no change." in said
     assert "Harmless" not in said
+
+
+def test_a_graph_has_one_number_of_operations_and_the_other_is_named(reports, page):
+    clean = reports["clean"]
+    whole, split = clean.graphs[0], reports["mixed"].graphs[1]
+    (part,) = reports["mixed"].graphs[0].partitions
+    many = dataclasses.replace(whole, partitions=(dataclasses.replace(part, operations=744),))
+    report = dataclasses.replace(clean, graphs=(many,))
+    assert "onnxrt ran all 2 operations in 1 graph" in headline_of(report)
+    assert dict(summary.counts(report))["In onnxrt"] == "all"
+    assert "744" not in summary.text(report) + timing.text(report)
+    assert "2 operations in 1 graph, all of them in an engine." in timing.captured(report)
+    parts = tuple(dataclasses.replace(each, operations=400) for each in split.partitions)
+    some = dataclasses.replace(clean, graphs=(dataclasses.replace(split, partitions=parts),))
+    assert "onnxrt ran 400 of 800 ATen operations in 1 graph; 400 ran eagerly" in headline_of(some)
+    assert dict(summary.counts(some))["In onnxrt"] == "400 of 800 ATen"
+    assert "800 ATen operations in 1 graph, 400 of them" in timing.captured(some)
