@@ -39,6 +39,12 @@ def test_every_dependency_is_pinned_inside_its_range(requirement):
     assert requirement.specifier.contains(specifier.version)
 
 
+def test_no_torch_is_too_new_for_pip():
+    """Else `pip install .` would replace a torch that is installed by an older one."""
+    [torch] = [each for each in ALL_REQUIREMENTS if each.name == "torch"]
+    assert all(torch.specifier.contains(version) for version in ("2.11.0", "2.15.0", "99.0"))
+
+
 def test_what_runs_here_is_what_is_pinned():
     for name, pin in PINS.items():
         if pin.marker and not pin.marker.evaluate():

@@ -1,5 +1,7 @@
 """An FX graph as a table: opcode, name, target, args, kwargs, with the user's lines."""
 
+import functools
+
 import torch
 from torch.fx import GraphModule, Node
 

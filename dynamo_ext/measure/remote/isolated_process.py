@@ -87,7 +87,8 @@ def _see_off(processes: list[BaseProcess]) -> None:
     for each in ended.values():
         if each.pid:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(each.pid, signal.SIGKILL)
+                # Windows has no SIGKILL, and ends a process for any signal.
+                os.kill(each.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def _result(future: Future[_Result], seconds: float) -> _Result:

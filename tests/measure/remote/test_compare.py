@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import multiprocessing
 import os
 import pickle
 import resource
@@ -22,7 +23,7 @@ import dynamo_ext
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.progress import reporting_to
-from dynamo_ext.measure.remote import serialization, worker
+from dynamo_ext.measure.remote import isolated_process, serialization, worker
 from dynamo_ext.measure.remote.compare import FunctionTask, compare_apart
 from dynamo_ext.measure.remote.isolated_process import ending
 from dynamo_ext.measure.settings import Settings
@@ -360,3 +361,14 @@ def test_memory_that_is_shared_and_gradients_travel():
 )
 def test_exit_codes_become_sentences(code, words):
     assert words in ending(code)[0]
+
+
+def test_a_process_is_ended_where_there_is_no_sigkill(monkeypatch):
+    process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    process.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(isolated_process, "_END_SECONDS", 0.0)
+        patch.delattr(signal, "SIGKILL")  # as on Windows
+        isolated_process._see_off([process])
+    process.join(30)
+    assert process.exitcode == -signal.SIGTERM

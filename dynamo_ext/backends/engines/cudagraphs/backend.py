@@ -1,7 +1,4 @@
-"""``cudagraphs``: CUDA graphs as torch makes them, their silent skips recorded as fallbacks.
-
-Not verified on a GPU yet.
-"""
+"""``cudagraphs``: CUDA graphs as torch makes them, their silent skips recorded as fallbacks."""
 
 import contextlib
 import warnings

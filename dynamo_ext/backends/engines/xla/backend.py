@@ -7,8 +7,7 @@ device of its own, to which all data would have to be moved.
 An index out of range, or an integer divided by zero, fails the call, which then runs eagerly, so
 that torch raises its own error: XLA itself would clamp, drop or make a number up. What differs
 from eager without a word: XLA's CPU runtime takes subnormal numbers (below 1.2e-38 in float32)
-for zero, and no option of it changes that. CUDA tensors go by DLPack where JAX has a CUDA
-device; that road is written and has not been run.
+for zero, and no option of it changes that. CUDA tensors go by DLPack where JAX has a CUDA device.
 
 ``xla_trivial`` traces at every call and looks the executable up by what came out, as the
 "trivial" backends of https://github.com/pytorch/pytorch/pull/87741 do: it shows what tracing

@@ -53,7 +53,10 @@ def client(kind: str) -> Any:
 @contextlib.contextmanager
 def _no_word_at_forks() -> Iterator[None]:
     """Keep JAX, as it starts, from warning at every later fork: ``!ls`` in a cell is one."""
-    register = os.register_at_fork
+    register = getattr(os, "register_at_fork", None)
+    if register is None:  # Windows has no forks
+        yield
+        return
     os.register_at_fork = lambda **_: None
     try:
         yield

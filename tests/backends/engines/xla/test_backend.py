@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -486,3 +487,9 @@ def test_probe_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(xla_lowerings, "lowering", fail)
         assert "do not fit together" in registry.get("xla").probe().reason
+
+
+def test_jax_starts_where_there_are_no_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = session.client("cpu")
+    monkeypatch.delattr(os, "register_at_fork")  # as on Windows
+    assert session.client.__wrapped__("cpu") is here
