@@ -15,7 +15,7 @@ from dynamo_ext.analysis.break_location import (
     place,
     where,
 )
-from dynamo_ext.analysis.breaks import break_of, cause_of, remedy
+from dynamo_ext.analysis.breaks import BUILD_BEFORE, break_of, cause_of, remedy
 from dynamo_ext.analysis.placement import EAGER, coverage, operator_times, shares_by_reason
 from dynamo_ext.analysis.recompiles import Changes, changes
 from dynamo_ext.formatting import count, listing, percent
@@ -28,7 +28,7 @@ COMPILE_DOMINATES = 3.0
 MAX_LISTED = 3
 
 _TORCHS_REASON = "See Code for torch's own reason."
-_BEFOREHAND = "If it only prepares itself at its first call, make that before the compiled code."
+_BEFOREHAND = "If it only prepares itself at its first call, make that call before the compiled code."
 _COMPUTES_ALONE = (
     "Else compile what computes, as in model.forward = dynamo_ext.optimize(…)(model.forward), and "
     "call the rest in a plain cell."
@@ -215,16 +215,20 @@ def _libraries(report: Report) -> Iterator[Advice]:
             packages.setdefault(name, {}).setdefault(place(origin(each)), []).append(each)
     for name, places in packages.items():
         causes = [cause_of(each) for group in places.values() for each in group]
+        causes = [cause for cause in causes if cause.outside == BUILD_BEFORE][:1] or causes
         harmless = all(cause.harmless for cause in causes)
         whys = list(dict.fromkeys(cause.because for cause in causes))
         outside = dict.fromkeys(cause.outside for cause in causes if not cause.harmless)
         step = f"{_BEFOREHAND} {_COMPUTES_ALONE}" if "" in outside else " ".join(o[0].upper() + o[1:] for o in outside)
         again = sum(r.count for r in report.recompiles if package(r.line) == name)
         also = f"; {count(again, 'recompile')} of its functions" if again else ""
+        calls = dict.fromkeys(place(x.line) for group in places.values() for x in group)
+        lines = listing([each for each in calls if each and each not in places], MAX_LISTED)
+        via = f", called at {lines}," if lines else ""
         why = f" because {whys[0]}" if len(whys) == 1 else f", for {len(whys):,} reasons"
         yield Advice(
             "library",
-            f"The code of {name} splits the graph{why}: {listing(list(places), MAX_LISTED)}",
+            f"The code of {name}{via} splits the graph{why}: {listing(list(places), MAX_LISTED)}",
             causes[0].step if harmless else step,
             f"{count(len(report.graphs), 'graph')} in this run{also}",
             0.05 if harmless else 0.6,
@@ -252,8 +256,7 @@ def _breaks(report: Report) -> Iterator[Advice]:
             for group in ways.values()
         ]
         called, cause = breaks[0], cause_of(breaks[0])
-        name_of = where if len(breaks) == 1 else lambda each: where(each).rstrip(",")
-        at = listing(list(filter(None, map(name_of, breaks))), MAX_LISTED)
+        at = where(breaks[0]) if len(breaks) == 1 else listing([*filter(None, ways)], MAX_LISTED)
         verb = "splits" if len(breaks) == 1 else "split"
         lead = f"{at[0].upper()}{at[1:]} {verb} the graph" if at else "The graph is split"
         if not report.graphs and is_torchs_own(called):

@@ -35,7 +35,7 @@ class Cause:
 
 
 _READS = "Keep it a tensor and read it after the compiled code"
-_BEFORE = "Build it before the compiled code, as in a cell of its own."
+BUILD_BEFORE = "Build it before the compiled code, as in a cell of its own."
 _NOTHING = "Nothing needs to be done."
 _SCALARS = "set torch._dynamo.config.capture_scalar_outputs = True."
 _SHAPES = "set torch._dynamo.config.capture_dynamic_output_shape_ops = True."
@@ -150,14 +150,18 @@ def _builtin(each: GraphBreak) -> Cause:
     )
 
 
+def _builds(what: str) -> Cause:
+    return Cause(f"it builds {what}", BUILD_BEFORE, outside=BUILD_BEFORE)
+
+
 def _skipped(each: GraphBreak) -> Cause:
     found = _SKIPPED.search(each.explanation)
     name = found["name"].strip(". ") if found else ""
     name = name.replace("<unknown module>.", "").replace("Random.", "random.")
     if name.endswith(".__init__"):
-        return Cause(f"it builds a `{name.removesuffix('.__init__')}`", _BEFORE)
+        return _builds(f"a `{name.removesuffix('.__init__')}`")
     if name == "Optimizer.add_param_group" and is_in_torch(each):
-        return Cause("it builds an optimizer", _BEFORE)
+        return _builds("an optimizer")
     if name == "Optimizer.zero_grad":
         return Cause(
             f"Dynamo does not trace `{name}`, which computes nothing", _NOTHING, harmless=True
@@ -177,19 +181,21 @@ def _skipped(each: GraphBreak) -> Cause:
 
 def _parameter(each: GraphBreak) -> Cause:
     if each.stack and is_in_torch(each) and each.stack[-1].function == "_apply":
-        return Cause("it converts a module", "Convert it before the compiled code.")
-    return Cause("it builds a layer or another torch.nn.Parameter", _BEFORE)
+        step = "Convert it before the compiled code."
+        return Cause("it converts a module", step, outside=step)
+    return _builds("a layer or another torch.nn.Parameter")
 
 
 def _attribute(each: GraphBreak) -> Cause:
     if each.stack and is_optimizers(each.stack[-1]):
-        return Cause("it builds an optimizer", _BEFORE)
+        return _builds("an optimizer")
     return _unknown(each)
 
 
 def _iterated(each: GraphBreak) -> Cause:
     if "generator" not in each.explanation:
-        return _unknown(each)
+        because = "it iterates over an object of a class that Dynamo cannot iterate over"
+        return Cause(because, "Give a list in its place.")
     return Cause(
         "it takes from a generator that Python has made",
         "Give a list in its place, as in list(model.parameters()).",
@@ -228,7 +234,7 @@ _FAKE_TENSOR = Cause(
     "an operation there fails when Dynamo tries it on sizes alone",
     "If eager raises there too, fix it; else move it before or after the compiled code.",
 )
-_UNBUILT = Cause("it builds a module", _BEFORE)
+_UNBUILT = _builds("a module")
 
 _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
     "gb0007": _skipped,
@@ -245,6 +251,9 @@ _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
         "it was compiled as often as torch allows",
         "Keep a number that changes from run to run in a tensor, and mark changing sizes with "
         "%%dynamo --dynamic.",
+    ),
+    "gb0055": Cause(
+        "a value there cannot go into a graph", "Give it tensors and Python's own numbers alone."
     ),
     "gb0059": _builtin,
     "gb0088": Cause(

@@ -151,6 +151,7 @@ _SENTENCES = {
     "type": ("the type of", "Pass values of one type."),
     "value": (
         "the value of",
-        "Each value has its own compiled code; keep the number of values small.",
+        "Each value has its own compiled code; keep the number of values small, or "
+        "set it once, before the compiled code.",
     ),
 }
