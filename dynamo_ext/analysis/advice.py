@@ -4,8 +4,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dynamo_ext.analysis.break_location import ON_PURPOSE, is_torchs_own, origin, place, where
-from dynamo_ext.analysis.breaks import break_of, cause_of, remedy
+from dynamo_ext.analysis.break_location import (
+    ON_PURPOSE,
+    in_package,
+    is_torchs_own,
+    origin,
+    package,
+    place,
+    where,
+)
+from dynamo_ext.analysis.breaks import BUILD_BEFORE, break_of, cause_of, remedy
 from dynamo_ext.analysis.placement import EAGER, coverage, operator_times, shares_by_reason
 from dynamo_ext.analysis.recompiles import Changes, changes
 from dynamo_ext.formatting import count, listing, percent
@@ -16,6 +24,13 @@ COMPILE_DOMINATES = 3.0
 """Compile seconds over run seconds from which a first run says nothing about speed."""
 
 MAX_LISTED = 3
+
+_TORCHS_REASON = "See Code for torch's own reason."
+_BEFOREHAND = "If it only prepares itself at its first call, make that call before the compiled code."
+_COMPUTES_ALONE = (
+    "Else compile what computes, as in model.forward = dynamo_ext.optimize(…)(model.forward), and "
+    "call the rest in a plain cell."
+)
 
 _SMALL_WORDS = frozenset({"A", "An", "The", "It", "Its", "This", "What"})
 """Words that have a capital letter only where a sentence begins."""
@@ -48,7 +63,7 @@ def advise(report: Report) -> tuple[Advice, ...]:
         return ()
     gone = next((f for f in report.fallbacks if f.stage == "unavailable"), None)
     if gone is not None:
-        problem = f"{report.backend} is not available here: {_clause(gone.message)}"
+        problem = f"{report.backend} is not available here: {_clause(gone.lack or gone.message)}"
         evidence = f"{count(len(report.graphs), 'captured graph')} ran eagerly"
         return (Advice("unavailable", problem, gone.remedy, evidence, 1.0),)
     found = [
@@ -57,6 +72,7 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *_failures(report),
         *_unsupported(report),
         *_uncaptured(report),
+        *_libraries(report),
         *_breaks(report),
         *_recompiles(report),
     ]
@@ -161,12 +177,14 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
         if not is_kept or fallback.cause == "recompile_limit":
             continue
         cut, harmless = break_of(report, fallback), fallback.harmless
+        if cut is not None and in_package(cut):
+            continue
         name = _name(report, _frame(report, fallback))
         if cut is not None:
             cause = cause_of(cut)
             at = "" if is_torchs_own(cut) else where(cut)
             why = f"at {at} {cause.because}" if at else cause.because
-            step = remedy(report, fallback)
+            step = remedy(report, fallback) or _TORCHS_REASON
             harmless = cause.harmless and fallback.cause != "loop"
         elif fallback.exception == "RecursionError":
             # Which is all it says.
@@ -187,6 +205,35 @@ def _uncaptured(report: Report) -> Iterator[Advice]:
         )
 
 
+def _libraries(report: Report) -> Iterator[Advice]:
+    """What the code of installed packages keeps from capture: no line there is the user's."""
+    packages: dict[str, dict[str, list[GraphBreak]]] = {}
+    for each in report.breaks:
+        if name := in_package(each):
+            packages.setdefault(name, {}).setdefault(place(origin(each)), []).append(each)
+    for name, places in packages.items():
+        causes = [cause_of(each) for group in places.values() for each in group]
+        causes = [cause for cause in causes if cause.outside == BUILD_BEFORE][:1] or causes
+        harmless = all(cause.harmless for cause in causes)
+        whys = list(dict.fromkeys(cause.because for cause in causes))
+        outside = dict.fromkeys(cause.outside for cause in causes if not cause.harmless)
+        step = f"{_BEFOREHAND} {_COMPUTES_ALONE}" if "" in outside else " ".join(o[0].upper() + o[1:] for o in outside)
+        again = sum(r.count for r in report.recompiles if package(r.line) == name)
+        also = f"; {count(again, 'recompile')} of its functions" if again else ""
+        calls = dict.fromkeys(place(x.line) for group in places.values() for x in group)
+        lines = listing([each for each in calls if each and each not in places], MAX_LISTED)
+        via = f", called at {lines}," if lines else ""
+        why = f" because {whys[0]}" if len(whys) == 1 else f", for {len(whys):,} reasons"
+        yield Advice(
+            "library",
+            f"The code of {name}{via} splits the graph{why}: {listing(list(places), MAX_LISTED)}",
+            causes[0].step if harmless else step,
+            f"{count(len(report.graphs), 'graph')} in this run{also}",
+            0.05 if harmless else 0.6,
+            "Code",
+        )
+
+
 def _breaks(report: Report) -> Iterator[Advice]:
     eager = {id(break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
     groups: dict[tuple[str, str], dict[str, list[GraphBreak]]] = {}
@@ -195,7 +242,8 @@ def _breaks(report: Report) -> Iterator[Advice]:
         outside = line is not None and line.in_cell and _splits_nothing(report, index, line.line)
         # What torch stops at by itself does not matter, unless nothing is captured for it.
         lost = not report.graphs and each.registry_id != ON_PURPOSE
-        if id(each) not in eager and not outside and (lost or not is_torchs_own(each)):
+        own = lost if is_torchs_own(each) else not in_package(each)
+        if id(each) not in eager and not outside and own:
             cause = cause_of(each)
             ways = groups.setdefault((cause.because, cause.step), {})
             ways.setdefault(place(line), []).append(each)
@@ -206,7 +254,7 @@ def _breaks(report: Report) -> Iterator[Advice]:
             for group in ways.values()
         ]
         called, cause = breaks[0], cause_of(breaks[0])
-        at = listing(list(filter(None, map(where, breaks))), MAX_LISTED)
+        at = where(breaks[0]) if len(breaks) == 1 else listing([*filter(None, ways)], MAX_LISTED)
         verb = "splits" if len(breaks) == 1 else "split"
         lead = f"{at[0].upper()}{at[1:]} {verb} the graph" if at else "The graph is split"
         if not report.graphs and is_torchs_own(called):
@@ -214,7 +262,7 @@ def _breaks(report: Report) -> Iterator[Advice]:
         yield Advice(
             "break",
             f"{lead} because {because}",
-            cause.step or "See Code for torch's own reason.",
+            cause.step or _TORCHS_REASON,
             f"{count(len(report.graphs), 'graph')} in this run",
             0.05 if cause.harmless else 0.4,
             "Code",
@@ -240,30 +288,34 @@ def _recompiles(report: Report) -> Iterator[Advice]:
     if any(f.cause == "recompile_limit" for f in report.fallbacks):
         return
     total = sum(r.count for r in report.recompiles)
-    for each in changes(report.recompiles):
-        examples = _examples(each)
-        if each.prevented:
+    told = set(filter(None, map(in_package, report.breaks)))
+    steps: dict[str, list[Changes]] = {}
+    for each in changes([r for r in report.recompiles if package(r.line) not in told]):
+        if not each.prevented:
+            steps.setdefault(each.step, []).append(each)
+        else:
             step = 'torch.compiler.set_stance("default") lets it be compiled.'
             if report.mode == "run":
                 step = "Run it once under %%dynamo with such values; run never compiles."
             yield Advice(
                 "not-reused",
                 f"{count(each.times, 'call')} fitted no compiled code, because {each.what} "
-                f"changed{examples}",
+                f"changed{_examples(each)}",
                 step,
                 "ran eagerly",
                 0.7,
                 "Guards",
             )
-            continue
-        share = f"{each.times:,} of {count(total, 'recompile')}"
-        lead = share if total > each.times else count(each.times, "recompile")
+    for step, group in steps.items():
+        times = sum(each.times for each in group)
+        share = f"{times:,} of {count(total, 'recompile')}"
+        lead = share if total > times else count(times, "recompile")
         yield Advice(
             "recompile",
-            f"{lead} came from {each.what}{examples}",
-            each.step,
+            f"{lead} came from {listing([e.what + _examples(e) for e in group], MAX_LISTED)}",
+            step,
             f"compiling took {report.compile_seconds:.1f} s of this run's {report.seconds:.1f} s",
-            0.06 if each.harmless else 0.3 + 0.3 * min(each.times, 8) / 8,
+            0.06 if group[0].harmless else 0.3 + 0.3 * min(times, 8) / 8,
             "Guards",
         )
 

@@ -14,6 +14,24 @@ _NOT_THE_USERS = re.compile(
     re.IGNORECASE,
 )
 
+_PACKAGE = re.compile(r"[\\/](?:site|dist)-packages[\\/](?P<name>\w+)", re.IGNORECASE)
+
+
+def package(line: SourceLine | None) -> str:
+    """The installed package that a line is in, or an empty text: its users cannot change it."""
+    found = _PACKAGE.search(line.file) if line is not None else None
+    return found["name"] if found else ""
+
+
+def is_optimizers(line: SourceLine | None) -> bool:
+    """Whether a line is of one of torch's optimizers."""
+    return line is not None and package(line) == "torch" and "optim" in line.file
+
+
+def in_package(each: GraphBreak) -> str:
+    """The package, other than torch, whose own code splits the graph, or an empty text."""
+    return "" if is_torchs_own(each) else package(origin(each))
+
 
 def origin(each: GraphBreak) -> SourceLine | None:
     """The line that splits the graph: the innermost outside of torch; ``line`` may only call it."""

@@ -7,7 +7,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dynamo_ext.analysis.break_location import ON_PURPOSE, is_in_torch, origin
+from dynamo_ext.analysis.break_location import (
+    ON_PURPOSE,
+    is_in_torch,
+    is_optimizers,
+    origin,
+)
 from dynamo_ext.analysis.source_hints import chooses_by_reading, condition, leaves_value, reader
 from dynamo_ext.records.report import BreakKind, Fallback, GraphBreak, Report
 
@@ -17,24 +22,27 @@ class Cause:
     """Why a graph ends at a line, as a clause, and what to do, as a sentence.
 
     ``harmless``: capture could not gain anything there. Not ``known``: the words are torch's.
+    ``outside`` is what to do where the line cannot be changed.
     """
 
     because: str
     step: str
     harmless: bool = False
     known: bool = True
+    outside: str = ""
 
 
 _READS = "Keep it a tensor and read it after the compiled code"
-_BEFORE = "Build it before the compiled code, as in a cell of its own."
+BUILD_BEFORE = "Build it before the compiled code, as in a cell of its own."
 _NOTHING = "Nothing needs to be done."
-_SCALARS = "or set torch._dynamo.config.capture_scalar_outputs = True"
+_SCALARS = "set torch._dynamo.config.capture_scalar_outputs = True."
+_SHAPES = "set torch._dynamo.config.capture_dynamic_output_shape_ops = True."
+_LOGGERS = "add the method to torch._dynamo.config.ignore_logging_functions."
 _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
 _SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
 _UNHELPFUL = (
     "file an issue",
     "report an issue",
-    "It may be possible to write Dynamo",
     "removing the `torch.compile` call",
 )
 _OBJECT = re.compile(r"<(?:built-in )?(?:function|method) (?P<name>[\w.]+)[^>]*>")
@@ -91,7 +99,7 @@ def _item(each: GraphBreak) -> Cause:
         return _branch(each)
     found = reader(code)
     who = f"`{found}`" if found else "it"
-    return Cause(f"{who} reads a value out of a tensor", f"{_READS}, {_SCALARS}.")
+    return Cause(f"{who} reads a value out of a tensor", f"{_READS}, or {_SCALARS}", outside=_SCALARS)
 
 
 def _branch(each: GraphBreak) -> Cause:
@@ -108,7 +116,7 @@ def _branch(each: GraphBreak) -> Cause:
 def _on_purpose(each: GraphBreak) -> Cause:
     if not is_in_torch(each):
         return Cause("torch._dynamo.graph_break() is called there", "Take the call away.")
-    own = "optimizer" if "optim" in each.stack[-1].file else "code"
+    own = "optimizer" if is_optimizers(each.stack[-1]) else "code"
     return Cause(f"torch's own {own} ends a graph there", _NOTHING, harmless=True)
 
 
@@ -140,12 +148,18 @@ def _builtin(each: GraphBreak) -> Cause:
     )
 
 
+def _builds(what: str) -> Cause:
+    return Cause(f"it builds {what}", BUILD_BEFORE, outside=BUILD_BEFORE)
+
+
 def _skipped(each: GraphBreak) -> Cause:
     found = _SKIPPED.search(each.explanation)
     name = found["name"].strip(". ") if found else ""
     name = name.replace("<unknown module>.", "").replace("Random.", "random.")
+    if name.endswith(".__init__"):
+        return _builds(f"a `{name.removesuffix('.__init__')}`")
     if name == "Optimizer.add_param_group" and is_in_torch(each):
-        return Cause("it builds an optimizer", _BEFORE)
+        return _builds("an optimizer")
     if name == "Optimizer.zero_grad":
         return Cause(
             f"Dynamo does not trace `{name}`, which computes nothing", _NOTHING, harmless=True
@@ -163,15 +177,23 @@ def _skipped(each: GraphBreak) -> Cause:
     return Cause(why, f"Call `{name}` before the compiled code and pass what it gives{wrap}.")
 
 
+def _parameter(each: GraphBreak) -> Cause:
+    if each.stack and is_in_torch(each) and each.stack[-1].function == "_apply":
+        step = "Convert it before the compiled code."
+        return Cause("it converts a module", step, outside=step)
+    return _builds("a layer or another torch.nn.Parameter")
+
+
 def _attribute(each: GraphBreak) -> Cause:
-    if each.stack and is_in_torch(each) and "optim" in each.stack[-1].file:
-        return Cause("it builds an optimizer", _BEFORE)
+    if each.stack and is_optimizers(each.stack[-1]):
+        return _builds("an optimizer")
     return _unknown(each)
 
 
 def _iterated(each: GraphBreak) -> Cause:
     if "generator" not in each.explanation:
-        return _unknown(each)
+        because = "it iterates over an object of a class that Dynamo cannot iterate over"
+        return Cause(because, "Give a list in its place.")
     return Cause(
         "it takes from a generator that Python has made",
         "Give a list in its place, as in list(model.parameters()).",
@@ -210,7 +232,7 @@ _FAKE_TENSOR = Cause(
     "an operation there fails when Dynamo tries it on sizes alone",
     "If eager raises there too, fix it; else move it before or after the compiled code.",
 )
-_UNBUILT = Cause("it builds a module", _BEFORE)
+_UNBUILT = _builds("a module")
 
 _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
     "gb0007": _skipped,
@@ -220,13 +242,16 @@ _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
     "gb0035": _branch,
     "gb0036": Cause(
         "the size of a result depends on the data (`nonzero`, `unique`, indexing by a mask)",
-        "Keep the size and mask the values with torch.where, or set "
-        "torch._dynamo.config.capture_dynamic_output_shape_ops = True.",
+        f"Keep the size and mask the values with torch.where, or {_SHAPES}",
+        outside=_SHAPES,
     ),
     "gb0039": Cause(
         "it was compiled as often as torch allows",
         "Keep a number that changes from run to run in a tensor, and mark changing sizes with "
         "%%dynamo --dynamic.",
+    ),
+    "gb0055": Cause(
+        "a value there cannot go into a graph", "Give it tensors and Python's own numbers alone."
     ),
     "gb0059": _builtin,
     "gb0088": Cause(
@@ -246,12 +271,12 @@ _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
     "gb0142": _context,
     "gb0170": _branch,
     "gb0231": _NUMPY,
-    "gb0264": Cause("it builds a layer or another torch.nn.Parameter", _BEFORE),
+    "gb0264": _parameter,
     "gb0290": _NUMPY,
     "gb0291": Cause(
         "it logs",
-        "Log before or after the compiled code, or add the method to "
-        "torch._dynamo.config.ignore_logging_functions.",
+        f"Log before or after the compiled code, or {_LOGGERS}",
+        outside=_LOGGERS,
     ),
     "gb0293": _NUMPY,
     "gb0296": _reordered,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynamo_ext.analysis.break_location import is_optimizers, package
 from dynamo_ext.analysis.guards import actual, expected
 from dynamo_ext.records.report import Recompile, RecompileKind
 
@@ -68,7 +69,10 @@ def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]
     if ours:
         name = "a value that the code before a graph break hands on"
     # Only what the caller has can be marked, or made a tensor, before the call.
-    given = "" if ours or own[0].resumed or variable.startswith("args[") else variable
+    theirs = ours or own[0].resumed or variable.startswith("args[") or package(own[0].line)
+    given = "" if theirs else variable
+    if kind == "float" and is_optimizers(own[0].line):
+        kind = "optimizer"
     if kind == "type" and all("." in each.expected for each in own):
         kind = "class"
     seen = [v for each in own for v in (expected(each), actual(each)) if v]
@@ -101,6 +105,9 @@ def _words(kind: str, name: str, given: str, dim: int | None, *, many: bool) -> 
         case "float":
             made = f": {given} = torch.tensor(…)" if given else ""
             return f"the float {name}", f"Keep it in a tensor{made}."
+        case "optimizer":
+            out = "optimizer.step = torch.compiler.disable(optimizer.step)"
+            return f"the float {name} of an optimizer", f"Leave its step to eager: {out}."
         case "integer":
             why = "it was a constant at first, and from its second value on it is symbolic"
             keep = "Keep it in a tensor, torch.tensor(…), or start with %%dynamo --dynamic."
@@ -142,6 +149,7 @@ _SENTENCES = {
     "type": ("the type of", "Pass values of one type."),
     "value": (
         "the value of",
-        "Each value has its own compiled code; keep the number of values small.",
+        "Each value has its own compiled code; keep the number of values small, or "
+        "set it once, before the compiled code.",
     ),
 }

@@ -19,13 +19,14 @@ _BRANCH = re.compile(
     r"# File \".*?\", line (?P<line>\d+), in .*?, code: (?P<code>[^\n]+)(?:\n.*?)?(?=\n\s*Hint:)",
     re.DOTALL,
 )
-_NOISE = ("Please report an issue to PyTorch", "Set TORCHDYNAMO_VERBOSE", "from user code")
+_NOISE = (
+    "Please report an issue to PyTorch",
+    "It may be possible to write Dynamo tracing rules",
+    "Set TORCHDYNAMO_VERBOSE",
+    "from user code",
+)
 _BUG = "likely to be a Dynamo bug"
 """Torch says so of names that do not exist too; what it could not trace may be the user's error."""
-
-_ASK_FOR_RULES = "It may be possible to write Dynamo tracing rules"
-EXCEPTION = "gb0088"
-"""Torch's page on an exception that goes through the traced code: most often the user's own."""
 
 MISSING_NAME = "gb0354"
 """Torch's page on a global name that is neither defined nor a builtin."""
@@ -59,7 +60,7 @@ def graph_break(
         name = missing["name"]
         reason = f"The name `{name}` was not defined when Dynamo traced this code"
         explanation, hints, address = "", [DEFINE_IT], ""
-    hints = [hint for hint in hints if _is_about_the_code(hint, page)]
+    hints = [hint for hint in hints if _is_about_the_code(hint)]
     reason = _plain(reason, kind)
     return GraphBreak(
         page, reason, explanation, tuple(hints), address, line, stack, kind=kind, name=name
@@ -70,10 +71,8 @@ def _one_line(text: str) -> str:
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
-def _is_about_the_code(hint: str, page: str) -> bool:
-    if not hint or hint.startswith(_NOISE) or _BUG in hint:
-        return False
-    return not (page == EXCEPTION and hint.startswith(_ASK_FOR_RULES))
+def _is_about_the_code(hint: str) -> bool:
+    return bool(hint) and not hint.startswith(_NOISE) and _BUG not in hint
 
 
 def in_users_words(text: str, cell_file: str | None) -> str:

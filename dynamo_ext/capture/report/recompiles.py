@@ -9,6 +9,8 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from dynamo_ext.capture.report.guards import TORCH_COMMENT, readable_source, root_variable
 from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
 from dynamo_ext.records.common import SourceLine
@@ -104,7 +106,7 @@ _KINDS: tuple[tuple[RecompileKind, re.Pattern[str]], ...] = (
 _SUBJECTS = (
     re.compile(r"^tensor '(?P<subject>.+?)' (?:size|rank|dtype|device|stride|requires_grad|d)"),
     re.compile(r"^len\((?P<subject>.+?)\) [!=]="),
-    re.compile(r"^(?P<subject>[^\W\d].*?) =="),
+    re.compile(r"^(?P<subject>[^\W\d].*?) (?:==|is None)"),
 )
 
 
@@ -179,6 +181,8 @@ def _shown(value: Any) -> str:
     if value is None or isinstance(value, (int, float, str, bool)):
         text = repr(value)
         return text if len(text) < _LONGEST else f"{text[: _LONGEST - 1]}…"
+    if isinstance(value, (torch.dtype, torch.device)):
+        return str(value)
     return type(value).__name__
 
 

@@ -1,0 +1,39 @@
+"""A cell that a user runs, with all that is advised on it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dynamo_ext.analysis.advice import advise
+from tests.capture.live import live
+
+NOTHING = (("first-run", "This run compiled", "%%dynamo compare"),)
+"""What is said where nothing needs to change."""
+
+BACKWARD = ("break", "`backward()` is called there", "Nothing needs to be done.")
+
+
+class Cell(NamedTuple):
+    """A cell, what ran before it, and the topic of each advice with words of its two sentences."""
+
+    name: str
+    setup: str
+    cell: str
+    told: tuple[tuple[str, str, str], ...] = NOTHING
+    line: str = "-b eager"
+    runs: int = 1
+
+
+def check(each: Cell) -> None:
+    """Run it, and compare the advice on its last run: what is expected, and no other."""
+    with live(each.setup) as cells:
+        for _ in range(each.runs):
+            found = advise(cells.report(each.cell, each.line))
+    assert [x.topic for x in found] == [topic for topic, _, _ in each.told], found
+    for advice, (_, problem, step) in zip(found, each.told, strict=True):
+        assert problem in advice.problem
+        assert step in advice.step
+        assert advice.evidence
+        # Names of Dynamo's own, hints for torch's developers, and lists that are garbled.
+        said = advice.problem + advice.step
+        assert not any(words in said for words in ("___", "PyTorch if you", ",,"))
