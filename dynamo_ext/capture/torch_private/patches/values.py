@@ -123,7 +123,7 @@ _IN_PLACE = {
 _by_slots = hasattr(UserDefinedObjectVariable, "SLOT1")
 """Whether operators are looked up as torch 2.14 and later do; before, methods are called."""
 
-_operators: Any = variables.object_protocol if _by_slots else UserDefinedObjectVariable
+_operators: Any = vars(variables)["object_protocol"] if _by_slots else UserDefinedObjectVariable
 
 
 @patches(_operators, "binary_iop1", "call_method")
