@@ -170,6 +170,7 @@ def _table(label: str, groups: Sequence[tuple[str, Sequence[Alike]]], most: int 
         rows.append([element("b", name), *row] if named else row)
     headers = ["Condition", "Guards", "Expression", "Kind", "Frame", "Line"]
     headers = ["Owner", *headers] if named else headers
-    table = markup.table(label, headers, rows, numeric={headers.index("Guards")})
+    numeric = {headers.index("Guards")}
+    table = markup.table(label, headers, rows, numeric=numeric, class_="dx-guards")
     left = total(each for _, each in found[len(rows) :])
     return markup.join([table, markup.left_out(left, 0, "guards")])
