@@ -26,7 +26,9 @@ COMPILE_DOMINATES = 3.0
 MAX_LISTED = 3
 
 _TORCHS_REASON = "See Code for torch's own reason."
-_BEFOREHAND = "If it only prepares itself at its first call, make that call before the compiled code."
+_BEFOREHAND = (
+    "If it only prepares itself at its first call, make that call before the compiled code."
+)
 _COMPUTES_ALONE = (
     "Else compile what computes, as in model.forward = dynamo_ext.optimize(…)(model.forward), and "
     "call the rest in a plain cell."
@@ -217,7 +219,11 @@ def _libraries(report: Report) -> Iterator[Advice]:
         harmless = all(cause.harmless for cause in causes)
         whys = list(dict.fromkeys(cause.because for cause in causes))
         outside = dict.fromkeys(cause.outside for cause in causes if not cause.harmless)
-        step = f"{_BEFOREHAND} {_COMPUTES_ALONE}" if "" in outside else " ".join(o[0].upper() + o[1:] for o in outside)
+        step = (
+            f"{_BEFOREHAND} {_COMPUTES_ALONE}"
+            if "" in outside
+            else " ".join(o[0].upper() + o[1:] for o in outside)
+        )
         again = sum(r.count for r in report.recompiles if package(r.line) == name)
         also = f"; {count(again, 'recompile')} of its functions" if again else ""
         calls = dict.fromkeys(place(x.line) for group in places.values() for x in group)

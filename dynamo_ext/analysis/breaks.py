@@ -99,7 +99,9 @@ def _item(each: GraphBreak) -> Cause:
         return _branch(each)
     found = reader(code)
     who = f"`{found}`" if found else "it"
-    return Cause(f"{who} reads a value out of a tensor", f"{_READS}, or {_SCALARS}", outside=_SCALARS)
+    return Cause(
+        f"{who} reads a value out of a tensor", f"{_READS}, or {_SCALARS}", outside=_SCALARS
+    )
 
 
 def _branch(each: GraphBreak) -> Cause:
@@ -156,10 +158,9 @@ def _skipped(each: GraphBreak) -> Cause:
     found = _SKIPPED.search(each.explanation)
     name = found["name"].strip(". ") if found else ""
     name = name.replace("<unknown module>.", "").replace("Random.", "random.")
-    if name.endswith(".__init__"):
-        return _builds(f"a `{name.removesuffix('.__init__')}`")
-    if name == "Optimizer.add_param_group" and is_in_torch(each):
-        return _builds("an optimizer")
+    is_optimizer = name == "Optimizer.add_param_group" and is_in_torch(each)
+    if is_optimizer or name.endswith(".__init__"):
+        return _builds("an optimizer" if is_optimizer else f"a `{name.removesuffix('.__init__')}`")
     if name == "Optimizer.zero_grad":
         return Cause(
             f"Dynamo does not trace `{name}`, which computes nothing", _NOTHING, harmless=True

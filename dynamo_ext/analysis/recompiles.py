@@ -105,9 +105,6 @@ def _words(kind: str, name: str, given: str, dim: int | None, *, many: bool) -> 
         case "float":
             made = f": {given} = torch.tensor(…)" if given else ""
             return f"the float {name}", f"Keep it in a tensor{made}."
-        case "optimizer":
-            out = "optimizer.step = torch.compiler.disable(optimizer.step)"
-            return f"the float {name} of an optimizer", f"Leave its step to eager: {out}."
         case "integer":
             why = "it was a constant at first, and from its second value on it is symbolic"
             keep = "Keep it in a tensor, torch.tensor(…), or start with %%dynamo --dynamic."
@@ -120,6 +117,10 @@ def _words(kind: str, name: str, given: str, dim: int | None, *, many: bool) -> 
 
 
 _SENTENCES = {
+    "optimizer": (
+        "an optimizer's float",
+        "Leave its step to eager: optimizer.step = torch.compiler.disable(optimizer.step).",
+    ),
     "bound": (
         "a size outside the range that the compiled code covers, of",
         f"{_NOTHING}: torch compiles sizes 0 and 1 separately, once.",
@@ -149,7 +150,9 @@ _SENTENCES = {
     "type": ("the type of", "Pass values of one type."),
     "value": (
         "the value of",
-        "Each value has its own compiled code; keep the number of values small, or "
-        "set it once, before the compiled code.",
+        (
+            "Each value has its own compiled code; keep the number of values small, or set it "
+            "once, before the compiled code."
+        ),
     ),
 }

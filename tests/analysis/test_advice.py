@@ -21,6 +21,7 @@ from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
+from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import Fallback
 from tests.capture.live import live
 
@@ -632,3 +633,42 @@ def test_what_harms_nothing_at_a_split_keeps_a_loop_from_capture() -> None:
     assert first.topic == "uncaptured"
     assert "put the loop's body into a function" in first.step
     assert "Nothing needs" not in first.step
+
+
+def adds(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x.sin().sum() + y.cos().sum()
+
+
+def test_changes_with_one_remedy_are_one_advice() -> None:
+    report = run(adds, [(X, X), (X[:2], X[:2])], "eager")
+    (recompile,) = report.recompiles
+    model = "/lib/python3.11/site-packages/models/one.py"
+    theirs = dataclasses.replace(recompile, line=SourceLine(model, 1, "f", "", in_cell=False))
+    other = dataclasses.replace(theirs, subject="y", dimension=1, expected="4", actual="3")
+    (found,) = advise(dataclasses.replace(report, recompiles=(theirs, other)))
+    told = "2 recompiles came from the batch size of `x` (3, 2) and dimension 1 of `y` (4, 3)"
+    assert (found.problem, found.step) == (told, "Mark it dynamic: %%dynamo --dynamic.")
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        ("gb0124", "Set torch._dynamo.config.capture_scalar_outputs = True."),
+        ("gb0036", "Set torch._dynamo.config.capture_dynamic_output_shape_ops = True."),
+        ("gb0291", "Add the method to torch._dynamo.config.ignore_logging_functions."),
+        ("gb0105", "compile what computes"),
+    ],
+)
+def test_a_librarys_code_has_remedies_from_outside(page: str, told: str) -> None:
+    report = run(reads_item, [(X,)], "eager")
+    (cut,) = report.breaks
+    line = SourceLine("/lib/python3.11/site-packages/models/one.py", 3, "f", "", in_cell=False)
+    theirs = dataclasses.replace(cut, registry_id=page, stack=(line,))
+    (found,) = advise(dataclasses.replace(report, breaks=(theirs,)))
+    assert found.topic == "library"
+    assert "line 3 of `f` in one.py" in found.problem
+    assert told in found.step
+    harmless = dataclasses.replace(theirs, registry_id="gb0123")
+    found = advise(dataclasses.replace(report, breaks=(harmless,)))
+    assert found[-1].weight < found[0].weight
+    assert "Nothing needs" in found[-1].step

@@ -79,7 +79,8 @@ correct = (y.argmax(-1) == torch.tensor([0, 1, 0])).sum().item()
 print(f"accuracy {correct / len(y):.2f}")
 """
 LOADER = """from torch.utils.data import DataLoader, TensorDataset
-for (b,) in DataLoader(TensorDataset(torch.ones(10, 4)), batch_size=4):
+loader = DataLoader(TensorDataset(torch.ones(10, 4)), batch_size=4)
+for (b,) in loader:
     y = net(b)
 """
 CLIP = """net(x).pow(2).mean().backward()
@@ -98,7 +99,7 @@ BATCHES = "for n in (3, 2, 1):\n    y = net(x[:n])"
 AUTOCAST = "with torch.autocast('cpu', dtype=torch.bfloat16):\n    y = net(x)"
 METRIC = "import numpy as np\ny = net(x)\nscore = np.mean(y.detach().numpy() > 0)"
 
-LR = ("recompile", "the float `self.param_groups[0]['lr']` of an optimizer (0.1, 0.05, 0.025", "optimizer.step = torch.compiler.disable(optimizer.step)")  # fmt: skip
+LR = ("recompile", "an optimizer's float `self.param_groups[0]['lr']` (0.1, 0.05, 0.025", "optimizer.step = torch.compiler.disable(optimizer.step)")  # fmt: skip
 
 CELLS = [
     Cell("words to numbers", NET, WORDS),

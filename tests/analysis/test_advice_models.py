@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dynamo_ext.analysis.advice import advise
 from tests.analysis.told import Cell, check
 from tests.capture.live import live
 from tests.needs import needs
-
-from dynamo_ext.analysis.advice import advise
 
 needs("transformers")
 
