@@ -141,7 +141,7 @@ def in_place(upstream: Callable[..., Any], *given: Any) -> Any:
     if isinstance(left, UserDefinedObjectVariable) and name in _IN_PLACE.values():
         method = left._maybe_get_baseclass_method(name)
         if isinstance(method, types.WrapperDescriptorType):
-            _end_at_operator(left.value, name)
+            end_at_operator(type(left.value), name)
     return upstream(*given)
 
 
@@ -150,7 +150,7 @@ class _PythonsOwn(UserDefinedObjectVariable):
 
     def sq_concat_impl(self, *_: Any) -> NoReturn:
         # Upstream gives the constant NotImplemented.
-        _end_at_operator(self.value, "__add__")
+        end_at_operator(type(self.value), "__add__")
 
 
 class _Queue(DequeVariable):
@@ -162,10 +162,11 @@ class _Queue(DequeVariable):
         codegen.tempvars.pop(self, None)
 
 
-def _end_at_operator(value: object, name: str) -> NoReturn:
+def end_at_operator(kind: type, name: str) -> NoReturn:
+    """End the graph at an operator that changes an object of this type in place."""
     unimplemented(
         gb_type="Operator of a type in C",
-        context=f"{type(value).__qualname__}.{name}",
+        context=f"{kind.__qualname__}.{name}",
         explanation="Torch does not trace what the type does.",
         hints=[],
     )

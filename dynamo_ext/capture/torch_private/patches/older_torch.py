@@ -1,0 +1,55 @@
+"""What torch before 2.13 gets wrong: a guard is added there, or the graph ends.
+
+Each patch is in place only where torch lacks the name that came with its own fix.
+"""
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from torch._dynamo.source import AttrSource
+from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.builtin import BuiltinVariable
+from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.lists import ListVariable
+from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
+from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedDictVariable
+
+from dynamo_ext.capture.torch_private.patches.registry import patches
+from dynamo_ext.capture.torch_private.patches.values import end_at_operator
+
+_IN_PLACE = {operator.imul: "__imul__", operator.ior: "__ior__"}
+
+if not hasattr(UserDefinedClassVariable, "resolve_cls_plain_attr"):
+
+    @patches(UserDefinedClassVariable, "var_getattr")
+    def class_attr(upstream: Callable[..., Any], self: Any, tx: Any, name: str) -> Any:
+        """Guard on what a class holds: torch 2.11 takes numbers, texts and lists for constants."""
+        held = inspect.getattr_static(self.value, name, self)
+        if self.source is not None and ConstantVariable.is_literal(held):
+            return VariableTracker.build(tx, held, AttrSource(self.source, name))
+        return upstream(self, tx, name)
+
+    @patches(UnspecializedNNModuleVariable, "call_function")
+    def module_call(
+        upstream: Callable[..., Any], self: Any, tx: Any, args: Any, kwargs: Any
+    ) -> Any:
+        """End the graph where a module has its own ``forward``: torch 2.11 runs its class's."""
+        if tx.output.side_effects.has_pending_mutation_of_attr(self, "forward"):
+            end_at_operator(type(self.value), "forward")
+        return upstream(self, tx, args, kwargs)
+
+
+if not hasattr(ListVariable, "sq_inplace_repeat_impl"):
+
+    @patches(BuiltinVariable, "call_function")
+    def in_place_operator(
+        upstream: Callable[..., Any], self: Any, tx: Any, args: Any, kwargs: Any
+    ) -> Any:
+        """End the graph where a list or a dict is to change, and would be another object."""
+        if self.fn in _IN_PLACE:
+            left = args[0].realize()
+            if isinstance(left, ListVariable | UserDefinedDictVariable):
+                end_at_operator(left.python_type(), _IN_PLACE[self.fn])
+        return upstream(self, tx, args, kwargs)

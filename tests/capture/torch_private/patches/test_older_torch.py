@@ -1,0 +1,59 @@
+"""What torch before 2.13 captures wrong by itself is as in plain Python on every torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.capture.live import live
+
+SETUP = """\
+class Counted:
+    made = 0
+    calls = []
+    def __init__(self):
+        Counted.made += 1
+    def call(self):
+        self.calls.append('in')
+class Named(dict):
+    pass
+net = torch.nn.Identity()
+items, named, x = [1], Named(a=1), torch.ones(2)
+kept, kept_named = items, named
+"""
+
+
+COUNT = """\
+def f(x):
+    Counted.made += 1
+    return x * Counted.made
+y = [f(x)[0].item() for _ in range(3)]
+"""
+CALL = """\
+def f(x):
+    Counted().call()
+    return x + len(Counted.calls)
+y = [f(x)[0].item() for _ in range(3)]
+"""
+DOUBLE = "z = x * 2\nitems *= 2\ny = len(items), items is kept"
+UNITE = "z = x * 2\nnamed |= {'b': 2}\ny = type(named).__name__, named is kept_named"
+FORWARD = "net.forward = lambda x: x * 4\ny = net(x)[0].item()"
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        # Without a guard on what a class holds, compiled code keeps what was there first.
+        (COUNT, "[1.0, 2.0, 3.0] 3"),
+        (CALL, "[2.0, 3.0, 4.0] 3"),
+        # Without an end of the graph, the name gets another object.
+        (DOUBLE, "(2, True) 0"),
+        (UNITE, "('Named', True) 0"),
+        # Without an end of the graph, the class's `forward` runs.
+        (FORWARD, "4.0 0"),
+    ],
+)
+def test_it_is_as_without(cell: str, shown: str) -> None:
+    with live(SETUP) as cells:
+        report = cells.report(cell)
+        assert f"{cells.names['y']} {cells.names['Counted'].made}" == shown
+        assert report.graphs
