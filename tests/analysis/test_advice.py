@@ -16,7 +16,8 @@ import pytest
 import torch
 
 import dynamo_ext
-from dynamo_ext.analysis.advice import _first_sentence, advise
+from dynamo_ext.analysis import capture_advice
+from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.errors import FallbackWarning
@@ -28,7 +29,7 @@ from tests.capture.live import live
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dynamo_ext.analysis.advice import Advice
+    from dynamo_ext.analysis.advice_step import Advice
     from dynamo_ext.records.report import Report
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
@@ -615,7 +616,7 @@ def test_where_tracing_is_too_deep_pythons_words_are_not_shown() -> None:
     ],
 )
 def test_a_reason_is_one_sentence_that_reads_on(message: str, told: str) -> None:
-    assert _first_sentence(message) == told
+    assert capture_advice._first_sentence(message) == told
 
 
 def trains_in_a_loop(x: torch.Tensor) -> torch.Tensor:

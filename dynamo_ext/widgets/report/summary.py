@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from dynamo_ext.analysis.advice import NEGLIGIBLE_WEIGHT, Advice, advise
+from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.advice_step import NEGLIGIBLE_WEIGHT, Advice
 from dynamo_ext.analysis.break_location import where
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.placement import EAGER, Coverage, coverage

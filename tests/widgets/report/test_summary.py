@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.analysis.advice import Advice, advise
+from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.advice_step import Advice
 from dynamo_ext.records.report import Fallback, Frame
 from dynamo_ext.widgets.report import summary, timing
 

@@ -1,0 +1,233 @@
+"""What keeps code from capture, or compiles it again, and what to do about it."""
+
+import re
+from collections.abc import Iterator
+
+from dynamo_ext.analysis.advice_step import MAX_LISTED, Advice, clause, how_often
+from dynamo_ext.analysis.break_location import (
+    ON_PURPOSE,
+    in_package,
+    is_torchs_own,
+    origin,
+    package,
+    place,
+    where,
+)
+from dynamo_ext.analysis.breaks import BUILD_BEFORE, break_of, cause_of, remedy
+from dynamo_ext.analysis.recompiles import Changes, changes
+from dynamo_ext.formatting import count, listing
+from dynamo_ext.records.report import Fallback, Frame, GraphBreak, Report
+
+_TORCHS_REASON = "See Code for torch's own reason."
+_BEFOREHAND = (
+    "If it only prepares itself at its first call, make that call before the compiled code."
+)
+_COMPUTES_ALONE = (
+    "Else compile what computes, as in model.forward = dynamo_ext.optimize(…)(model.forward), and "
+    "call the rest in a plain cell."
+)
+
+_SMALL_WORDS = frozenset({"A", "An", "The", "It", "Its", "This", "What"})
+"""Words that have a capital letter only where a sentence begins."""
+
+
+def limits(report: Report) -> Iterator[Advice]:
+    """Functions that were compiled so often that they stay in eager."""
+    for fallback in report.fallbacks:
+        if fallback.cause != "recompile_limit":
+            continue
+        frame = _frame(report, fallback)
+        own = [r for r in report.recompiles if frame is None or r.function == frame.name]
+        found = changes(own)
+        times = sum(each.times for each in found)
+        why = f", because {found[0].what} changed each time{_examples(found[0])}" if found else ""
+        yield Advice(
+            "recompile-limit",
+            f"{_name(report, frame)} was compiled so often that it stays in eager now{why}",
+            found[0].step if found else fallback.remedy,
+            f"{count(times, 'recompile')} in this run" if times else "torch's recompile limit",
+            0.9,
+            "Guards" if found else "Fallbacks",
+        )
+
+
+def uncaptured(report: Report) -> Iterator[Advice]:
+    """Functions that stay in Python for another reason than a limit."""
+    for fallback in report.fallbacks:
+        is_kept = fallback.stage == "capture" and fallback.scope != "run"
+        if not is_kept or fallback.cause == "recompile_limit":
+            continue
+        cut, harmless = break_of(report, fallback), fallback.harmless
+        if cut is not None and in_package(cut):
+            continue
+        name = _name(report, _frame(report, fallback))
+        if cut is not None:
+            cause = cause_of(cut)
+            at = "" if is_torchs_own(cut) else where(cut)
+            why = f"at {at} {cause.because}" if at else cause.because
+            step = remedy(report, fallback) or _TORCHS_REASON
+            harmless = cause.harmless and fallback.cause != "loop"
+        elif fallback.exception == "RecursionError":
+            # Which is all it says.
+            why = "to trace it goes deeper than Python's recursion limit"
+            step = (
+                "Raise the limit with sys.setrecursionlimit(), or do what nests so deeply before "
+                "the compiled code."
+            )
+        else:
+            why, step = _first_sentence(fallback.message), fallback.remedy
+        yield Advice(
+            "uncaptured",
+            f"{name} runs as plain Python: {why}",
+            step,
+            f"{how_often(fallback.count)} in this run",
+            0.05 if harmless else 0.6 if report.graphs else 0.72,
+            "Code",
+        )
+
+
+def libraries(report: Report) -> Iterator[Advice]:
+    """What the code of installed packages keeps from capture: no line there is the user's."""
+    packages: dict[str, dict[str, list[GraphBreak]]] = {}
+    for each in report.breaks:
+        if name := in_package(each):
+            packages.setdefault(name, {}).setdefault(place(origin(each)), []).append(each)
+    for name, places in packages.items():
+        causes = [cause_of(each) for group in places.values() for each in group]
+        causes = [cause for cause in causes if cause.outside == BUILD_BEFORE][:1] or causes
+        harmless = all(cause.harmless for cause in causes)
+        whys = list(dict.fromkeys(cause.because for cause in causes))
+        outside = dict.fromkeys(cause.outside for cause in causes if not cause.harmless)
+        step = (
+            f"{_BEFOREHAND} {_COMPUTES_ALONE}"
+            if "" in outside
+            else " ".join(o[0].upper() + o[1:] for o in outside)
+        )
+        again = sum(r.count for r in report.recompiles if package(r.line) == name)
+        also = f"; {count(again, 'recompile')} of its functions" if again else ""
+        calls = dict.fromkeys(place(x.line) for group in places.values() for x in group)
+        lines = listing([each for each in calls if each and each not in places], MAX_LISTED)
+        via = f", called at {lines}," if lines else ""
+        why = f" because {whys[0]}" if len(whys) == 1 else f", for {len(whys):,} reasons"
+        yield Advice(
+            "library",
+            f"The code of {name}{via} splits the graph{why}: {listing(list(places), MAX_LISTED)}",
+            causes[0].step if harmless else step,
+            f"{count(len(report.graphs), 'graph')} in this run{also}",
+            0.05 if harmless else 0.6,
+            "Code",
+        )
+
+
+def breaks(report: Report) -> Iterator[Advice]:
+    """What splits graphs, by its cause."""
+    eager = {id(break_of(report, f)) for f in report.fallbacks if f.stage == "capture"}
+    groups: dict[tuple[str, str], dict[str, list[GraphBreak]]] = {}
+    for index, each in enumerate(report.breaks):
+        line = origin(each)
+        outside = line is not None and line.in_cell and _splits_nothing(report, index, line.line)
+        # What torch stops at by itself does not matter, unless nothing is captured for it.
+        lost = not report.graphs and each.registry_id != ON_PURPOSE
+        own = lost if is_torchs_own(each) else not in_package(each)
+        if id(each) not in eager and not outside and own:
+            cause = cause_of(each)
+            ways = groups.setdefault((cause.because, cause.step), {})
+            ways.setdefault(place(line), []).append(each)
+    for (because, _), ways in groups.items():
+        # Of the ways that lead to a line, the one from the cell says most.
+        breaks = [
+            next((each for each in group if each.line and each.line.in_cell), group[0])
+            for group in ways.values()
+        ]
+        called, cause = breaks[0], cause_of(breaks[0])
+        at = where(breaks[0]) if len(breaks) == 1 else listing([*filter(None, ways)], MAX_LISTED)
+        verb = "splits" if len(breaks) == 1 else "split"
+        lead = f"{at[0].upper()}{at[1:]} {verb} the graph" if at else "The graph is split"
+        if not report.graphs and is_torchs_own(called):
+            lead = "Nothing is captured"
+        yield Advice(
+            "break",
+            f"{lead} because {because}",
+            cause.step or _TORCHS_REASON,
+            f"{count(len(report.graphs), 'graph')} in this run",
+            0.05 if cause.harmless else 0.4,
+            "Code",
+        )
+
+
+def _splits_nothing(report: Report, index: int, line: int) -> bool:
+    """Whether all of the cell's operations are before or all after a break at one of its lines."""
+    lines = [
+        operation.line.line
+        for graph in report.graphs
+        for operation in graph.operations
+        if operation.line is not None and operation.line.in_cell
+    ]
+    if lines and line == max(lines):
+        # The break that ended the last graph, and those after it.
+        ended = report.graphs[-1].ended_by
+        return ended is not None and index >= ended
+    return bool(lines) and not min(lines) <= line <= max(lines)
+
+
+def recompiles(report: Report) -> Iterator[Advice]:
+    """What compiled again, by its remedy."""
+    if any(f.cause == "recompile_limit" for f in report.fallbacks):
+        return
+    total = sum(r.count for r in report.recompiles)
+    told = set(filter(None, map(in_package, report.breaks)))
+    steps: dict[str, list[Changes]] = {}
+    for each in changes([r for r in report.recompiles if package(r.line) not in told]):
+        if not each.prevented:
+            steps.setdefault(each.step, []).append(each)
+        else:
+            step = 'torch.compiler.set_stance("default") lets it be compiled.'
+            if report.mode == "run":
+                step = "Run it once under %%dynamo with such values; run never compiles."
+            yield Advice(
+                "not-reused",
+                f"{count(each.times, 'call')} fitted no compiled code, because {each.what} "
+                f"changed{_examples(each)}",
+                step,
+                "ran eagerly",
+                0.7,
+                "Guards",
+            )
+    for step, group in steps.items():
+        times = sum(each.times for each in group)
+        share = f"{times:,} of {count(total, 'recompile')}"
+        lead = share if total > times else count(times, "recompile")
+        yield Advice(
+            "recompile",
+            f"{lead} came from {listing([e.what + _examples(e) for e in group], MAX_LISTED)}",
+            step,
+            f"compiling took {report.compile_seconds:.1f} s of this run's {report.seconds:.1f} s",
+            0.06 if group[0].harmless else 0.3 + 0.3 * min(times, 8) / 8,
+            "Guards",
+        )
+
+
+def _frame(report: Report, fallback: Fallback) -> Frame | None:
+    return next((f for f in report.frames if f.id == fallback.subject), None)
+
+
+def _name(report: Report, frame: Frame | None) -> str:
+    if frame is not None and frame.turn:
+        return f"Line {frame.turn}"
+    if frame is None or frame.is_cell:
+        captured = any(f.is_cell and f.graphs for f in report.frames)
+        return "Part of the cell's own code" if captured else "The cell's own code"
+    return f"Function {frame.name}"
+
+
+def _examples(each: Changes) -> str:
+    values = list(each.values[:MAX_LISTED])
+    more = ", …" if len(each.values) > MAX_LISTED else ""
+    return f" ({', '.join(values)}{more})" if len(values) > 1 else ""
+
+
+def _first_sentence(text: str) -> str:
+    """It, to go on after a colon."""
+    first = re.split(r"\.\s+(?=[A-Z`])", clause(text))[0]
+    word, space, rest = first.partition(" ")
+    return f"{word.lower()}{space}{rest}" if word in _SMALL_WORDS else first
