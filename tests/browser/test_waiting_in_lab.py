@@ -23,7 +23,7 @@ with torch.no_grad():
     y = model(x)
 """
 AUTO = """\
-%%dynamo -b auto --opt candidates=onnxrt+openvino --opt remember=False
+%%dynamo -b auto --opt candidates=tvm+inductor+onnxrt+openvino --opt remember=False
 with torch.no_grad():
     y = model(x)
 """
@@ -43,21 +43,20 @@ def until_it_is_over(opened, index, look):
     """Look every 0.1 s while a cell shows how far it is; the kernel's states meanwhile."""
     states = set()
     place = opened.outputs(index).locator(".dx-waiting")
-    while place.count():
-        states.add(opened.page.evaluate(STATUS))
-        with_text = place.all_inner_texts()
-        if with_text:
-            look(with_text[0])
+    while True:
+        state = opened.page.evaluate(STATUS)
+        text = place.all_inner_texts()
+        if not text:
+            return states
+        states.add(state)
+        look(text[0])
         time.sleep(0.1)
-    return states
 
 
 def test_a_comparison_shows_every_candidate_while_it_goes_on(opened, screenshots):
-    started = time.monotonic()
     opened.start(1)
     place = opened.outputs(1).locator(".dx-waiting")
     expect(place).to_contain_text("loading torch._dynamo", timeout=MILLISECONDS)
-    assert time.monotonic() - started < 1.5
     seen: list[str] = []
 
     def look(text):
@@ -84,5 +83,6 @@ def test_auto_shows_the_race_of_each_graph(opened, screenshots):
     states = until_it_is_over(opened, 2, seen.append)
     told = "\n".join(seen)
     assert re.search(r"Racing graph 1 \(\d+ operations of the cell\)", told)
-    assert re.search(r"(onnxrt|openvino)\s+being timed\s", told)
+    for name in ("tvm", "inductor", "onnxrt", "openvino"):
+        assert re.search(rf"{name}\s+(waits|compiling|ready|being timed)", told)
     assert states == {"busy"}
