@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.servers import CELL_MILLISECONDS, KERNEL_IS_IDLE, served, server_words, write
 
@@ -172,6 +172,7 @@ def page() -> Iterator[Page]:
         )
         opened = browser.new_page(viewport={"width": 1280, "height": 1400})
         opened.set_default_timeout(30_000)
+        expect.set_options(timeout=30_000)
         yield opened
         browser.close()
 
