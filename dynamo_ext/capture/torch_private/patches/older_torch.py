@@ -23,7 +23,7 @@ _IN_PLACE = {operator.imul: "__imul__", operator.ior: "__ior__"}
 
 if not hasattr(UserDefinedClassVariable, "resolve_cls_plain_attr"):
 
-    @patches(UserDefinedClassVariable, "var_getattr")
+    @patches(UserDefinedClassVariable, "tp_getattro_impl", "var_getattr")
     def class_attr(upstream: Callable[..., Any], self: Any, tx: Any, name: str) -> Any:
         """Guard on what a class holds: torch 2.11 takes numbers, texts and lists for constants."""
         held = inspect.getattr_static(self.value, name, self)
