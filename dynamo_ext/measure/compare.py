@@ -44,8 +44,7 @@ def compare_workload(
     """Measure candidates on a workload; see ``Comparison`` for what comes of it.
 
     An interrupt ends the measuring and keeps what there is (``partial``); everything the workload
-    reaches is as before in any case. ``progress.reporting_to`` gets how far
-    it is.
+    reaches is as before in any case. ``progress.reporting_to`` gets how far it is.
 
     Raises ``OptionError`` where the code initialises a lazy module, which is put back as it was;
     ``Exception`` what the code itself raises when it runs plainly.
@@ -140,6 +139,7 @@ class _Comparing:
             self._short = race(
                 runners, plan, progress=lambda step: self._board.timing(step, runners)
             )
+        self._board.timed(runners)
         self._busy_cores = company.cores
         if company.sentence:
             self._notes.append(company.sentence)

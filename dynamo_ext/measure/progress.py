@@ -51,8 +51,8 @@ class Board:
 
     def begin(self, phase: Phase, name: str = "", state: State | None = None) -> None:
         """Say what is done from now on, and with which candidate."""
-        self._since = time.perf_counter()
         if state is not None:
+            self._since = time.perf_counter()
             self.put(name, state)
         left = self._later if phase in {"memory", "graphs"} else self._seconds_left()
         self._tell(RaceProgress(self._subject, phase, name, left=left))
@@ -66,15 +66,19 @@ class Board:
         """Note how far a candidate is, without reporting it."""
         self._standings[name] = Standing(name, state, **facts)
 
-    def timing(
-        self, step: Progress, running: Sequence[TimedCallable], *, last: bool = True
-    ) -> None:
-        """Say how far a race of these is; after one that is not the ``last``, another comes."""
+    def timed(self, running: Sequence[TimedCallable]) -> None:
+        """Note the medians so far, until more is reported."""
         for each in running:
             known = self._standings.get(each.name, Standing(each.name))
             median = statistics.median(each.samples) if each.samples else 0.0
             state: State = "ready" if each.error is None else "out"
             self._standings[each.name] = replace(known, state=state, median=median)
+
+    def timing(
+        self, step: Progress, running: Sequence[TimedCallable], *, last: bool = True
+    ) -> None:
+        """Say how far a race of these is; after one that is not the ``last``, another comes."""
+        self.timed(running)
         left = step.left if last and step.left is not None else self._timing_seconds
         self._tell(
             RaceProgress(

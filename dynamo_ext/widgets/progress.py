@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -44,6 +45,11 @@ _SILENT = (
     "Nothing was heard for 20 s. Either one step takes that long, or the kernel has stopped: then "
     "run the cell again."
 )
+
+
+@functools.cache
+def _style() -> Markup:
+    return element("style", asset("waiting.css"))
 
 
 class Screen:
@@ -156,7 +162,7 @@ class Waiting:
             took = f"{now - self._since:.0f} s so far{self._time_left(now)}."
             html = element(
                 "div",
-                element("style", asset("waiting.css")),
+                _style(),
                 element("p", element("b", title), f" {sentence(doing)} ", element("span", took)),
                 *(element("p", each) for each in over),
                 *(_table(each) for each in current if each.standings),
