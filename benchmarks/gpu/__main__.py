@@ -1,8 +1,8 @@
 """The backends on a GPU: ``python -m benchmarks.gpu --write docs/gpu-verification.md``.
 
 What is there, the tests of ``tests/gpu``, each backend's in a process of its own, and comparisons
-of a few models. Rows are stored as they come. The exit status is 1 where a test fails or a result
-is wrong. ``--device cpu`` is a dry run: its rows never get to the page.
+of a few models, one at a time. Rows are stored as they come. The exit status is 1 where a test
+fails or a result is wrong. ``--device cpu`` is a dry run: its rows never get to the page.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import datetime as dt
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,25 +47,31 @@ class Study:
     Parameters
     ----------
     path
-        Of the rows; what an earlier run left there is deleted.
+        Of the rows.
     device, seconds
         Of the run; nothing goes on after so many seconds.
+    resume
+        Whether what an earlier run left there stays, and what passed is not run again.
     """
 
-    def __init__(self, path: Path, device: str, seconds: float) -> None:
-        path.unlink(missing_ok=True)
+    def __init__(self, path: Path, device: str, seconds: float, *, resume: bool = False) -> None:
+        if not resume:
+            path.unlink(missing_ok=True)
+        self._lock = threading.Lock()
         self._store = packed_rows.PackedRows(path, page.KEYS)
         self._store.head = {"device": device, "date": dt.datetime.now(dt.UTC).date().isoformat()}
         self.end = time.monotonic() + seconds
 
     def rows(self, part: str) -> list[Row]:
         """Those of one part."""
-        return page.rows(self._store, part)
+        with self._lock:
+            return page.rows(self._store, part)
 
     def add(self, row: Row) -> None:
         """Keep a row, and print it unless its test did not run."""
-        self._store.add(row.to_dict())
-        self._store.save()
+        with self._lock:
+            self._store.add(row.to_dict())
+            self._store.save()
         if row.outcome not in _QUIET:
             print(f"{row.part}: {row.name}: {row.outcome} {row.reason}", flush=True)
 
@@ -82,11 +90,12 @@ class Study:
             When no item runs any more.
         """
         bounds = Bounds(seconds, _MEMORY, min(until, self.end))
+        done = [row.name for row in self.rows(part) if row.outcome == "passed"]
         with tempfile.TemporaryDirectory() as cache:
             environment = {"DYNAMO_EXT_CACHE": cache}
             try:
                 for item, said in workers.rows(
-                    "gpu.run", words, bounds, start=_START, environment=environment
+                    "gpu.run", words, bounds, start=_START, done=done, environment=environment
                 ):
                     if isinstance(said, Ended):
                         about = f"{words[2]} / {item}" if part == "model" else item
@@ -106,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.set_defaults(device="cuda")
     parser.add_argument("--models", type=int, default=len(MODELS), help="how many")
     parser.add_argument("--minutes", type=float, default=9.0, help="for all of it")
+    parser.add_argument("--jobs", type=int, default=4, help="backends that are tested at a time")
+    parser.add_argument("--resume", action="store_true", help="keep the rows of an earlier run")
     parser.add_argument("--rows", type=Path, help="the file of the rows")
     parser.add_argument("--write", type=Path, help="the page whose measured part is replaced")
     parser.add_argument("--only-write", action="store_true", help="from what is stored")
@@ -116,7 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not (given.only_write or dry or torch.cuda.is_available()):
         print("torch sees no CUDA device; --device cpu is a dry run.")
         return 2
-    status = 0 if given.only_write else _run(Study(path, form.device, 60 * given.minutes), given)
+    status = 0
+    if not given.only_write:
+        seconds = 60 * given.minutes
+        status = _run(Study(path, form.device, seconds, resume=given.resume), given)
     if given.write and not dry:
         stored = sorted({*packed_rows.FOLDER.glob("*/gpu.jsonl.gz"), path.resolve()})
         text = given.write.read_text(encoding="utf-8")
@@ -132,9 +146,14 @@ def _run(study: Study, given: argparse.Namespace) -> int:
     there = {row.name for row in study.rows("backend") if row.outcome == "available"}
     named = dict.fromkeys(row.backend for row in study.rows("test"))
     alone = [name for name in named if name in there] if facts.get("GPU") else []
-    for words in [*(["--of", name] for name in alone), ["--but", ",".join(alone)]]:
-        study.run("test", ["tests", *words], TEST_SECONDS + 15, tests_end)
-    models = MODELS[: given.models]
+    parts = [*(["--of", name] for name in alone), ["--but", ",".join(alone)]]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for words in parts:
+            pool.submit(study.run, "test", ["tests", *words], TEST_SECONDS + 15, tests_end)
+    known = {
+        row.name.partition(" / ")[0] for row in study.rows("model") if row.outcome != "not run"
+    }
+    models = [name for name in MODELS[: given.models] if name not in known]
     for index, model in enumerate(models):
         left = (study.end - time.monotonic()) / (len(models) - index)
         words = ["model", "--of", model, *form.words]

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 KEYS = ("part", "name")
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 NOTHING = "**Nothing has run on a GPU yet: no line of the CUDA paths.**"
+_COLUMNS = "model / backend|outcome|a call, ms|speedup|of limit|cosine|first call, s|in engine|"
+_COMPARED = (
+    "Speedups over `eager` (the model as it is), with 95 % intervals; shares of what the device "
+    "can do in the row's precision; cosines to float64, of rows in float32 to eager:"
+)
 _OUTCOMES = ("passed", "failed", "ended", "skipped", "not run")
 
 
@@ -58,10 +63,8 @@ def _section(store: PackedRows) -> str:
         table.append(line([name or "several", there, *(counts[each] for each in _OUTCOMES)]))
     bad = [row for row in tests if row.outcome in {"failed", "ended"}]
     listed = [f"- `{row.name}`: {row.outcome}: {cell(row.reason)}" for row in bad]
-    compared = [
-        "| model / backend | outcome | a call, ms | speedup | first call, s | in engine | |"
-    ]
-    compared += ["|---|---|--:|--:|--:|--:|---|"]
+    compared = ["|---|---|--:|--:|--:|--:|--:|--:|---|"]
+    compared.insert(0, line(_COLUMNS.split("|")))
     compared += [_compared(row) for row in rows(store, "model")]
     return "\n".join(
         [
@@ -70,7 +73,8 @@ def _section(store: PackedRows) -> str:
             f"With {said}. The tests of `tests/gpu`:",
             *["", *table],
             *(["", "What did not pass:", "", *listed] if listed else []),
-            *["", "Speedups over `eager` (the model as it is), with 95 % intervals:"],
+            "",
+            _COMPARED,
             *["", *compared],
         ]
     )
@@ -81,4 +85,7 @@ def _compared(row: Row) -> str:
     speedup = told(row.ratio, row.low, row.high) if row.ratio else ""
     first = f"{row.first:.1f}" if row.first else ""
     engine = f"{row.in_engine} of {row.operations}" if row.operations else ""
-    return line([row.name, row.outcome, call, speedup, first, engine, cell(row.reason)])
+    share = f"{row.share:.0%}" if row.share else ""
+    cosine = f"{row.cosine:.7f}" if row.cosine else ""
+    words = [row.name, row.outcome, call, speedup, share, cosine, first, engine]
+    return line([*words, cell(row.reason)])

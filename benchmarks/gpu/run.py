@@ -21,18 +21,25 @@ import torch
 from benchmarks import workers
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo.form import Form, add_arguments
+from dynamo_ext.analysis.machine_limit import limit
 from dynamo_ext.backends import registry
+from dynamo_ext.measure.machine_limits import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dynamo_ext.records.comparison import CandidateResult
+    from dynamo_ext.records.machine import MachineLimits, Work
+
 TEST_SECONDS = 60
 _MOST_TEXT = 6000
 _BUDGET = 4.0
-_RACE = 2.0
+_RACE = 3.0
 
 _MODES = ("reduce-overhead", "max-autotune")
-GROUPS = ("backends", "auto", "modes")
+_LOWERED = ("eager:bf16", "eager:fp16", "inductor:bf16", "inductor:fp16")
+_BOUND = "cosine>=0.999"
+GROUPS = ("backends", "precisions", "auto", "modes")
 """What is compared at once: what needs longest to compile comes last."""
 
 
@@ -42,7 +49,9 @@ class Row(StoredRow):
 
     ``seconds`` are those of a test or, by the median, of a call; ``first`` those of the first call.
     ``ratio`` to ``high`` are a speedup over eager with its 95 % interval. ``in_engine`` of
-    ``operations`` ran in an engine. ``text`` is the end of a failed test's traceback.
+    ``operations`` ran in an engine. ``cosine`` is to float64, and ``share`` that of the device's
+    limit in the row's precision; 0.0 where it is not known. ``text`` is the end of a failed
+    test's traceback.
     """
 
     part: str
@@ -57,6 +66,8 @@ class Row(StoredRow):
     high: float = 0.0
     in_engine: int = 0
     operations: int = 0
+    cosine: float = 0.0
+    share: float = 0.0
     text: str = ""
 
 
@@ -88,7 +99,8 @@ def _pytest(*words: str) -> _Seen:
 
 def backend_of(test: str) -> str:
     """The backend that a test of ``tests/gpu`` names, if it does."""
-    words = re.split(r"[\W_]+", test.rpartition("::")[2])
+    name = test.rpartition("::")[2]
+    words = [*re.split(r"\W+", name), *name.split("_")]
     return next((word for word in words if word in registry.OURS), "")
 
 
@@ -159,8 +171,11 @@ def _compared(model: str, group: str, form: Form) -> Iterator[Row]:
 
     options: dict[str, Any] = {}
     if group == "auto":
-        backends = {"auto": "auto"}
-        options = {"auto.budget": _RACE}
+        bounded = f"auto, {_BOUND}"
+        backends = {"auto": "auto", bounded: "auto"}
+        options = {"auto.budget": _RACE, f"{bounded}.budget": _RACE, f"{bounded}.accuracy": _BOUND}
+    elif group == "precisions":
+        backends = {name: name for name in _LOWERED}
     elif group == "modes":
         backends = {f"inductor ({mode})": "inductor" for mode in _MODES}
         options = {f"inductor ({mode}).mode": mode for mode in _MODES}
@@ -168,12 +183,16 @@ def _compared(model: str, group: str, form: Form) -> Iterator[Row]:
         usual = dict.fromkeys(("inductor", "cudagraphs", "ts", "nnc", *registry.racing()))
         there = [name for name in usual if registry.probe(registry.get(name)).available]
         backends = {name: name for name in there}
+    device = torch.device(form.device)
+    if remembered(device) is None:
+        dynamo_ext.measure_machine(device)
     built = MODELS[model].build(form)
     with built.gradients():
         found = dynamo_ext.compare(
             built.module, built.args, backends, kwargs=built.kwargs, budget=_BUDGET, options=options
         )
-    for each in found.record.candidates:
+    record = found.record
+    for each in record.candidates:
         contests = [g.contest for g in each.report.graphs] if each.report else []
         won = ", ".join(sorted({contest.winner for contest in contests if contest}))
         speedup = each.speedup
@@ -188,7 +207,16 @@ def _compared(model: str, group: str, form: Form) -> Iterator[Row]:
             *((speedup.ratio, speedup.low, speedup.high) if speedup else (0.0, 0.0, 0.0)),
             in_engine=each.in_engine,
             operations=each.operations,
+            cosine=each.accuracy[0].cosine if each.accuracy else 0.0,
+            share=_share(each, record.work, record.machine),
         )
+
+
+def _share(row: CandidateResult, work: Work | None, machine: MachineLimits | None) -> float:
+    if work is None or machine is None or row.timing is None:
+        return 0.0
+    least = limit(work, machine, row.precision)
+    return least.seconds / row.timing.median if least else 0.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

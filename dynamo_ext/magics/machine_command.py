@@ -1,5 +1,6 @@
 """``%dynamo machine``: what this machine can do at most, measured once."""
 
+import torch
 from IPython.core.error import UsageError
 
 from dynamo_ext.formatting import count, seconds
@@ -13,20 +14,25 @@ from dynamo_ext.widgets.comparison.number_text import amount, size
 def machine_command(action: str = "") -> None:
     """Show what was measured; measure where nothing was, or where ``action`` is ``measure``.
 
+    The devices are the processor and the current GPU, where there is one.
+
     Raises ``UsageError`` for any other action.
     """
     if action not in {"", "measure"}:
         msg = f"Write it as {USAGE['machine'][2]}."
         raise UsageError(msg)
-    found = None if action else remembered()
-    if found is not None:
-        print(_text(found))  # noqa: T201 - a magic's answer goes to stdout
-        return
+    gpu = [torch.device("cuda", torch.cuda.current_device())] if torch.cuda.is_available() else []
+    for device in (torch.device("cpu"), *gpu):
+        found = None if action else remembered(device)
+        print(_text(found) if found else _measured(device))  # noqa: T201 - a magic's answer
+
+
+def _measured(device: torch.device) -> str:
     with MachineLoad() as company:
-        found = measure_machine()
-    print(_text(found))  # noqa: T201
-    if company.sentence:
-        print(f"{company.sentence} Measure again when it is idle: %dynamo machine measure")  # noqa: T201
+        text = _text(measure_machine(device))
+    if not company.sentence:
+        return text
+    return f"{text}\n{company.sentence} Measure again when it is idle: %dynamo machine measure"
 
 
 def _text(found: MachineLimits) -> str:

@@ -70,7 +70,14 @@ def test_the_section_of_a_gpu(store, tmp_path):
     assert "With driver 1.2." in text
     assert "| ts | available: 2.11.0 cuda | 0 | 1 | 0 | 0 | 0 |" in text
     assert "- `tests/gpu/a.py::b[ts]`: failed: AssertionError: a \\| b" in text
-    assert "| MLP / ts | measured | 2.000 | 1.50 (1.40–1.60) | 1.0 |  |  |" in text
+    assert "| MLP / ts | measured | 2.000 | 1.50 (1.40–1.60) |  |  | 1.0 |  |  |" in text
+
+
+def test_a_resumed_run_keeps_rows(store, tmp_path):
+    store.add(Row("test", "a", "ts", "passed"))
+    again = study.Study(tmp_path / "gpu.jsonl.gz", "cuda", 60.0, resume=True)
+    assert [row.name for row in again.rows("test")] == ["a"]
+    assert study.Study(tmp_path / "gpu.jsonl.gz", "cuda", 60.0).rows("test") == []
 
 
 def test_a_process_that_ends_costs_one_test(store, tmp_path, monkeypatch):
