@@ -30,7 +30,7 @@ from benchmarks.zoo.form import Form, add_arguments
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MODELS = ("MLP", "BERT-base", "ResNet-18", "dict-in-dict-out", "MLP, training step")
+MODELS = ("BERT-base", "ResNet-18", "MLP", "dict-in-dict-out", "MLP, training step")
 FOR_TESTS = 5 / 9
 """Which share of the time the tests may take."""
 
