@@ -68,8 +68,10 @@ class Study:
             return page.rows(self._store, part)
 
     def add(self, row: Row) -> None:
-        """Keep a row, and print it unless its test did not run."""
+        """Keep a row, unless it did not run and has a known result; print it if it ran."""
         with self._lock:
+            if row.outcome == "not run" and (row.part, row.name) in self._store:
+                return
             self._store.add(row.to_dict())
             self._store.save()
         if row.outcome not in _QUIET:
@@ -116,6 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", type=int, default=len(MODELS), help="how many")
     parser.add_argument("--minutes", type=float, default=9.0, help="for all of it")
     parser.add_argument("--jobs", type=int, default=4, help="backends that are tested at a time")
+    parser.add_argument("--no-tests", action="store_true", help="comparisons alone")
     parser.add_argument("--resume", action="store_true", help="keep the rows of an earlier run")
     parser.add_argument("--rows", type=Path, help="the file of the rows")
     parser.add_argument("--write", type=Path, help="the page whose measured part is replaced")
@@ -148,7 +151,7 @@ def _run(study: Study, given: argparse.Namespace) -> int:
     alone = [name for name in named if name in there] if facts.get("GPU") else []
     parts = [*(["--of", name] for name in alone), ["--but", ",".join(alone)]]
     with ThreadPoolExecutor(given.jobs) as pool:
-        for words in parts:
+        for words in [] if given.no_tests else parts:
             pool.submit(study.run, "test", ["tests", *words], TEST_SECONDS + 15, tests_end)
     known = {
         row.name.partition(" / ")[0] for row in study.rows("model") if row.outcome != "not run"

@@ -39,7 +39,7 @@ _RACE = 3.0
 _MODES = ("reduce-overhead", "max-autotune")
 _LOWERED = ("eager:bf16", "eager:fp16", "inductor:bf16", "inductor:fp16")
 _BOUND = "cosine>=0.999"
-GROUPS = ("backends", "precisions", "auto", "modes")
+GROUPS = ("precisions", "backends", "auto", "modes")
 """What is compared at once: what needs longest to compile comes last."""
 
 

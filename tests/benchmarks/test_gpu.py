@@ -76,7 +76,8 @@ def test_the_section_of_a_gpu(store, tmp_path):
 def test_a_resumed_run_keeps_rows(store, tmp_path):
     store.add(Row("test", "a", "ts", "passed"))
     again = study.Study(tmp_path / "gpu.jsonl.gz", "cuda", 60.0, resume=True)
-    assert [row.name for row in again.rows("test")] == ["a"]
+    again.add(Row("test", "a", "ts", "not run"))
+    assert [row.outcome for row in again.rows("test")] == ["passed"]
     assert study.Study(tmp_path / "gpu.jsonl.gz", "cuda", 60.0).rows("test") == []
 
 
