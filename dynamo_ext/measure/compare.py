@@ -178,12 +178,13 @@ class _Comparing:
 
     def _peaks(self) -> None:
         workload = self._workload
+        gpu = _cuda_device(workload.snapshot.tensors)
         self._board.begin("memory")
         for each in self._rows:
             if each.timed is not None and each.timed.error is None:
                 workload.restore()
                 with suppressed(Exception):
-                    each.peak_bytes = memory.peak_of(each.timed.call)
+                    each.peak_bytes = memory.peak_of(each.timed.call, gpu)
         workload.restore(thorough=True)
 
     def _record(self, cell: CodeBlock | None, *, interrupted: bool) -> Comparison:

@@ -6,27 +6,27 @@ import gc
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 _STATUS = Path("/proc/self/status")
 _MARKS = Path("/proc/self/clear_refs")
 
 
-def peak_of(call: Callable[[], object]) -> int | None:
+def peak_of(call: Callable[[], object], gpu: torch.device | None = None) -> int | None:
     """Bytes that a call held at its height, above what the process held before it.
 
-    On CUDA, the caching allocator's own count. On the CPU, the kernel's high-water mark of
+    On ``gpu``, the caching allocator's own count. Without it, the kernel's high-water mark of
     resident memory, reset before the call (Linux: ``/proc/self/clear_refs``, see proc(5)), so it
     counts every allocator's memory, that of engines too; memory that an allocator kept from
     earlier calls and uses again is not seen, hence the trim before. ``None`` elsewhere.
     """
-    import torch
-
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
+    if gpu is not None:
+        torch.cuda.synchronize(gpu)
+        torch.cuda.reset_peak_memory_stats(gpu)
+        before = torch.cuda.memory_allocated(gpu)
         call()
-        torch.cuda.synchronize()
-        return max(torch.cuda.max_memory_allocated() - before, 0)
+        torch.cuda.synchronize(gpu)
+        return max(torch.cuda.max_memory_allocated(gpu) - before, 0)
     gc.collect(1)
     # Have the C library give its free memory back (glibc alone can be asked to).
     with contextlib.suppress(OSError, AttributeError):

@@ -16,6 +16,7 @@ from tests.needs import needs_backend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from dynamo_ext.records.common import OptionSpec
 
@@ -101,6 +102,24 @@ def test_results_keep_their_dtype_and_are_near(backend: str, chosen: str) -> Non
     assert found.dtype is torch.float32
     assert 1e-5 < error < 0.02
     assert {each.dtype for each in model.parameters()} == {torch.float32}
+
+
+def test_compiled_code_of_one_precision_is_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch 2.11 and 2.12 keep compiled graphs on disk by a key without autocast's dtype."""
+    needs_backend("inductor")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    layer, x = torch.nn.Linear(64, 64), torch.randn(16, 64)
+    errors = []
+    with torch.no_grad():
+        for name in ("inductor:bf16", "inductor:fp16"):
+            torch._dynamo.reset()
+            found, exact = dynamo_ext.optimize(name)(layer)(x), layer(x)
+            errors.append(float((found - exact).norm() / exact.norm()))
+    half, brain = min(errors), max(errors)
+    assert errors == [brain, half]
+    assert brain > 3 * half
 
 
 @pytest.mark.parametrize("backend", ["eager", "inductor"])

@@ -93,7 +93,14 @@ def test_what_the_gpu_can_do(cells: Live, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_height_of_memory() -> None:
-    torch.empty(1, device="cuda")
-    peak = memory.peak_of(lambda: torch.ones(1 << 20, device="cuda").sum().item())
+    gpu = torch.empty(1, device="cuda").device
+    peak = memory.peak_of(lambda: torch.ones(1 << 20, device="cuda").sum().item(), gpu)
     assert peak is not None
     assert (1 << 22) <= peak < (1 << 23)
+
+
+def test_the_height_of_a_call_on_the_cpu_where_a_gpu_is_in_use() -> None:
+    torch.empty(1, device="cuda")
+    peak = memory.peak_of(lambda: torch.ones(32 << 20).sum())
+    assert peak is not None
+    assert peak > 100 << 20

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, cast
 
+import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
@@ -30,7 +31,7 @@ def compiled(
     lowering: Callable[[], AbstractContextManager[None]] = nullcontext
     if chosen != FULL:
         given, lowering = with_eagers_dtypes(graph), autocast_for(graph, example_inputs, chosen)
-    with lowering():
+    with lowering(), _kept_apart(chosen):
         if fact(backend, "through_aot"):
             run = apart(given, lambda rest: backend.lower(rest, example_inputs, options))
         else:
@@ -47,6 +48,17 @@ def compiled(
         run = _within(lowering, forward_of(given))
     check = bool(options.get("verify", False))
     return GraphCall(graph, run, context, check=check).call
+
+
+def _kept_apart(chosen: str) -> AbstractContextManager[None]:
+    """Let torch's caches on disk keep what is compiled in each precision apart.
+
+    Before torch 2.13 their keys lack autocast's dtype, so float16 would get bfloat16's code.
+    """
+    if chosen == FULL:
+        return nullcontext()
+    tag = f"{torch.compiler.config.cache_key_tag}{chosen}"
+    return cast("AbstractContextManager[None]", torch.compiler.config.patch(cache_key_tag=tag))
 
 
 def _within(
