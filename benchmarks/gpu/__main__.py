@@ -48,18 +48,19 @@ class Study:
     ----------
     path
         Of the rows.
-    device, seconds
+    form, seconds
         Of the run; nothing goes on after so many seconds.
     resume
         Whether what an earlier run left there stays, and what passed is not run again.
     """
 
-    def __init__(self, path: Path, device: str, seconds: float, *, resume: bool = False) -> None:
+    def __init__(self, path: Path, form: Form, seconds: float, *, resume: bool = False) -> None:
         if not resume:
             path.unlink(missing_ok=True)
         self._lock = threading.Lock()
         self._store = packed_rows.PackedRows(path, page.KEYS)
-        self._store.head = {"device": device, "date": dt.datetime.now(dt.UTC).date().isoformat()}
+        date = dt.datetime.now(dt.UTC).date().isoformat()
+        self._store.head = {"device": form.device, "size": form.size, "date": date}
         self.end = time.monotonic() + seconds
 
     def rows(self, part: str) -> list[Row]:
@@ -133,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 0
     if not given.only_write:
         seconds = 60 * given.minutes
-        status = _run(Study(path, form.device, seconds, resume=given.resume), given)
+        status = _run(Study(path, form, seconds, resume=given.resume), given)
     if given.write and not dry:
         stored = sorted({*packed_rows.FOLDER.glob("*/gpu.jsonl.gz"), path.resolve()})
         text = given.write.read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from benchmarks.gpu.run import Row
 from benchmarks.markdown import cell, line, told
 from benchmarks.packed_rows import PackedRows
+from benchmarks.zoo.form import LARGER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,9 +19,10 @@ BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 NOTHING = "**Nothing has run on a GPU yet: no line of the CUDA paths.**"
 _COLUMNS = "model / backend|outcome|a call, ms|speedup|of limit|cosine|first call, s|in engine|"
 _COMPARED = (
-    "Speedups over `eager` (the model as it is), with 95 % intervals; shares of what the device "
-    "can do in the row's precision; cosines to float64, of rows in float32 to eager:"
+    "Speedups over `eager` (the model as it is{size}), with 95 % intervals; shares of what the "
+    "device can do in the row's precision; cosines to float64, of rows in float32 to eager:"
 )
+_LARGE = f", at {LARGER} times the usual batch"
 _OUTCOMES = ("passed", "failed", "ended", "skipped", "not run")
 
 
@@ -74,7 +76,7 @@ def _section(store: PackedRows) -> str:
             *["", *table],
             *(["", "What did not pass:", "", *listed] if listed else []),
             "",
-            _COMPARED,
+            _COMPARED.format(size=_LARGE if store.head.get("size") == "large" else ""),
             *["", *compared],
         ]
     )

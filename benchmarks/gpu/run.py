@@ -195,13 +195,14 @@ def _compared(model: str, group: str, form: Form) -> Iterator[Row]:
     for each in record.candidates:
         contests = [g.contest for g in each.report.graphs] if each.report else []
         won = ", ".join(sorted({contest.winner for contest in contests if contest}))
+        left = [fallback.message for fallback in each.report.fallbacks] if each.report else []
         speedup = each.speedup
         yield Row(
             "model",
             f"{model} / {each.name}",
             each.name,
             each.outcome,
-            each.reason or (f"chose {won}" if won else ""),
+            each.reason or (f"chose {won}" if won else " ".join(dict.fromkeys(left))[:200]),
             each.timing.median if each.timing else 0.0,
             each.first_call_seconds,
             *((speedup.ratio, speedup.low, speedup.high) if speedup else (0.0, 0.0, 0.0)),

@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--engines", default="", help="names, by commas; default all available")
     parser.add_argument("--operators", default="*", help="a shell pattern for operator names")
     parser.add_argument("--dtypes", default=",".join(DTYPES))
-    parser.add_argument("--samples", type=int, default=3, help="for each operator and dtype")
+    parser.add_argument("--samples", type=int, default=2, help="for each operator and dtype")
     parser.add_argument("--subset", type=int, default=0, help="so many operators, by a hash")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one sample")
     parser.add_argument("--jobs", type=int, default=2, help="engines at a time")

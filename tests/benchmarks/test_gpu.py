@@ -13,6 +13,7 @@ from benchmarks import workers
 from benchmarks.gpu import __main__ as study
 from benchmarks.gpu import page
 from benchmarks.gpu.run import Row, backend_of
+from benchmarks.zoo.form import Form
 
 PAGE = f"# A title\n\n{page.BEGIN}\nold\n{page.END}\n\nWritten by hand.\n"
 
@@ -36,7 +37,7 @@ sys.exit(workers.go_through(["one", "crash", "two", "hang", "three"], measure))
 
 @pytest.fixture
 def store(tmp_path):
-    return study.Study(tmp_path / "gpu.jsonl.gz", "cuda", 60.0)
+    return study.Study(tmp_path / "gpu.jsonl.gz", Form(device="cuda"), 60.0)
 
 
 def test_the_backend_of_a_test():
@@ -55,7 +56,7 @@ def test_only_the_measured_part_is_replaced():
 
 
 def test_without_rows_nothing_has_run(tmp_path):
-    study.Study(tmp_path / "dry.jsonl.gz", "cpu", 1.0).add(Row("machine", "GPU", reason="X"))
+    study.Study(tmp_path / "dry.jsonl.gz", Form(), 1.0).add(Row("machine", "GPU", reason="X"))
     assert page.measured([tmp_path / "none", tmp_path / "dry.jsonl.gz"]) == page.NOTHING
 
 
@@ -75,10 +76,10 @@ def test_the_section_of_a_gpu(store, tmp_path):
 
 def test_a_resumed_run_keeps_rows(store, tmp_path):
     store.add(Row("test", "a", "ts", "passed"))
-    again = study.Study(tmp_path / "gpu.jsonl.gz", "cuda", 60.0, resume=True)
+    again = study.Study(tmp_path / "gpu.jsonl.gz", Form(device="cuda"), 60.0, resume=True)
     again.add(Row("test", "a", "ts", "not run"))
     assert [row.outcome for row in again.rows("test")] == ["passed"]
-    assert study.Study(tmp_path / "gpu.jsonl.gz", "cuda", 60.0).rows("test") == []
+    assert study.Study(tmp_path / "gpu.jsonl.gz", Form(device="cuda"), 60.0).rows("test") == []
 
 
 def test_a_process_that_ends_costs_one_test(store, tmp_path, monkeypatch):
