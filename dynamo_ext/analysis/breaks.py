@@ -112,6 +112,11 @@ def _branch(each: GraphBreak) -> Cause:
     }
     who = f"its `{word}`" if word else "it"
     choose = "Compute both sides and choose with torch.where, or use torch.cond."
+    if each.leaves_loop:
+        choose = (
+            "Run every step, and keep a value with torch.where once the loop would have ended, or "
+            "use torch.while_loop."
+        )
     return Cause(f"{who} asks for the value of a tensor", steps.get(word, choose))
 
 

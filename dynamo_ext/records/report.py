@@ -181,7 +181,8 @@ class GraphBreak:
     ``registry_id`` (``gb0059``) is torch's graph-break registry; ``link`` its page there. ``kind``
     tells common breaks apart that have no page, by what torch cannot trace; empty for others.
     ``name`` is the name that is not defined, or the function that tells torch how to compile.
-    ``explanation`` and ``hints`` are torch's own words.
+    ``explanation`` and ``hints`` are torch's own words. ``leaves_loop`` says that at ``line`` is
+    decided whether a loop goes on.
     """
 
     registry_id: str
@@ -194,6 +195,7 @@ class GraphBreak:
     count: int = 1
     kind: BreakKind = ""
     name: str = ""
+    leaves_loop: bool = False
 
     @property
     def what(self) -> str:

@@ -196,6 +196,21 @@ def applies(x: torch.Tensor, function: Callable[..., Any]) -> torch.Tensor:
     return function(x) * 2
 
 
+def stops_early(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(5):
+        x = x * 0.5
+        if x.abs().max() < 0.1:
+            break
+    return x
+
+
+def first_positive(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    for each in parts:
+        if each.max() > 0:
+            return each * 2
+    return parts[0]
+
+
 def keeps_positive(x: torch.Tensor) -> torch.Tensor:
     return x[x > 0].sin().sum()
 
@@ -209,6 +224,8 @@ SITUATIONS = [
     Situation("sleep", waits, [(X,)], "break", "`time.sleep`", "before or after the compiled"),
     Situation("int", reads_int, [(X,)], "break", "`int()` reads a value", "Keep it a tensor"),
     Situation("if", branches, [(X,)], "break", "its `if` asks for the value", "torch.where"),
+    Situation("if that leaves a loop", stops_early, [(X,)], "uncaptured", "its `if` asks", "Run every step"),
+    Situation("return from a loop", first_positive, [([X, -X],)], "break", "its `if` asks", "Run every step"),
     Situation("while", repeats, [(X,)], "break", "its `while` asks", "fixed number"),
     Situation("print", prints, [(X,)], "break", "it prints", "reorderable_logging_functions"),
     Situation("loop", prints_in_a_loop, [(X,)], "uncaptured", "it prints", "Print after"),

@@ -6,6 +6,7 @@ They follow one template (torch/_dynamo/exc.py, ``format_graph_break_message``):
 
 import re
 
+from dynamo_ext.capture.report.loops import leaves_loop
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import BreakKind, GraphBreak
 
@@ -25,6 +26,7 @@ _NOISE = (
     "Set TORCHDYNAMO_VERBOSE",
     "from user code",
 )
+_CONDITIONS = ("if", "elif", "while")
 _BUG = "likely to be a Dynamo bug"
 """Torch says so of names that do not exist too; what it could not trace may be the user's error."""
 
@@ -63,7 +65,18 @@ def graph_break(
     hints = [hint for hint in hints if _is_about_the_code(hint)]
     reason = _plain(reason, kind)
     return GraphBreak(
-        page, reason, explanation, tuple(hints), address, line, stack, kind=kind, name=name
+        page,
+        reason,
+        explanation,
+        tuple(hints),
+        address,
+        line,
+        stack,
+        kind=kind,
+        name=name,
+        leaves_loop=line is not None
+        and line.code.startswith(_CONDITIONS)
+        and leaves_loop(line.file, line.line),
     )
 
 

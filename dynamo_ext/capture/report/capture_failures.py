@@ -1,8 +1,5 @@
 """Why Dynamo ended a graph, or gave a frame up, with what helps."""
 
-import ast
-import contextlib
-import linecache
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from traceback import FrameSummary
@@ -14,6 +11,7 @@ from dynamo_ext.capture.report.breaks import (
     graph_break,
     in_users_words,
 )
+from dynamo_ext.capture.report.loops import leaves_loop, loop_around
 from dynamo_ext.capture.report.source_lines import (
     calling_line,
     from_summaries,
@@ -79,9 +77,10 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
     cause: FallbackCause = ""
     if found.registry_id == LIMIT or kind in _LIMITS:
         remedy, cause = WHAT_CHANGES, "recompile_limit"
-    elif kind == "Unsupported" and (loop := _loop_around(entry, metrics)) is not None:
-        leaves = _may_leave(loop, metrics.fail_user_frame_lineno)
-        remedy, cause = _LEAVES if leaves else _SPLIT, "loop"
+    elif kind == "Unsupported" and metrics.fail_user_frame_filename == entry.file:
+        place = (entry.file, metrics.fail_user_frame_lineno)
+        if loop_around(*place) is not None:
+            remedy, cause = _LEAVES if leaves_loop(*place) else _SPLIT, "loop"
     entry.fallbacks.append(
         Fallback(
             "capture", "frame", entry.id, "", kind, detail, remedy, line=found.line, cause=cause
@@ -137,28 +136,3 @@ def forget_on_the_way_to(error: BaseException | None) -> None:
     """Have Dynamo look again at the functions that an error went through: it skips them else."""
     for frame, _ in traceback.walk_tb(error.__traceback__ if error else None):
         code_cache.forget_code(frame.f_code)
-
-
-def _loop_around(entry: FrameEntry, metrics: Any) -> ast.For | ast.While | None:
-    """The frame's own loop around the line that ended its capture, the outermost one."""
-    if metrics.fail_user_frame_filename != entry.file:
-        return None
-    source = "".join(linecache.getlines(entry.file))
-    with contextlib.suppress(SyntaxError):
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, (ast.For, ast.While)):
-                last = node.end_lineno or node.lineno
-                if node.lineno <= metrics.fail_user_frame_lineno <= last:
-                    return node
-    return None
-
-
-def _may_leave(loop: ast.For | ast.While, line: int) -> bool:
-    """Whether what is decided at ``line`` is whether the loop goes on: no function can do that."""
-    asked = [n for n in ast.walk(loop) if isinstance(n, (ast.If, ast.While))]
-    leaving = (ast.Break, ast.Continue, ast.Return)
-    return any(
-        isinstance(node, ast.While) or any(isinstance(n, leaving) for n in ast.walk(node))
-        for node in asked
-        if node.lineno <= line <= (node.test.end_lineno or node.lineno)
-    )

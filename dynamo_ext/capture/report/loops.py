@@ -1,0 +1,40 @@
+"""Loops around a line of the user's code, and what is decided in them."""
+
+import ast
+import contextlib
+import linecache
+
+Loop = ast.For | ast.AsyncFor | ast.While
+_OWN_CODE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_LEAVING = (ast.Break, ast.Continue, ast.Return)
+
+
+def loop_around(file: str, line: int) -> Loop | None:
+    """The outermost loop around a line in the line's own function."""
+    found: Loop | None = None
+    node: ast.AST | None = None
+    with contextlib.suppress(SyntaxError):
+        node = ast.parse("".join(linecache.getlines(file)))
+    while node is not None:
+        if isinstance(node, _OWN_CODE):
+            found = None
+        elif found is None and isinstance(node, Loop):
+            found = node
+        node = next((each for each in ast.iter_child_nodes(node) if _spans(each, line)), None)
+    return found
+
+
+def leaves_loop(file: str, line: int) -> bool:
+    """Whether what is decided at a line is whether a loop goes on."""
+    loop = loop_around(file, line)
+    asked = [n for n in ast.walk(loop) if isinstance(n, (ast.If, ast.While))] if loop else []
+    return any(
+        isinstance(node, ast.While) or any(isinstance(n, _LEAVING) for n in ast.walk(node))
+        for node in asked
+        if node.lineno <= line <= (node.test.end_lineno or node.lineno)
+    )
+
+
+def _spans(node: ast.AST, line: int) -> bool:
+    first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+    return first is not None and last is not None and first <= line <= last
