@@ -7,6 +7,7 @@ import math
 import numbers
 import reprlib
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -300,14 +301,16 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     if callables and (isolate or executor is not None or dtype is not None):
         message = "Your own callables run in this process, in their own precision."
         raise OptionError(message, "Leave out isolate, executor and dtype, or the callables.")
+    measured: Callable[[], Comparison]
     if isolate or executor is not None:
         from dynamo_ext.measure.remote.compare import FunctionTask, compare_apart
 
         task = FunctionTask(target, tuple(args), dict(kwargs or {}))
-        with Waiting("Comparing", 0.0) as waiting, reporting_to(waiting.show):
-            return ComparisonResult(compare_apart(task, listed, settings, executor))
-    workload = FunctionWorkload(target, args, kwargs, train=train)
-    calls = {name: workload.instead(function) for name, function in (callables or {}).items()}
-    listed += of_callables(calls, [baseline, *(each.name for each in listed)])
+        measured = partial(compare_apart, task, listed, settings, executor)
+    else:
+        workload = FunctionWorkload(target, args, kwargs, train=train)
+        calls = {name: workload.instead(function) for name, function in (callables or {}).items()}
+        listed += of_callables(calls, [baseline, *(each.name for each in listed)])
+        measured = partial(compare_workload, workload, listed, settings)
     with Waiting("Comparing", 0.0) as waiting, reporting_to(waiting.show):
-        return ComparisonResult(compare_workload(workload, listed, settings))
+        return ComparisonResult(measured())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import operator
 import re
 from typing import Any
@@ -452,6 +453,17 @@ def test_products_of_constant_weights_in_int8(width: int) -> None:
     assert [p.engine for g in report.graphs for p in g.partitions] == ["onnxrt"]
     assert report.fallbacks == ()
     assert 1e-4 < float((found - exact).norm() / exact.norm()) < 0.1
+
+
+def test_quantising_configures_no_logging(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.root, "handlers", [])
+    with torch.no_grad():
+        dynamo_ext.optimize("onnxrt:int8")(nn.Linear(64, 64))(torch.randn(4, 64))
+    assert logging.root.handlers == []
+    assert not logging.root.disabled
+    assert capfd.readouterr().err == ""
 
 
 def test_int8_without_constant_weights_is_eager() -> None:
