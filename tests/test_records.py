@@ -13,7 +13,8 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.errors import RecordFormatError
-from dynamo_ext.records.report import SCHEMA_VERSION, Graph, Operation, Partition, Report
+from dynamo_ext.records.graph import Graph, Operation, Partition
+from dynamo_ext.records.report import SCHEMA_VERSION, Report
 
 
 @pytest.fixture

@@ -30,7 +30,8 @@ from tests.capture.live import live
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamo_ext.records.report import Fallback, Graph
+    from dynamo_ext.records.graph import Graph
+    from dynamo_ext.records.report import Fallback
 
 FOR_READERS = {"message", "remedy", "lack", "reason", "note", "words", "guard", "untimed"}
 """Fields of records with sentences of ours, or with others' among ours."""

@@ -3,8 +3,8 @@
 import re
 
 from dynamo_ext.formatting import is_other_cell
+from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import GraphBreak
 
 ON_PURPOSE = "gb0025"
 """Torch's page on calls of ``torch._dynamo.graph_break()``."""

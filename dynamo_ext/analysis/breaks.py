@@ -14,7 +14,8 @@ from dynamo_ext.analysis.break_location import (
     origin,
 )
 from dynamo_ext.analysis.source_hints import chooses_by_reading, condition, leaves_value, reader
-from dynamo_ext.records.report import BreakKind, Fallback, GraphBreak, Report
+from dynamo_ext.records.capture import BreakKind, GraphBreak
+from dynamo_ext.records.report import Fallback, Report
 
 
 @dataclass(frozen=True)

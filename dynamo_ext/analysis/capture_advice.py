@@ -16,7 +16,8 @@ from dynamo_ext.analysis.break_location import (
 from dynamo_ext.analysis.breaks import BUILD_BEFORE, break_of, cause_of, remedy
 from dynamo_ext.analysis.recompiles import Changes, changes
 from dynamo_ext.formatting import count, listing
-from dynamo_ext.records.report import Fallback, Frame, GraphBreak, Report
+from dynamo_ext.records.capture import Frame, GraphBreak
+from dynamo_ext.records.report import Fallback, Report
 
 _TORCHS_REASON = "See Code for torch's own reason."
 _BEFOREHAND = (

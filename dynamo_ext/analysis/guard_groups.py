@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dynamo_ext.analysis.guards import condition
-from dynamo_ext.records.report import Guard, Report
+from dynamo_ext.records.capture import Guard
+from dynamo_ext.records.report import Report
 
 OTHER = "other conditions"
 _INDEX = re.compile(r"\['?\d+'?\]")

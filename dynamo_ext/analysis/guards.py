@@ -3,7 +3,7 @@
 import re
 
 from dynamo_ext.formatting import article
-from dynamo_ext.records.report import Guard, Recompile
+from dynamo_ext.records.capture import Guard, Recompile
 
 _COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
 

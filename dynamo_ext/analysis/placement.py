@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dynamo_ext.records.report import Fallback, Graph, Operation, Partition, Report
+from dynamo_ext.records.graph import Graph, Operation, Partition
+from dynamo_ext.records.report import Fallback, Report
 
 EAGER = "eager"
 FORWARD = frozenset({"inference", "forward"})

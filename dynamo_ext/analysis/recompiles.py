@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dynamo_ext.analysis.break_location import is_optimizers, package
 from dynamo_ext.analysis.guards import actual, expected
-from dynamo_ext.records.report import Recompile, RecompileKind
+from dynamo_ext.records.capture import Recompile, RecompileKind
 
 _DTYPES = {
     "Float": "float32",

@@ -9,7 +9,9 @@ from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.guards import condition
 from dynamo_ext.analysis.placement import coverage, place_graph
 from dynamo_ext.formatting import count, function_name
-from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Recompile, Report
+from dynamo_ext.records.capture import GraphBreak, Recompile
+from dynamo_ext.records.graph import Graph
+from dynamo_ext.records.report import Fallback, Report
 
 _T = TypeVar("_T", GraphBreak, Recompile, Fallback)
 

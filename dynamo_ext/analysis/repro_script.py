@@ -2,7 +2,7 @@
 
 import re
 
-from dynamo_ext.records.report import Graph, Operation
+from dynamo_ext.records.graph import Graph, Operation
 
 SIZE = 8
 """What a symbolic size is in the script."""

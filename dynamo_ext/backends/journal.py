@@ -19,7 +19,8 @@ from pathlib import Path
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphRace
-from dynamo_ext.records.report import Fallback, FallbackScope, FallbackStage, Partition
+from dynamo_ext.records.graph import Partition
+from dynamo_ext.records.report import Fallback, FallbackScope, FallbackStage
 
 
 class Journal:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from dynamo_ext.measure.state.process_state import Surroundings
     from dynamo_ext.numerics.accuracy_bound import AccuracyBound
-    from dynamo_ext.records.report import Fallback, Partition
+    from dynamo_ext.records.graph import Partition
+    from dynamo_ext.records.report import Fallback
 
 EAGER = "eager"
 

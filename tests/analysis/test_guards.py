@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dynamo_ext.analysis.guards import actual, condition, expected
-from dynamo_ext.records.report import Guard, Recompile, Report
+from dynamo_ext.records.capture import Guard, Recompile
+from dynamo_ext.records.report import Report
 from tests.widgets.conftest import MIXED
 
 TENSOR = {"dtype": "float32", "device": "cpu"}

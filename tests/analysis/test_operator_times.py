@@ -8,7 +8,8 @@ import pytest
 
 from dynamo_ext.analysis.placement import operator_times, place_graph
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import Graph, Operation, Report
+from dynamo_ext.records.graph import Graph, Operation
+from dynamo_ext.records.report import Report
 
 
 def timed(name: str, target: str, seconds: float, line: int) -> Operation:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from unittest import mock
 
-from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis import advice
 from tests.capture.live import live
 
 NOTHING = (("first-run", "This run compiled", "%%dynamo compare"),)
@@ -26,14 +27,15 @@ class Cell(NamedTuple):
 
 def check(each: Cell) -> None:
     """Run it, and compare the advice on its last run: what is expected, and no other."""
-    with live(each.setup) as cells:
+    # Whether compiling took most of a run is a matter of the machine.
+    with live(each.setup) as cells, mock.patch.object(advice, "COMPILE_DOMINATES", 0.0):
         for _ in range(each.runs):
-            found = advise(cells.report(each.cell, each.line))
+            found = advice.advise(cells.report(each.cell, each.line))
     assert [x.topic for x in found] == [topic for topic, _, _ in each.told], found
-    for advice, (_, problem, step) in zip(found, each.told, strict=True):
-        assert problem in advice.problem
-        assert step in advice.step
-        assert advice.evidence
+    for said, (_, problem, step) in zip(found, each.told, strict=True):
+        assert problem in said.problem
+        assert step in said.step
+        assert said.evidence
         # Names of Dynamo's own, hints for torch's developers, and lists that are garbled.
-        said = advice.problem + advice.step
-        assert not any(words in said for words in ("___", "PyTorch if you", ",,"))
+        text = said.problem + said.step
+        assert not any(words in text for words in ("___", "PyTorch if you", ",,"))

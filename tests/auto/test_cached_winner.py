@@ -13,7 +13,7 @@ from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.engines.callable.backend import CallableBackend
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace, OnlineTrial
-from dynamo_ext.records.report import Partition
+from dynamo_ext.records.graph import Partition
 
 
 def graph():

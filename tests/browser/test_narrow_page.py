@@ -6,7 +6,9 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.records.report import Graph, Guard, Partition, Report
+from dynamo_ext.records.capture import Guard
+from dynamo_ext.records.graph import Graph, Partition
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.comparison import static
 from dynamo_ext.widgets.html.markup import STYLE, element
 from dynamo_ext.widgets.report import graphs, guards

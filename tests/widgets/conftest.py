@@ -7,20 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine
 from dynamo_ext.records.comparison import Comparison
-from dynamo_ext.records.report import (
-    Bytecode,
-    Fallback,
-    Frame,
-    Graph,
-    GraphBreak,
-    Guard,
-    Operation,
-    Partition,
-    Recompile,
-    Report,
-)
+from dynamo_ext.records.graph import Graph, Operation, Partition
+from dynamo_ext.records.report import Fallback, Report
 from tests.widgets.comparisons import COMPARISONS
 from tests.widgets.comparisons import rude as rude_comparison
 

@@ -33,7 +33,7 @@ from dynamo_ext.backends.pipeline.runner import Runner
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.records.report import Partition, PartitionRole
+from dynamo_ext.records.graph import Partition, PartitionRole
 from dynamo_ext.torch_private import dispatch, fx_nodes
 from dynamo_ext.torch_private.entered_modes import forward_of
 

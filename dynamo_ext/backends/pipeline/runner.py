@@ -18,7 +18,8 @@ from dynamo_ext.backends.support import ties
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics import higher_precision, lowered_precision
 from dynamo_ext.records.common import FULL
-from dynamo_ext.records.report import FallbackStage, Partition
+from dynamo_ext.records.graph import Partition
+from dynamo_ext.records.report import FallbackStage
 from dynamo_ext.torch_private import dispatch
 
 MOST_SHAPES = 16

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 from dynamo_ext.capture.cells.function_code import SCOPES, Origin, function_code
-from dynamo_ext.records.report import GraphBreak
+from dynamo_ext.records.capture import GraphBreak
 
 CONTINUE, BREAK = 1, 2
 """What a loop's body gives back where it ended with that statement (``None``: at its end)."""

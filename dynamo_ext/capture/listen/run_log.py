@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.torch_private import active_modes
-from dynamo_ext.records.report import Fallback, GraphBreak, Guard, Operation, Recompile
+from dynamo_ext.records.capture import GraphBreak, Guard, Recompile
+from dynamo_ext.records.graph import Operation
+from dynamo_ext.records.report import Fallback
 
 if TYPE_CHECKING:
     import types

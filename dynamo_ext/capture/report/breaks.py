@@ -7,8 +7,8 @@ They follow one template (torch/_dynamo/exc.py, ``format_graph_break_message``):
 import re
 
 from dynamo_ext.capture.report.loops import leaves_loop
+from dynamo_ext.records.capture import BreakKind, GraphBreak
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import BreakKind, GraphBreak
 
 _LINK = re.compile(r"(?P<link>https://\S*?/(?P<id>gb\d{4})\.html)")
 _FIELD = re.compile(r"^[ \t]*(Explanation|Hint|Developer debug context):", re.MULTILINE)

@@ -11,7 +11,9 @@ from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
 from dynamo_ext.capture.report.functions import users_functions
 from dynamo_ext.capture.report.relative_lines import relabel_lines
-from dynamo_ext.records.report import Bytecode, Fallback, Frame, Graph, Guard, Report
+from dynamo_ext.records.capture import Bytecode, Frame, Guard
+from dynamo_ext.records.graph import Graph
+from dynamo_ext.records.report import Fallback, Report
 
 
 def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()) -> Report:

@@ -20,8 +20,9 @@ from dynamo_ext.capture.report.source_lines import (
 )
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.formatting import article, sentence
+from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import Fallback, FallbackCause, GraphBreak
+from dynamo_ext.records.report import Fallback, FallbackCause
 
 LIMIT = "gb0039"
 """Torch's page on its recompile limit."""

@@ -9,8 +9,8 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable
 
+from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import GraphBreak
 
 _Place = tuple[str, tuple[str, int], tuple[str, int]]
 

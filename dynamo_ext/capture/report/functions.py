@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from dynamo_ext.capture.report.source_lines import is_users
 from dynamo_ext.formatting import place
+from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import CodeBlock, SourceLine
-from dynamo_ext.records.report import Graph, GraphBreak
+from dynamo_ext.records.graph import Graph
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from dynamo_ext.capture.report.source_lines import from_summaries, users_line
-from dynamo_ext.records.report import Guard
+from dynamo_ext.records.capture import Guard
 
 _ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")
 _BUILTIN = re.compile(r"^G\['__builtins_dict\w*'\]\['(?P<name>[^']+)'\]")

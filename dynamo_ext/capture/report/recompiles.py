@@ -13,8 +13,8 @@ import torch
 
 from dynamo_ext.capture.report.guards import TORCH_COMMENT, readable_source, root_variable
 from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
+from dynamo_ext.records.capture import Recompile, RecompileKind
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import Recompile, RecompileKind
 
 _PREFIX = re.compile(r"^\s*-?\s*\[?\d+/\d+\]?:\s*")
 _EXPECTED = re.compile(r"expected (?P<expected>.+?),? actual (?P<actual>.+?)(?=$|\s{2,}|\.$)")

@@ -4,8 +4,10 @@ import dataclasses
 from typing import TypeVar
 
 from dynamo_ext.capture.report.source_lines import users_line
+from dynamo_ext.records.capture import GraphBreak, Guard
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import Fallback, Graph, GraphBreak, Guard, Operation, Report
+from dynamo_ext.records.graph import Graph, Operation
+from dynamo_ext.records.report import Fallback, Report
 
 Placed = TypeVar("Placed", Fallback, GraphBreak, Guard, Operation)
 

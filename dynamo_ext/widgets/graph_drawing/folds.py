@@ -10,7 +10,7 @@ from itertools import groupby
 
 from dynamo_ext.analysis.placement import Placement, operator
 from dynamo_ext.formatting import listing
-from dynamo_ext.records.report import Operation
+from dynamo_ext.records.graph import Operation
 from dynamo_ext.widgets.graph_drawing.nodes import computes, is_parameter, result
 
 _BOXES = 32  # a drawing of so many is not folded

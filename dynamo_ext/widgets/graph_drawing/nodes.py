@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-from dynamo_ext.records.report import Operation
+from dynamo_ext.records.graph import Operation
 
 _PARAMETER = re.compile(r"(?:^|_)(?:parameters|buffers)_")
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dynamo_ext.analysis.placement import EAGER, Placement, sets_mode
 from dynamo_ext.formatting import clip, count, listing, percent, place, seconds
-from dynamo_ext.records.report import Graph, Operation
+from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.widgets.graph_drawing.folds import Box, Fold, parts
 from dynamo_ext.widgets.graph_drawing.layout import BOX_HEIGHT, BOX_WIDTH, arrange
 from dynamo_ext.widgets.graph_drawing.nodes import computes, is_parameter, result

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dynamo_ext.analysis.break_location import callers, origin, where
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.formatting import count, function_name, place, sentence
-from dynamo_ext.records.report import GraphBreak, Report
+from dynamo_ext.records.capture import GraphBreak
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dynamo_ext.formatting import count, function_name, printable
-from dynamo_ext.records.report import Bytecode, Report
+from dynamo_ext.records.capture import Bytecode
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element
 

@@ -23,7 +23,8 @@ from dynamo_ext.formatting import (
     printable,
 )
 from dynamo_ext.records.common import CodeBlock, SourceLine
-from dynamo_ext.records.report import Graph, Report
+from dynamo_ext.records.graph import Graph
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, hue, prose

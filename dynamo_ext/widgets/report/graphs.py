@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dynamo_ext.analysis.placement import partition_engine, place_graph
 from dynamo_ext.analysis.repro_script import repro
 from dynamo_ext.formatting import clip, count, function_name, place, seconds, sentence
-from dynamo_ext.records.report import Graph, Operation, Report
+from dynamo_ext.records.graph import Graph, Operation
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks, plain_text
 from dynamo_ext.widgets.blocks import Table
 from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, modules_of, result

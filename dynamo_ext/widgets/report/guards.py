@@ -8,7 +8,8 @@ from dynamo_ext.analysis.guard_groups import Alike, grouped, total
 from dynamo_ext.analysis.guards import actual, condition, expected
 from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.formatting import clip, count, function_name, place, sentence
-from dynamo_ext.records.report import Recompile, Report
+from dynamo_ext.records.capture import Recompile
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose, unbroken

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphCalls, GraphEntry, RunLog
 from dynamo_ext.capture.report.builder import build_report
+from dynamo_ext.records.capture import GraphBreak, Guard, Recompile
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import Fallback, GraphBreak, Guard, Recompile, Report
+from dynamo_ext.records.report import Fallback, Report
 
 FACTS = Report("optimize", "eager", "a test", None, 1.0, 0.0)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
+from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import GraphBreak
 
 CALL = SourceLine("cell", 3, "<module>", "r = f(x)", in_cell=True)
 AGAIN = SourceLine("cell", 5, "<module>", "s = f(x)", in_cell=True)

@@ -11,7 +11,7 @@ from torch import fx
 from dynamo_ext.capture.report.graphs import operation_table
 
 if TYPE_CHECKING:
-    from dynamo_ext.records.report import Operation
+    from dynamo_ext.records.graph import Operation
     from tests.capture.live import Live
 
 

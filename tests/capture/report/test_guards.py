@@ -14,7 +14,7 @@ from dynamo_ext.capture.report.guards import _expected, readable_source, root_va
 from dynamo_ext.capture.report.recompiles import recompile_record
 
 if TYPE_CHECKING:
-    from dynamo_ext.records.report import Recompile
+    from dynamo_ext.records.capture import Recompile
 
 
 @pytest.mark.parametrize(

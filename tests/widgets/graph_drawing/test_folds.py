@@ -8,7 +8,7 @@ import re
 import pytest
 
 from dynamo_ext.analysis.placement import Placement, place_graph
-from dynamo_ext.records.report import Graph, Operation
+from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.widgets.graph_drawing import svg
 from dynamo_ext.widgets.graph_drawing.folds import Fold, fold, parts
 from dynamo_ext.widgets.graph_drawing.nodes import modules_of

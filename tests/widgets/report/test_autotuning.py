@@ -12,7 +12,8 @@ from dynamo_ext.records.autotune import (
     GraphRace,
     OnlineTrial,
 )
-from dynamo_ext.records.report import Graph, Report
+from dynamo_ext.records.graph import Graph
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.report import autotuning, static, summary
 

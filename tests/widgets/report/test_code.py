@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from dynamo_ext.records.capture import Frame, GraphBreak
 from dynamo_ext.records.common import CodeBlock, SourceLine
-from dynamo_ext.records.report import Fallback, Frame, Graph, GraphBreak, Operation, Report
+from dynamo_ext.records.graph import Graph, Operation
+from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets.report import breaks, code, fallbacks
 from tests.capture.live import live
 

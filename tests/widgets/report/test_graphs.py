@@ -7,7 +7,7 @@ import time
 import pytest
 
 from dynamo_ext.analysis.placement import place_graph
-from dynamo_ext.records.report import Operation
+from dynamo_ext.records.graph import Operation
 from dynamo_ext.widgets.graph_drawing import svg
 from dynamo_ext.widgets.graph_drawing.layout import BOX_WIDTH, arrange
 from dynamo_ext.widgets.report import graphs

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynamo_ext.records.report import Guard, Recompile
+from dynamo_ext.records.capture import Guard, Recompile
 from dynamo_ext.widgets.report import bytecode, fallbacks, guards, summary, timing
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dynamo_ext.records.report import Bytecode, Guard
+from dynamo_ext.records.capture import Bytecode, Guard
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.report import static
 from tests.widgets.conftest import CLEAN

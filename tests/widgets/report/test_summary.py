@@ -6,7 +6,8 @@ import pytest
 
 from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.advice_step import Advice
-from dynamo_ext.records.report import Fallback, Frame
+from dynamo_ext.records.capture import Frame
+from dynamo_ext.records.report import Fallback
 from dynamo_ext.widgets.report import summary, timing
 
 SIGNS = {

@@ -11,7 +11,7 @@ import ipywidgets
 import pytest
 from IPython.core import display_functions, getipython
 
-from dynamo_ext.records.report import Guard
+from dynamo_ext.records.capture import Guard
 from dynamo_ext.widgets import ReportView, display_report, live, report_mimebundle
 from dynamo_ext.widgets.report.guard_pane import GuardPane
 from dynamo_ext.widgets.report.view import TITLES, GraphPane

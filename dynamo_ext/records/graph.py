@@ -1,0 +1,112 @@
+"""Captured graphs, their operations, and which engine runs which part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dynamo_ext.records.autotune import GraphRace
+from dynamo_ext.records.common import SourceLine
+
+PartitionRole = Literal["inference", "forward", "backward"]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One row of an FX graph's table (opcode, name, target, args, kwargs).
+
+    ``dtype`` and ``shape`` are the result's where it is one tensor; symbolic sizes are text
+    (``s0``). ``line`` is the line of the user's code that asked for it. ``seconds`` is
+    its time in eager, with ``--profile``. ``modules`` are those that it is of, outermost first, as
+    path and class. ``called`` is the innermost line of the user's code where ``line`` only led to
+    it: of a function that the cell calls.
+    """
+
+    opcode: str
+    name: str
+    target: str
+    args: str
+    kwargs: str
+    dtype: str = ""
+    shape: tuple[str, ...] | None = None
+    line: SourceLine | None = None
+    seconds: float = 0.0
+    modules: tuple[tuple[str, str], ...] = ()
+    called: SourceLine | None = None
+
+    @property
+    def module(self) -> str:
+        """The path of the innermost module that it is of, as ``model.layers.0.norm``, or empty."""
+        return self.modules[-1][0] if self.modules else ""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The part of a graph that one engine runs.
+
+    ``engine`` is a backend's name, or ``eager``. ``operations`` counts the call nodes of the
+    normalised graph in it, ``targets`` names them (in order, with repeats); ``captured`` are the
+    captured operations that these came of, where known. ``reason`` says why a part is eager; with
+    ``short`` its operations are too few in a row (``min_partition``). ``frozen`` counts parameters
+    and buffers that became constants. Seconds are wall time. ``role`` is its pass of the graph,
+    where known.
+    """
+
+    name: str
+    engine: str
+    operations: int
+    targets: tuple[str, ...] = ()
+    reason: str = ""
+    frozen: int = 0
+    lower_seconds: float = 0.0
+    engines_built: int = 0
+    captured: tuple[str, ...] = ()
+    short: bool = False
+    role: PartitionRole | None = None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One FX graph that Dynamo handed to a backend.
+
+    ``operations`` has every node, placeholders and output included. ``calls`` and ``run_seconds``
+    are this run's; ``compile_seconds`` those of the run that compiled it (``compiled_now``).
+    ``ended_by`` is the index into ``Report.breaks``, or ``None`` where the function returned.
+    ``normalised`` counts the call nodes after normalisation, forward and backward (0 for backends
+    that take the graph whole), without the ``folded`` ones, computed when it was compiled.
+    ``untimed`` is why its operations' times are not known. ``backward_seconds`` are not in
+    ``run_seconds``; ``backward_untimed``: autograd runs its operations one by one.
+    """
+
+    id: str
+    frame: str
+    backend: str
+    operations: tuple[Operation, ...]
+    source: str
+    compile_seconds: float
+    compiled_now: bool
+    calls: int
+    run_seconds: float
+    partitions: tuple[Partition, ...] = ()
+    normalised: int = 0
+    ended_by: int | None = None
+    contest: GraphRace | None = None
+    folded: int = 0
+    untimed: str = ""
+    backward_seconds: float = 0.0
+    backward_untimed: bool = False
+
+    @property
+    def operation_seconds(self) -> float:
+        """What its operations take in eager, one by one; 0.0 where that was not asked for."""
+        return sum(op.seconds for op in self.operations)
+
+    @property
+    def operation_count(self) -> int:
+        """Nodes that compute: calls of functions, methods and modules."""
+        return sum(op.opcode.startswith("call_") for op in self.operations)
+
+    @property
+    def ran_in_engine(self) -> int:
+        """Normalised operations that an engine took; 0 for whole-graph backends."""
+        return sum(p.operations for p in self.partitions if p.engine != "eager")
