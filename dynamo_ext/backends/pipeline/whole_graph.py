@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch.fx import GraphModule
@@ -57,8 +57,11 @@ def _kept_apart(chosen: str) -> AbstractContextManager[None]:
     """
     if chosen == FULL:
         return nullcontext()
-    tag = f"{torch.compiler.config.cache_key_tag}{chosen}"
-    return cast("AbstractContextManager[None]", torch.compiler.config.patch(cache_key_tag=tag))
+    config: Any = torch.compiler.config
+    tagged: AbstractContextManager[None] = config.patch(
+        cache_key_tag=f"{config.cache_key_tag}{chosen}"
+    )
+    return tagged
 
 
 def _within(
