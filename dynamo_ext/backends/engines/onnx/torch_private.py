@@ -83,7 +83,7 @@ def onnx_translate(graph: GraphModule, model: Any) -> None:
 
     The model's inputs and outputs have the order of the graph's.
     """
-    from torch.onnx._internal.exporter import _core, _ir_passes
+    from torch.onnx._internal.exporter import _constants, _core, _ir_passes
 
     _core._translate_fx_graph(
         graph.graph,
@@ -94,3 +94,5 @@ def onnx_translate(graph: GraphModule, model: Any) -> None:
         registry=onnx_registry(),
     )
     _ir_passes.add_opset_imports(model)
+    # A model in which nothing is left to compute uses no opset, and must name one.
+    model.opset_imports.setdefault("", _constants.TORCHLIB_OPSET)

@@ -77,7 +77,7 @@ def run(name: str) -> Report:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("numbers", marks=captures_less("2.12", "recompiles for each number")),
+        pytest.param("numbers", marks=captures_less("2.13", "recompiles for each number")),
         "tensors",
     ],
 )
