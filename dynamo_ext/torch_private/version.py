@@ -156,7 +156,8 @@ def patches(tree: ast.AST) -> list[ast.Call]:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
         for decorator in node.decorator_list
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "patches"
+        if isinstance(decorator, ast.Call)
+        and ast.unparse(decorator.func) in {"patches", "patches_instruction"}
     ]
 
 

@@ -8,15 +8,16 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from torch._dynamo import symbolic_convert
 from torch._dynamo.source import AttrSource
-from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.base import ValueMutationNew, VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.lists import ListVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedDictVariable
 
-from dynamo_ext.capture.torch_private.patches.registry import patches
+from dynamo_ext.capture.torch_private.patches.registry import patches, patches_instruction
 from dynamo_ext.capture.torch_private.patches.values import end_at_operator
 
 _IN_PLACE = {operator.imul: "__imul__", operator.ior: "__ior__"}
@@ -53,3 +54,14 @@ if not hasattr(ListVariable, "sq_inplace_repeat_impl"):
             if isinstance(left, ListVariable | UserDefinedDictVariable):
                 end_at_operator(left.python_type(), _IN_PLACE[self.fn])
         return upstream(self, tx, args, kwargs)
+
+
+if not hasattr(symbolic_convert, "unpack_iterable"):
+
+    @patches_instruction("UNPACK_EX")
+    def unpack_rest(upstream: Callable[..., Any], self: Any, instruction: Any) -> None:
+        """Make ``rest`` of ``first, *rest = values`` a list: torch before 2.13 makes it a tuple."""
+        upstream(self, instruction)
+        # Above it on the stack are the values before it.
+        place = -1 - (instruction.argval & 0xFF)
+        self.stack[place] = ListVariable(self.stack[place].items, mutation_type=ValueMutationNew())

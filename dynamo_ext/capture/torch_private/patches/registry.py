@@ -4,10 +4,13 @@ A user's own ``torch.compile`` elsewhere is untouched.
 """
 
 import contextlib
+import dis
 import functools
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
+
+from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -59,6 +62,28 @@ def patches(owner: Any, *names: str) -> Callable[[_Function], _Function]:
         return ours
 
     return patch
+
+
+def patches_instruction(name: str) -> Callable[[_Function], _Function]:
+    """As ``patches``, for what traces one of Python's instructions.
+
+    Dynamo looks these up in a table of each class of translators.
+    """
+
+    def patch(ours: _Function) -> _Function:
+        for translator in _translators(InstructionTranslatorBase):
+            table = list(translator.dispatch_table)
+            table[dis.opmap[name]] = functools.partial(ours, table[dis.opmap[name]])
+            _patches.append((translator, "dispatch_table", table))
+        return ours
+
+    return patch
+
+
+def _translators(translator: type[Any]) -> Iterator[type[Any]]:
+    yield translator
+    for each in translator.__subclasses__():
+        yield from _translators(each)
 
 
 def first_given(

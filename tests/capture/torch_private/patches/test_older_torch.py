@@ -57,3 +57,31 @@ def test_it_is_as_without(cell: str, shown: str) -> None:
         report = cells.report(cell)
         assert f"{cells.names['y']} {cells.names['Counted'].made}" == shown
         assert report.graphs
+
+
+@pytest.mark.parametrize(
+    ("targets", "expected"),
+    [
+        ("first, *rest", [1, 2, 3]),
+        ("*rest, last", [0, 1, 2]),
+        ("first, *rest, last", [1, 2]),
+        ("a, b, *rest, c, d", []),
+    ],
+)
+def test_the_rest_of_an_assignment_is_a_list_that_can_grow(
+    targets: str, expected: list[int]
+) -> None:
+    with live("x = torch.ones(2)", "def f(v):\n    _, *more = v\n    return more") as cells:
+        report = cells.report(
+            f"y = x * 2\n{targets} = (0, 1, 2, 3)\nrest.append(9)\nz = y + rest[-1]\ntold = f([1, 2])"
+        )
+        assert cells.names["rest"] == [*expected, 9]
+        assert cells.names["told"] == [2]
+        assert report.fallbacks == ()
+
+
+def test_the_rest_of_tensors_is_a_list() -> None:
+    with live("x = torch.ones(3, 2)") as cells:
+        cells.report("first, *rest = x * 2\nrest.pop()")
+        assert type(cells.names["rest"]) is list
+        assert len(cells.names["rest"]) == 1
