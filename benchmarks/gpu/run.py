@@ -21,15 +21,12 @@ import torch
 from benchmarks import workers
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo.form import Form, add_arguments
-from dynamo_ext.analysis.machine_limit import limit
 from dynamo_ext.backends import registry
 from dynamo_ext.measure.machine_limits import remembered
+from dynamo_ext.widgets.comparison.limits import share_of_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from dynamo_ext.records.comparison import CandidateResult
-    from dynamo_ext.records.machine import MachineLimits, Work
 
 TEST_SECONDS = 60
 _MOST_TEXT = 6000
@@ -209,15 +206,8 @@ def _compared(model: str, group: str, form: Form) -> Iterator[Row]:
             in_engine=each.in_engine,
             operations=each.operations,
             cosine=each.accuracy[0].cosine if each.accuracy else 0.0,
-            share=_share(each, record.work, record.machine),
+            share=share_of_limit(record, each) or 0.0,
         )
-
-
-def _share(row: CandidateResult, work: Work | None, machine: MachineLimits | None) -> float:
-    if work is None or machine is None or row.timing is None:
-        return 0.0
-    least = limit(work, machine, row.precision)
-    return least.seconds / row.timing.median if least else 0.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -42,11 +42,24 @@ def limit(work: Work, machine: MachineLimits, precision: str = FULL) -> Limit | 
     rate = dict(machine.products).get(precision)
     if not rate or not work.size:
         return None
-    size = work.size * _WIDTHS[precision]
-    computing, reading = work.operations / rate, size / _reads(machine, size)
+    size = moved(work, precision)
+    computing, reading = work.operations / rate, size / read_rate(machine, size)
     if computing >= reading:
         return Limit(computing, "products")
     return Limit(reading, "memory")
+
+
+def share(
+    work: Work | None, machine: MachineLimits | None, precision: str, seconds: float
+) -> float | None:
+    """The share of its limit that a run of so many seconds reaches; ``None`` if not known."""
+    least = limit(work, machine, precision) if work is not None and machine is not None else None
+    return least.seconds / seconds if least is not None else None
+
+
+def moved(work: Work, precision: str) -> float:
+    """The bytes that move at least where weights and tensors are of a precision."""
+    return work.size * _WIDTHS[precision or FULL]
 
 
 def gains(work: Work, machine: MachineLimits) -> list[tuple[str, float]]:
@@ -69,7 +82,7 @@ def share_of_calls(work: Work, machine: MachineLimits, seconds: float) -> float:
     return min(work.calls * machine.call_seconds / seconds, 1.0)
 
 
-def _reads(machine: MachineLimits, size: float) -> float:
+def read_rate(machine: MachineLimits, size: float) -> float:
     """Bytes a second where so many are read again and again."""
     fits = [rate for known, rate in machine.reads if known >= size]
     return fits[0] if fits else machine.reads[-1][1]

@@ -101,8 +101,9 @@ class ComparisonResult:
 
         Without ``axes`` they are new ones, in a figure of pyplot's.
 
-        ``kind`` is ``Speedup`` (with intervals), ``Time``, ``Samples``, ``Memory``, or ``Error``
-        (speed against error).
+        ``kind`` is ``Speedup`` (with intervals), ``Time``, ``Samples``, ``Memory``, ``Error``
+        (speed against error), or ``Roofline`` (what is reached of the machine's limits, once
+        ``measure_machine()`` has measured them).
 
         Raises
         ------

@@ -14,6 +14,7 @@ from dynamo_ext.records.comparison import (
     Speedup,
     Timing,
 )
+from dynamo_ext.records.machine import MachineLimits, Work
 
 ROUNDS = 40
 LONG = "RuntimeError: the converter met an operator that it does not know, aten::foo, " * 6
@@ -117,6 +118,10 @@ FULL = Comparison(
     versions=(("torch", "2.13.0"),),
     notes=("The generator `loader` cannot be put back between runs.",),
 )
+MACHINE = MachineLimits(
+    "Some CPU", 2, "2", (("float32", 1e11), ("bf16", 3e11)), ((1 << 30, 1e10),), 4e-6
+)
+WORK = Work(200_000_000, 1_000_000, 50)
 EMPTY = Comparison("f", "eager", (CandidateResult("eager", "", "unmeasured"),))
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import printable, seconds
-from dynamo_ext.widgets.comparison import drawing, pareto
+from dynamo_ext.widgets.comparison import drawing, pareto, roofline
+from dynamo_ext.widgets.comparison.limits import MEASURE
 from dynamo_ext.widgets.comparison.number_text import size
 from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, quiet
@@ -34,8 +35,11 @@ _HEADS = {
     "Samples": "Time of a call: all rounds, the line is the median",
     "Memory": "Memory that a call takes at most, above what was there before it",
     "Error": "Relative error of the results; the line joins those that none beats in both",
+    "Roofline": "Operations for each byte that moves, and the share of the limit that is reached",
 }
 KINDS = tuple(_HEADS)
+_POINTS = {"Error": pareto, "Roofline": roofline}
+"""Charts with a point for each candidate, in place of a row."""
 
 # Stand-ins: matplotlib writes colours, and these become the theme's own in the SVG.
 _TEXT, _QUIET = "#010203", "#040506"
@@ -58,8 +62,8 @@ class Chart:
         self, record: Comparison, rows: Sequence[CandidateResult], kind: str, *, log: bool = False
     ) -> None:
         self.record, self.kind, self.log = record, kind, log
-        if kind == "Error":
-            self.rows = pareto.compared(record, rows)
+        if kind in _POINTS:
+            self.rows = _POINTS[kind].compared(record, rows)
         elif kind == "Speedup":
             self.rows = [each for each in rows if counted(record, each)]
         elif kind == "Memory":
@@ -75,8 +79,8 @@ class Chart:
 
     def _said(self, each: CandidateResult) -> str:
         name = printable(each.name)
-        if self.kind == "Error" and each.speedup:
-            return f"{name} {pareto.error(each):.1e}, {ratio(each.speedup.ratio)}"
+        if self.kind in _POINTS:
+            return str(_POINTS[self.kind].said(self.record, each))
         if self.kind == "Speedup" and each.speedup:
             of = f"{ratio(each.speedup.ratio)}, interval {interval(each.speedup)}"
             return f"{name} {of}, {verdict(self.record, each)[2:]}"
@@ -87,6 +91,10 @@ class Chart:
         low, high = each.timing.quartiles
         median = seconds(each.timing.median)
         return f"{name} {median}, quartiles {seconds(low)} to {seconds(high)}"
+
+    @property
+    def _nothing(self) -> str:
+        return MEASURE if self.kind == "Roofline" and self.record.machine is None else NOTHING
 
     def svg(self) -> Markup:
         """The chart for a page that keeps SVG, in the colours of its theme."""
@@ -116,7 +124,7 @@ class Chart:
         Raises ``OptionError`` where there is nothing to draw, or matplotlib is not installed.
         """
         if not self.rows:
-            raise OptionError(NOTHING)
+            raise OptionError(self._nothing)
         axes = axes or new_axes(*self._inches())
         from matplotlib import rcParams
 
@@ -125,7 +133,7 @@ class Chart:
 
     def _problem(self) -> Markup:
         if not self.rows:
-            return quiet(NOTHING)
+            return quiet(self._nothing)
         if importlib.util.find_spec("matplotlib") is None:
             return quiet(MISSING)
         return EMPTY
@@ -139,15 +147,15 @@ class Chart:
 
     def _inches(self) -> tuple[float, float]:
         room = 1.6 if self.kind == "Samples" else 1.0
-        tall = _SQUARE if self.kind == "Error" else _FRAME + _ROW * room * len(self.rows)
+        tall = _SQUARE if self.kind in _POINTS else _FRAME + _ROW * room * len(self.rows)
         return _WIDTH, tall
 
     def _draw(self, axes: Axes, text: str, quiet: str) -> None:
         from matplotlib.ticker import EngFormatter, MaxNLocator
 
         axes.set_xlabel(_HEADS[self.kind], color=quiet, fontsize=9, parse_math=False)
-        if self.kind == "Error":
-            pareto.draw(axes, self.rows, text, quiet)
+        if self.kind in _POINTS:
+            _POINTS[self.kind].draw(axes, self.record, self.rows, text, quiet)
             return
         drawing.draw(axes, self, text, quiet)
         if self.kind == "Memory":

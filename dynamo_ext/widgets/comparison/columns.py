@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from dynamo_ext.analysis.machine_limit import limit
 from dynamo_ext.formatting import percent, seconds
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
+from dynamo_ext.widgets.comparison.limits import share_of_limit
 from dynamo_ext.widgets.comparison.number_text import NONE, cosine, decibels, error, share, size
 from dynamo_ext.widgets.comparison.summary import counted, interval, probability, ratio, verdict
 
@@ -87,14 +87,6 @@ def _pays(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
     if calls is not None:
         return f"{calls:,.0f}{'' if brief else ' calls'}" if calls != 1 else "1 call"
     return "never" if record.verdict(each) in {"same", "slower"} else NONE
-
-
-def _of_limit(record: Comparison, each: CandidateResult) -> Value:
-    # What ran in eager did not run in the precision of its name.
-    if each.timing is None or each.outcome != "measured" or not (record.work and record.machine):
-        return None
-    least = limit(record.work, record.machine, each.precision)
-    return least.seconds / each.timing.median if least else None
 
 
 def _field(name: str) -> Row:
@@ -205,7 +197,7 @@ COLUMNS = (
     ),
     Column(
         "Of limit",
-        _of_limit,
+        share_of_limit,
         "The fewest seconds that this machine can take in that precision, of the median",
         key="share_of_limit",
         write=percent,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dynamo_ext.analysis import machine_limit
 from dynamo_ext.formatting import count, listing, percent, printable, seconds
 from dynamo_ext.records.common import FULL
-from dynamo_ext.records.comparison import Comparison, GraphComparison
+from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComparison
 from dynamo_ext.records.machine import MachineLimits, Work
 from dynamo_ext.widgets.comparison.number_text import amount, size
 from dynamo_ext.widgets.comparison.summary import ratio
@@ -31,6 +31,16 @@ def sentences(record: Comparison) -> str:
     if base is not None and base.timing is not None and not base.backend:
         said += _calls(base.timing.median, work, machine)
     return " ".join(said)
+
+
+def share_of_limit(record: Comparison, each: CandidateResult) -> float | None:
+    """The share of the machine's limit that a candidate reaches; ``None`` where it is not known.
+
+    What ran in eager did not run in the precision of its name.
+    """
+    if each.timing is None or each.outcome != "measured":
+        return None
+    return machine_limit.share(record.work, record.machine, each.precision, each.timing.median)
 
 
 def of_graph(record: Comparison, graph: GraphComparison) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import printable
 from dynamo_ext.records.common import FULL
-from dynamo_ext.widgets.comparison.summary import counted
+from dynamo_ext.widgets.comparison.summary import counted, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,14 @@ def front(rows: Sequence[CandidateResult]) -> list[CandidateResult]:
     return found
 
 
-def draw(axes: Axes, rows: Sequence[CandidateResult], text: str, quiet: str) -> None:
+def said(_record: Comparison, each: CandidateResult) -> str:
+    """A candidate's point in words."""
+    return f"{printable(each.name)} {error(each):.1e}, {ratio(_ratio(each))}"
+
+
+def draw(
+    axes: Axes, _record: Comparison, rows: Sequence[CandidateResult], text: str, quiet: str
+) -> None:
     """Draw compared rows as points with their names, and their front as a line."""
     axes.axhline(1, color=text, linewidth=1)
     best = front(rows)

@@ -7,15 +7,11 @@ import dataclasses
 import pytest
 
 from dynamo_ext.records.comparison import Comparison, GraphComparison, GraphTime
-from dynamo_ext.records.machine import MachineLimits, Work
+from dynamo_ext.records.machine import Work
 from dynamo_ext.widgets.comparison import columns, limits, static
 from dynamo_ext.widgets.comparison.number_text import amount
-from tests.widgets.comparisons import EAGER, row, timing
+from tests.widgets.comparisons import EAGER, MACHINE, WORK, row, timing
 
-MACHINE = MachineLimits(
-    "Some CPU", 2, "2", (("float32", 1e11), ("bf16", 3e11)), ((1 << 30, 1e10),), 4e-6
-)
-WORK = Work(200_000_000, 1_000_000, 50)
 FASTER = row("openvino", 2.5e-3, 1.68)
 COLUMN = columns.BY_TITLE["Of limit"]
 
