@@ -151,9 +151,13 @@ def _run(study: Study, given: argparse.Namespace) -> int:
     named = dict.fromkeys(row.backend for row in study.rows("test"))
     alone = [name for name in named if name in there] if facts.get("GPU") else []
     parts = [*(["--of", name] for name in alone), ["--but", ",".join(alone)]]
+
+    def test(words: list[str]) -> None:
+        study.run("test", ["tests", *words], TEST_SECONDS + 15, tests_end)
+
     with ThreadPoolExecutor(given.jobs) as pool:
-        for words in [] if given.no_tests else parts:
-            pool.submit(study.run, "test", ["tests", *words], TEST_SECONDS + 15, tests_end)
+        # What a thread raises comes out of the list.
+        list(pool.map(test, [] if given.no_tests else parts))
     known = {
         row.name.partition(" / ")[0] for row in study.rows("model") if row.outcome != "not run"
     }

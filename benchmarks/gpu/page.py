@@ -65,8 +65,7 @@ def _section(store: PackedRows) -> str:
         table.append(line([name or "several", there, *(counts[each] for each in _OUTCOMES)]))
     bad = [row for row in tests if row.outcome in {"failed", "ended"}]
     listed = [f"- `{row.name}`: {row.outcome}: {cell(row.reason)}" for row in bad]
-    compared = ["|---|---|--:|--:|--:|--:|--:|--:|---|"]
-    compared.insert(0, line(_COLUMNS.split("|")))
+    compared = [line(_COLUMNS.split("|")), "|---|---|--:|--:|--:|--:|--:|--:|---|"]
     compared += [_compared(row) for row in rows(store, "model")]
     return "\n".join(
         [

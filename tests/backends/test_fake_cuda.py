@@ -89,7 +89,7 @@ def with_cuda(monkeypatch: pytest.MonkeyPatch, fresh_answers: None) -> Callable[
 def needs_no_gpu() -> None:
     """Where there is one, torch traces attention to a kernel that the CPU does not have."""
     if torch.cuda.is_available():
-        pytest.skip("tests/gpu runs it on the GPU that is here")
+        pytest.skip("it needs a machine without a GPU; tests/gpu runs the same on one")
 
 
 @pytest.mark.parametrize("case", CASES)

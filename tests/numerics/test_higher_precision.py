@@ -37,7 +37,7 @@ def test_an_engine_that_is_nearer_to_the_exact_result_than_eager_is_right(
     graph, args = traced(dtype)
     expected, found = graph(*args), (nearer(graph, args),)
     if not tolerance.disagreement(found, expected):
-        pytest.skip("this processor's own products are as near")
+        pytest.skip("eager is as exact as the engine on this processor")
     assert higher_precision.as_good_as_eager(graph, args, found, expected)
 
 

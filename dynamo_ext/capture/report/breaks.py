@@ -6,7 +6,7 @@ They follow one template (torch/_dynamo/exc.py, ``format_graph_break_message``):
 
 import re
 
-from dynamo_ext.capture.report.loops import leaves_loop
+from dynamo_ext.capture.report.loops import leaves, loop_around
 from dynamo_ext.records.capture import BreakKind, GraphBreak
 from dynamo_ext.records.common import SourceLine
 
@@ -74,10 +74,15 @@ def graph_break(
         stack,
         kind=kind,
         name=name,
-        leaves_loop=line is not None
-        and line.code.startswith(_CONDITIONS)
-        and leaves_loop(line.file, line.line),
+        leaves_loop=_leaves_loop(line),
     )
+
+
+def _leaves_loop(line: SourceLine | None) -> bool:
+    if line is None or not line.code.startswith(_CONDITIONS):
+        return False
+    loop = loop_around(line.file, line.line)
+    return loop is not None and leaves(loop, line.line)
 
 
 def _one_line(text: str) -> str:

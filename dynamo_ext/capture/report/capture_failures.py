@@ -11,7 +11,7 @@ from dynamo_ext.capture.report.breaks import (
     graph_break,
     in_users_words,
 )
-from dynamo_ext.capture.report.loops import leaves_loop, loop_around
+from dynamo_ext.capture.report.loops import leaves, loop_around
 from dynamo_ext.capture.report.source_lines import (
     calling_line,
     from_summaries,
@@ -79,9 +79,9 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
     if found.registry_id == LIMIT or kind in _LIMITS:
         remedy, cause = WHAT_CHANGES, "recompile_limit"
     elif kind == "Unsupported" and metrics.fail_user_frame_filename == entry.file:
-        place = (entry.file, metrics.fail_user_frame_lineno)
-        if loop_around(*place) is not None:
-            remedy, cause = _LEAVES if leaves_loop(*place) else _SPLIT, "loop"
+        number = metrics.fail_user_frame_lineno
+        if (loop := loop_around(entry.file, number)) is not None:
+            remedy, cause = _LEAVES if leaves(loop, number) else _SPLIT, "loop"
     entry.fallbacks.append(
         Fallback(
             "capture", "frame", entry.id, "", kind, detail, remedy, line=found.line, cause=cause

@@ -24,10 +24,9 @@ def loop_around(file: str, line: int) -> Loop | None:
     return found
 
 
-def leaves_loop(file: str, line: int) -> bool:
-    """Whether what is decided at a line is whether a loop goes on."""
-    loop = loop_around(file, line)
-    asked = [n for n in ast.walk(loop) if isinstance(n, (ast.If, ast.While))] if loop else []
+def leaves(loop: Loop, line: int) -> bool:
+    """Whether what is decided at a line is whether a loop around it goes on."""
+    asked = [n for n in ast.walk(loop) if isinstance(n, (ast.If, ast.While))]
     return any(
         isinstance(node, ast.While) or any(isinstance(n, _LEAVING) for n in ast.walk(node))
         for node in asked

@@ -48,9 +48,9 @@ def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
         axes.plot([each.speedup.ratio], [row], marker=marker, color=colour, markersize=7)
         words = f"{ratio(each.speedup.ratio)} {verdict(chart.record, each)[2:]}"
         if chart.record.verdict(each) == "slower":
-            _label(axes, each.speedup.low, row, words, text, left=True)
+            label(axes, each.speedup.low, row, words, text, left=True)
         else:
-            _label(axes, max(each.speedup.high, 1.0), row, words, text)
+            label(axes, max(each.speedup.high, 1.0), row, words, text)
     low = min(1.0, *(e.speedup.low for e in chart.rows if e.speedup))
     high = max(1.0, *(e.speedup.high for e in chart.rows if e.speedup))
     _limits(axes, low, high, log=chart.log)
@@ -65,7 +65,7 @@ def _times(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         axes.plot(timing.quartiles, [row, row], color=colour, linewidth=2.5)
         axes.plot([timing.median], [row], marker=marker, color=colour, markersize=7)
         words = f"{seconds(timing.median)} {verdict(chart.record, each)[2:]}"
-        _label(axes, timing.quartiles[1], row, words, text)
+        label(axes, timing.quartiles[1], row, words, text)
     values = [value for _, timing in shown for value in (*timing.quartiles, timing.median)]
     _limits(axes, min(values), max(values), log=chart.log)
 
@@ -88,7 +88,7 @@ def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         beyond = int((values > high).sum())
         words = seconds(middle) + (f", {count(beyond, 'slower round')} beyond" if beyond else "")
         far = middle > (low * high) ** 0.5 if chart.log else middle > high / 2
-        _label(axes, middle, row - 0.3, words, text, left=far)
+        label(axes, middle, row - 0.3, words, text, left=far)
     axes.set_xlim(low * 0.95 if chart.log else 0, high)
     if chart.log:
         _log_ticks(axes, high / low)
@@ -98,7 +98,7 @@ def _peaks(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
     for row, each in enumerate(chart.rows):
         peak = each.peak_bytes or 0
         axes.barh([row], [peak], height=0.5, color=_look(chart, each)[0])
-        _label(axes, peak, row, size(peak), text)
+        label(axes, peak, row, size(peak), text)
 
 
 def draw(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
@@ -117,7 +117,7 @@ _DRAWN: dict[str, Callable[[Axes, Chart, str, str], None]] = {
 }
 
 
-def _label(  # noqa: PLR0913 - a place, and what is written there
+def label(  # noqa: PLR0913 - a place, and what is written there
     axes: Axes, x: float, y: float, words: str, colour: str, *, left: bool = False
 ) -> None:
     """Write words beside a marker, on the side away from the baseline."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.analysis.machine_limit import moved, read_rate
 from dynamo_ext.formatting import percent, printable
 from dynamo_ext.records.common import FULL
+from dynamo_ext.widgets.comparison import drawing
 from dynamo_ext.widgets.comparison.limits import share_of_limit
 from dynamo_ext.widgets.comparison.number_text import amount
 
@@ -23,7 +24,6 @@ _ROOFS = {FULL: "-", "bf16": "--", "fp16": "-.", "int8": ":"}
 _COLOUR = "#4285f4"
 _WIDER = 8.0
 """How many times wider than the points' own the axis of operations a byte is, to either side."""
-
 
 _LABEL = 0.055
 """The height of a name, as a part of the axis."""
@@ -48,10 +48,9 @@ def draw(
     axes: Axes, record: Comparison, rows: Sequence[CandidateResult], text: str, quiet: str
 ) -> None:
     """Draw compared rows as points with their names, under the roof of each of their precisions."""
-    places = [_place(record, each) for each in rows]
-    tops = [y / (share_of_limit(record, r) or 1.0) for r, (_, y) in zip(rows, places, strict=True)]
-    low, high = min(x for x, _ in places) / _WIDER, max(x for x, _ in places) * _WIDER
-    bottom, top = min(y for _, y in places) / 2, max(tops) * 2
+    points = [(*_place(record, each), share_of_limit(record, each) or 1.0) for each in rows]
+    low, high = min(x for x, _, _ in points) / _WIDER, max(x for x, _, _ in points) * _WIDER
+    bottom, top = min(y for _, y, _ in points) / 2, max(y / share for _, y, share in points) * 2
     _dress(axes, quiet)
     axes.set_xlim(low, high)
     axes.set_ylim(bottom, top)
@@ -61,21 +60,12 @@ def draw(
             _roof(axes, record.machine, memory, precision, text)
     apart = _LABEL * math.log(top / bottom)
     last = 0.0
-    for each, (x, y) in sorted(zip(rows, places, strict=True), key=lambda pair: pair[1][1]):
+    named = zip(rows, points, strict=True)
+    for each, (x, y, share) in sorted(named, key=lambda pair: pair[1][1]):
         axes.plot([x], [y], marker="o", color="#2e9e5b", markersize=7)
         # Names of points that are near to one another would lie on one another.
         last = max(math.log(y), last + apart)
-        share = percent(share_of_limit(record, each) or 0.0)
-        axes.annotate(
-            f"{printable(each.name)} {share}",
-            (x, math.exp(last)),
-            xytext=(8, -3),
-            textcoords="offset points",
-            color=text,
-            fontsize=9,
-            annotation_clip=False,
-            parse_math=False,
-        )
+        drawing.label(axes, x, math.exp(last), f"{printable(each.name)} {percent(share)}", text)
 
 
 def _dress(axes: Axes, quiet: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dynamo_ext.capture.report.loops import leaves_loop, loop_around
+from dynamo_ext.capture.report.loops import leaves, loop_around
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,11 +45,12 @@ def test_the_outermost_loop_of_the_lines_own_function(file: str) -> None:
 
 
 def test_what_decides_whether_a_loop_goes_on(file: str) -> None:
-    assert {line for line in range(1, 16) if leaves_loop(file, line)} == {3, 7}
+    around = {line: loop_around(file, line) for line in range(1, 16)}
+    assert {line for line, loop in around.items() if loop and leaves(loop, line)} == {3, 7}
 
 
 def test_what_is_no_python_has_no_loop(tmp_path: Path) -> None:
     path = tmp_path / "no.py"
     path.write_text("for x in")
     assert loop_around(str(path), 1) is None
-    assert not leaves_loop(str(tmp_path / "gone.py"), 1)
+    assert loop_around(str(tmp_path / "gone.py"), 1) is None
