@@ -65,6 +65,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(800))
 
 
+@pytest.fixture
+def older_objects_frozen():
+    """Garbage collections within the test pass by all older objects: a worker has millions."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="module")
 def dask_client():
     dask = pytest.importorskip("dask")

@@ -141,6 +141,7 @@ def times_two(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
     return model(x) * 2
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_a_report_keeps_no_tensor_and_no_module_alive() -> None:
     torch._dynamo.reset()
 
@@ -159,6 +160,7 @@ def test_a_report_keeps_no_tensor_and_no_module_alive() -> None:
     assert found.graphs[0].operation_count > 0
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_the_last_report_keeps_nothing_alive_either() -> None:
     torch._dynamo.reset()
     model = torch.nn.Linear(3, 3)

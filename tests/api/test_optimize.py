@@ -356,6 +356,7 @@ def test_before_anything_ran_there_is_no_report() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_a_dead_function_leaves_nothing() -> None:
     class Big:
         pass

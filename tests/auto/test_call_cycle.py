@@ -141,6 +141,7 @@ def test_calls_count_until_the_graphs_are_settled():
     assert cycles.unsettled_calls == settled
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_what_is_dropped_is_not_held():
     cycles = CallCycles()
     [member] = graphs(1)

@@ -87,6 +87,7 @@ def test_the_same_request_gives_the_same_object() -> None:
     assert registry.compiler("dx_onnxrt") is registry.compiler("onnxrt")
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_a_callable_is_wrapped_once_and_let_go(harness: Any) -> None:
     calls = []
 
@@ -249,6 +250,7 @@ def test_a_backend_object_needs_no_name_in_the_registry(harness: Any, own: Own) 
     assert own.lowered == 1
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_a_backend_object_is_let_go(own: Own) -> None:
     compiler = registry.compiler(Own())
     gone = weakref.ref(compiler.backend)

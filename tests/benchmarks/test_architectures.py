@@ -87,6 +87,7 @@ def test_what_cannot_be_made_says_why():
     assert len(architectures()) > 300
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("engine", ["onnxrt", "openvino"])
 def test_the_four_steps_of_a_model(engine):
     pytest.importorskip({"onnxrt": "onnxruntime"}.get(engine, engine))

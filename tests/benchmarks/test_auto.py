@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+import pytest
+
 from benchmarks.auto import __main__ as command
 from benchmarks.auto import table
 from benchmarks.auto.row import Row, Single
@@ -76,6 +78,7 @@ def test_what_the_rounds_do_not_show_is_not_called_the_same() -> None:
     assert wide == "1.62 (0.95–2.09), unclear"
 
 
+@pytest.mark.sweep
 def test_a_small_model_for_real(tmp_path, monkeypatch) -> None:
     rows = tmp_path / "auto.jsonl.gz"
     words = ["--quick", "--models", "MLP", "--backends", "ts,aot_eager"]

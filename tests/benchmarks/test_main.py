@@ -65,6 +65,7 @@ def test_a_part_that_fails_is_named(monkeypatch, capsys):
 
 
 # The third part runs for real in test_auto.
+@pytest.mark.sweep
 def test_two_parts_of_a_quick_run_for_real():
     words = [sys.executable, "-m", "benchmarks", "capture", "models", "--quick"]
     words += ["--models", "MLP", "--backends", "ts", "ofi"]

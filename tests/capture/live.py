@@ -91,14 +91,11 @@ def live(*setup: str) -> Iterator[Live]:
 
 @contextlib.contextmanager
 def counting_compiles(started: list[str] | None = None) -> Iterator[list[str]]:
-    """Every compile that Dynamo starts, by its id, in the list that is given or in one of its own.
-
-    It begins with a full garbage collection, which takes a second in a large process.
-    """
+    """Every compile that Dynamo starts, by its id, in the list that is given or in one of its own."""
     from torch._dynamo.callback import callback_handler
 
     # The finalisers of what earlier tests left would be captured, too.
-    gc.collect()
+    gc.freeze()
     started = [] if started is None else started
 
     def note(arguments: Any) -> None:
@@ -108,6 +105,7 @@ def counting_compiles(started: list[str] | None = None) -> Iterator[list[str]]:
     try:
         yield started
     finally:
+        gc.unfreeze()
         # A reset of Dynamo has taken it out already.
         if note in callback_handler.start_callbacks:
             callback_handler.remove_start_callback(note)

@@ -35,6 +35,9 @@ CHANGES = ("edited", "run anew")
 """Whether the text of the cell changes from run to run."""
 
 
+pytestmark = pytest.mark.usefixtures("older_objects_frozen")
+
+
 @pytest.fixture
 def cells() -> Iterator[Live]:
     with live("from torch import nn", MODEL, "x = torch.ones(2, 8)") as found:

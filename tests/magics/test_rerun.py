@@ -24,6 +24,9 @@ CELL = (
 )
 
 
+pytestmark = pytest.mark.usefixtures("older_objects_frozen")
+
+
 @pytest.fixture
 def cells() -> Iterator[Live]:
     with live("x = torch.arange(3.)", "model = torch.nn.Linear(3, 3)") as found:

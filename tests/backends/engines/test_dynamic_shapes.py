@@ -136,6 +136,7 @@ def test_one_and_none_are_right_after_many(harness: Harness, backend: Any) -> No
     assert ran_in_engine(harness)
 
 
+@pytest.mark.sweep
 @torch.no_grad()
 def test_two_sizes_change_at_once(harness: Harness, backend: Any) -> None:
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)

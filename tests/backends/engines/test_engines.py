@@ -38,6 +38,7 @@ def compiler(name: str, **options: Any) -> Any:
     return registry.compiler(name, options)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("engine", "name"), crossed(ENGINES, ZOO))
 def test_the_zoo_gives_what_eager_gives(harness: Harness, engine: str, name: str) -> None:
     with torch.no_grad():

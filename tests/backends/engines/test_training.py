@@ -71,6 +71,7 @@ def stepped(module: Any, call: Any, x: torch.Tensor, steps: int) -> list[float]:
     return losses
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", list(MODELS))
 def test_gradients_and_ten_steps_are_eagers(harness: Harness, backend: Any, name: str) -> None:
     module, x = MODELS[name]()

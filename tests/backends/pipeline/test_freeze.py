@@ -224,6 +224,7 @@ def test_of_many_instances_the_later_ones_take_their_weights_as_inputs(
     assert partition.engines_built == MOST_SETS + 1
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_engines_go_with_the_models_whose_weights_they_have(harness: Any, scripted: Any) -> None:
     """As in a notebook, whose cell makes a model anew each time that it runs."""
 

@@ -47,6 +47,7 @@ def test_the_page() -> None:
     assert Row.from_dict(ROW.to_dict()) == ROW
 
 
+@pytest.mark.sweep
 def test_a_tiny_one_for_real(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
     monkeypatch.setattr(machine_limits, "_SECONDS", 0.001)

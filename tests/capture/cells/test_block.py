@@ -73,6 +73,7 @@ def divide_all(found: Block | ControlFlow) -> None:
             divide_all(part)
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_a_block_is_found_by_its_code_as_long_as_it_lives() -> None:
     found = block("x = 1")
     code = found.code

@@ -59,6 +59,7 @@ def test_unloading_leaves_no_name_anywhere() -> None:
         assert dynamos(dir(builtins)) == before
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 @pytest.mark.parametrize("text", ["y = x + 1", CELL])
 def test_reset_lets_go_of_the_names(cells: Live, text: str) -> None:
     def waiting() -> set[str]:

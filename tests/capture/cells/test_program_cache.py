@@ -66,6 +66,7 @@ def test_a_failed_build_leaves_the_cells_program() -> None:
     assert find(cache, "x = 1", "a") is first
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_dropped_code_dies() -> None:
     cache = ProgramCache()
     find(cache, "x = 1", "a")

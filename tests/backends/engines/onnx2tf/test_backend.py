@@ -216,6 +216,7 @@ def _from_below(call: Any, x: torch.Tensor, frames: int) -> Any:
     return _from_below(call, x, frames - 1) if frames else call(x)
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 @pytest.mark.parametrize("frames", [0, 5])
 def test_weights_go_with_the_compiled_code(frames: int) -> None:
     torch._dynamo.reset()

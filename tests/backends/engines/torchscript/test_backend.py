@@ -243,6 +243,7 @@ def test_it_prints_nothing_and_leaves_settings_alone(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_compiled_code_goes_and_its_weights_with_it(harness: Harness) -> None:
     model = nn.Linear(64, 64).eval()
     weight = model.weight.detach()
