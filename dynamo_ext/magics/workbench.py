@@ -26,6 +26,7 @@ from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_
 from dynamo_ext.magics.resolve_backend import choose, torchs_default
 from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
+from dynamo_ext.measure.paired_calls import PairedCalls
 from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
@@ -96,6 +97,7 @@ class Workbench:
                 versions=session.versions(),
                 on_progress=None if quiet else waiting.tell,
                 on_graph_call=OperationTimes(waiting.tell) if arguments.profile else None,
+                after_graph_call=None if quiet or arguments.mode == "explain" else PairedCalls(),
             )
         report = result.report
         session.remember_report(report)

@@ -202,10 +202,20 @@ def _repeats(node: Node, result: Any) -> bool:
     target = node.target
     if isinstance(target, str):
         return node.op == "call_method" and not target.endswith("_")
-    name, module = getattr(target, "__name__", ""), _module(target)
+    in_place = getattr(target, "__name__", "").partition(".")[0].endswith("_")
+    return is_torchs_own(node) and not in_place
+
+
+def is_torchs_own(node: Node) -> bool:
+    """Whether a node computes with torch's own functions, whose effects are known, and no others.
+
+    Neither collectives nor what holds functions of the user's.
+    """
+    if node.op == "call_module":
+        return False
+    module = _module(node.target) if node.op == "call_function" else "torch"
     once = module.startswith(_ONCE) and not module.startswith(_PLAIN_OPERATORS)
-    in_place = name.partition(".")[0].endswith("_")
-    return module.partition(".")[0] in _OWN and not once and not in_place
+    return module.partition(".")[0] in _OWN and not once
 
 
 def _module(target: Any) -> str:

@@ -76,6 +76,8 @@ class Graph:
     that take the graph whole), without the ``folded`` ones, computed when it was compiled.
     ``untimed`` is why its operations' times are not known. ``backward_seconds`` are not in
     ``run_seconds``; ``backward_untimed``: autograd runs its operations one by one.
+    ``pairs`` are seconds of a further call and of one in eager, one after the other, in this run
+    or an earlier one.
     """
 
     id: str
@@ -95,6 +97,7 @@ class Graph:
     untimed: str = ""
     backward_seconds: float = 0.0
     backward_untimed: bool = False
+    pairs: tuple[tuple[float, float], ...] = ()
 
     @property
     def operation_seconds(self) -> float:

@@ -62,7 +62,8 @@ class Report:
     are of. ``seconds`` is the wall time of the run: of that,
     ``compile_seconds`` went to compiling, ``profile_seconds`` to timing operations (``--profile``;
     meanwhile other programs kept ``profile_busy_cores`` busy), ``race_seconds`` to ``auto``'s
-    races. ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
+    races, ``paired_seconds`` to further calls of graphs in their engine and in eager.
+    ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
     ``stopped_at`` at which line of the cell (or 0). ``refused``: the error is Dynamo's, since one
     graph was asked for.
     """
@@ -89,13 +90,14 @@ class Report:
     race_seconds: float = 0.0
     profile_busy_cores: float = 0.0
     functions: tuple[CodeBlock, ...] = ()
+    paired_seconds: float = 0.0
     schema: int = SCHEMA_VERSION
 
     @property
     def run_seconds(self) -> float:
-        """The part of the run that was neither compiling, timing operations nor racing."""
-        apart = self.compile_seconds + self.profile_seconds + self.race_seconds
-        return max(self.seconds - apart, 0.0)
+        """The part of the run that was neither compiling, racing nor timing for the report."""
+        apart = self.compile_seconds + self.race_seconds
+        return max(self.seconds - apart - self.profile_seconds - self.paired_seconds, 0.0)
 
     def __repr__(self) -> str:
         """One line; ``dynamo_ext.widgets.display_report`` shows it all."""

@@ -16,7 +16,7 @@ from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.cells.user_traceback import users_traceback
 from dynamo_ext.capture.listen import eager_frames
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
-from dynamo_ext.capture.listen.run_log import OnGraphCall, Recording, RunLog
+from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recording, RunLog
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.report.capture_failures import (
     forget_on_the_way_to,
@@ -64,18 +64,20 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     versions: tuple[tuple[str, str], ...] = (),
     on_progress: Callable[[str], object] | None = None,
     on_graph_call: OnGraphCall | None = None,
+    after_graph_call: AfterGraphCall | None = None,
 ) -> CellResult:
     """Run every segment in order, as a plain cell would, and record what happened.
 
     What the cell raises comes back beside the report. ``source`` is the text under today's magic
-    line; ``on_progress`` gets what is being compiled, ``on_graph_call`` every graph call
-    (``RunLog``).
+    line; ``on_progress`` gets what is being compiled, ``on_graph_call`` and
+    ``after_graph_call`` every graph call (``RunLog``).
     """
     program = state.program
     run = RunLog(
         cell_file=program.filename,
         on_progress=on_progress,
         on_graph_call=on_graph_call,
+        after_graph_call=after_graph_call,
         codes=program.statement_codes,
     )
     backend = tracer.compiler.name if tracer.compiler else ""

@@ -137,6 +137,7 @@ def _recorded(
             counted.count += 1
             counted.seconds += clock() - started
             follow(result, entry, counted, run)
+            run.after_graph_call(run, entry, graph, compiled, args)
         return result
 
     return call

@@ -67,7 +67,10 @@ class FrameEntry:
 
 @dataclass(eq=False)
 class GraphEntry:
-    """A captured graph, held by its compiled callable."""
+    """A captured graph, held by its compiled callable.
+
+    ``pairs`` are seconds of a call in the engine and of one in eager, made one after the other.
+    """
 
     frame: FrameEntry
     backend: str
@@ -78,6 +81,7 @@ class GraphEntry:
     mutates: bool
     draws: bool = False
     compile_seconds: float = 0.0
+    pairs: list[tuple[float, float]] = field(default_factory=list)
 
 
 @dataclass
@@ -109,12 +113,27 @@ class OnGraphCall(Protocol):
         """Look at them, and leave all as it is but ``calls``."""
 
 
+class AfterGraphCall(Protocol):
+    """Called after each graph's call, with what was called."""
+
+    def __call__(
+        self,
+        run: RunLog,
+        entry: GraphEntry,
+        graph: GraphModule,
+        compiled: Callable[..., Any],
+        args: Sequence[Any],
+    ) -> object:
+        """Call it again where that has no effect."""
+
+
 class RunLog:
     """What happened between two moments, on one thread and those it starts (autograd's).
 
     ``on_progress`` gets what is being compiled, and an empty text when the run goes on;
-    ``on_graph_call`` gets every graph call; ``codes`` are the cell's. ``refused`` is why a graph
-    was not whole that had to be. ``fallbacks`` are not those of one frame or graph.
+    ``on_graph_call`` and ``after_graph_call`` get every graph call; ``codes`` are the cell's.
+    ``refused`` is why a graph was not whole that had to be. ``fallbacks`` are not those of one
+    frame or graph. ``paired_seconds`` are those of the calls made for ``GraphEntry.pairs``.
     """
 
     def __init__(
@@ -123,11 +142,14 @@ class RunLog:
         cell_file: str | None = None,
         on_progress: Callable[[str], object] | None = None,
         on_graph_call: OnGraphCall | None = None,
+        after_graph_call: AfterGraphCall | None = None,
         codes: Sequence[types.CodeType] = (),
     ) -> None:
         self.cell_file = cell_file
         self.codes = codes
         self.on_graph_call = on_graph_call
+        self.after_graph_call = after_graph_call or (lambda *_: None)
+        self.paired_seconds = 0.0
         self.on_progress = on_progress or (lambda _: None)
         self.calls: dict[GraphEntry, GraphCalls] = {}
         self.compiled: list[FrameEntry] = []

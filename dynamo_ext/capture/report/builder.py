@@ -35,6 +35,7 @@ def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()
         recompiles=tuple(run.recompiles.values()),
         fallbacks=tuple(_fallbacks(frames, run, names, breaks)),
         bytecode=tuple(_bytecode(frames)),
+        paired_seconds=run.paired_seconds,
         profile_seconds=sum(calls.profile_seconds for calls in run.calls.values()),
         profile_busy_cores=max((calls.busy_cores for calls in run.calls.values()), default=0.0),
         race_seconds=sum(_raced(graph, run) for graph in graphs),
@@ -104,6 +105,7 @@ def _graph(
         untimed=calls.untimed,
         backward_seconds=calls.backward_seconds,
         backward_untimed=calls.backward_untimed,
+        pairs=tuple(entry.pairs),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from dynamo_ext.analysis.placement import partition_engine, place_graph
 from dynamo_ext.analysis.repro_script import repro
+from dynamo_ext.analysis.speed import gain
 from dynamo_ext.formatting import clip, count, function_name, place, seconds, sentence
 from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.records.report import Report
@@ -16,7 +17,7 @@ from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, modules_of, res
 from dynamo_ext.widgets.graph_drawing.svg import colours, share
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, quiet_words, unbroken
-from dynamo_ext.widgets.report import breaks
+from dynamo_ext.widgets.report import breaks, speed
 
 TITLE = "Graphs"
 NOTHING = "No graph was captured."
@@ -150,6 +151,7 @@ def overview(report: Report, title: str = "", most: int | None = None) -> Table:
     names = {frame.id: function_name(frame.name) for frame in report.frames}
     rows = []
     modules = [modules_of(graph.operations) for graph in report.graphs[:most]]
+    gains = len(speed.HEADERS) if any(map(gain, report.graphs)) else 1
     for graph, path in zip(report.graphs, modules, strict=False):
         name = names.get(graph.frame)
         rows.append(
@@ -162,10 +164,10 @@ def overview(report: Report, title: str = "", most: int | None = None) -> Table:
                 f"{graph.calls:,}",
                 seconds(graph.compile_seconds) if graph.compiled_now else "reused",
                 seconds(graph.run_seconds),
-                seconds(graph.run_seconds / graph.calls) if graph.calls else "",
+                *speed.cells(graph)[:gains],
             ]
         )
-    numbers = ["Operations", "Calls", "Compile", "Run", "Per call"]
+    numbers = ["Operations", "Calls", "Compile", "Run", *speed.HEADERS[:gains]]
     within = ["Modules"] if any(modules) else []
     headers = ["Graph", "Function", *within, "Ran in", *numbers]
     if most is not None and len(report.graphs) > most:

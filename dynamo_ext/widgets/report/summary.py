@@ -15,7 +15,7 @@ from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose, quiet_words
-from dynamo_ext.widgets.report import autotuning
+from dynamo_ext.widgets.report import autotuning, speed
 
 TITLE = "Summary"
 _MAX_STEPS = 4
@@ -74,6 +74,7 @@ def headline(report: Report, found: Sequence[Advice]) -> str:
     parts = [
         _what_happened(report, plain_words),
         autotuning.sentence(report),
+        speed.sentence(report),
         _step(found[0]) if found else "",
     ]
     return " ".join(part for part in parts if part)
@@ -284,3 +285,5 @@ def counts(report: Report) -> Iterator[tuple[str, str]]:
     yield "Fallbacks", f"{len(report.fallbacks):,}"
     yield "Compile", seconds(report.compile_seconds)
     yield "Run", seconds(report.run_seconds)
+    if gained := speed.tile(report):
+        yield "Speed", gained

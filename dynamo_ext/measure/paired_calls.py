@@ -1,0 +1,95 @@
+"""Eager's time for a graph beside its engine's: a few more calls of both, in turn.
+
+They follow a call that went well, on its inputs, and give the report an estimate of what an engine
+gained. A comparison is the way to a verdict.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.backends import registry
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure.operation_profiler import is_torchs_own
+from dynamo_ext.timing import clock
+from dynamo_ext.torch_private.entered_modes import forward_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch.fx import GraphModule
+
+    from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
+
+MOST_PAIRS = 6
+"""Pairs of a graph, after which no more are taken."""
+
+SHARE = 0.02
+"""The share of a run's compiling and of its graph calls that may go to pairs."""
+
+
+class PairedCalls:
+    """Called after each graph call of a run (``RunLog.after_graph_call``); times pairs.
+
+    A graph that changes its inputs or draws random numbers has none. Operators of other libraries
+    and backends that are not ours are called as often as without: they may print.
+    """
+
+    def __init__(self) -> None:
+        self._wait = clock.device_barrier()
+        self._suited: dict[GraphEntry, bool] = {}
+
+    def __call__(
+        self,
+        run: RunLog,
+        entry: GraphEntry,
+        graph: GraphModule,
+        compiled: Callable[..., Any],
+        args: Sequence[Any],
+    ) -> None:
+        """Time ``compiled`` and eager, as often as the run can afford."""
+        pairs = entry.pairs
+        if len(pairs) >= MOST_PAIRS or not self._suits(entry, graph):
+            return
+        spent = run.compile_seconds + sum(each.seconds for each in run.calls.values())
+        # A pair takes no longer than the calls before it: the first one had the check in it.
+        expected = sum(pairs[-1]) if pairs else run.calls[entry].seconds / run.calls[entry].count
+        eager = forward_of(graph)
+        try:
+            while len(pairs) < MOST_PAIRS and run.paired_seconds + expected <= SHARE * spent:
+                pairs.append(self._pair(compiled, eager, args, eager_first=bool(len(pairs) % 2)))
+                expected = sum(pairs[-1])
+                run.paired_seconds += expected
+        except Exception as error:  # noqa: BLE001 - the user's own call went well: no estimate, then
+            pass_on(error)
+            self._suited[entry] = False
+
+    def _suits(self, entry: GraphEntry, graph: GraphModule) -> bool:
+        if entry not in self._suited:
+            # A race has times of its own, and eager is not faster than itself.
+            engines = {*registry.OURS} - {"auto", "eager"}
+            own = entry.backend.partition(":")[0] in engines
+            own = own and not (entry.mutates or entry.draws)
+            self._suited[entry] = own and all(map(is_torchs_own, graph.graph.nodes))
+        return self._suited[entry]
+
+    def _pair(
+        self,
+        compiled: Callable[..., Any],
+        eager: Callable[..., Any],
+        args: Sequence[Any],
+        *,
+        eager_first: bool,
+    ) -> tuple[float, float]:
+        if eager_first:
+            theirs = self._seconds(eager, args)
+            return self._seconds(compiled, args), theirs
+        return self._seconds(compiled, args), self._seconds(eager, args)
+
+    def _seconds(self, call: Callable[..., Any], args: Sequence[Any]) -> float:
+        self._wait()
+        started = time.perf_counter()
+        call(*args)
+        self._wait()
+        return time.perf_counter() - started

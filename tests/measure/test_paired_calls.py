@@ -1,0 +1,148 @@
+"""Calls of a graph in its engine and in eager, in turn: which graphs, how many, at what price."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import dynamo_ext
+from dynamo_ext.measure import paired_calls
+from dynamo_ext.measure.paired_calls import MOST_PAIRS, SHARE, PairedCalls
+from tests.magics.shell import notebook, run_cell
+
+SETUP = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8)).eval()
+x = torch.randn(4, 8)
+"""
+
+MINE = """
+calls = []
+def mine(graph, inputs):
+    def run(*args):
+        calls.append(1)
+        return graph.forward(*args)
+    return run
+"""
+
+
+@pytest.fixture
+def cells():
+    torch._dynamo.reset()
+    with notebook() as shell:
+        dynamo_ext.load_ipython_extension(shell)
+        assert run_cell(shell, SETUP).error is None
+        yield shell
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def generous(monkeypatch):
+    monkeypatch.setattr(paired_calls, "SHARE", 1_000.0)
+
+
+def report(shell, text, line="-b ts"):
+    assert run_cell(shell, f"%%dynamo {line}\n{text}").error is None
+    return dynamo_ext.last_report()
+
+
+@pytest.fixture
+def further(monkeypatch):
+    """One entry for each further call."""
+    made = []
+
+    def call(_, run, args):
+        made.append(run)
+        run(*args)
+        return 1e-4
+
+    monkeypatch.setattr(PairedCalls, "_seconds", call)
+    return made
+
+
+@pytest.mark.usefixtures("generous")
+def test_a_graph_is_called_further_and_then_no_more(cells, further):
+    found = report(cells, "y = model(x)")
+    (graph,) = found.graphs
+    assert graph.calls == 1
+    assert len(graph.pairs) == MOST_PAIRS
+    assert found.paired_seconds == pytest.approx(sum(map(sum, graph.pairs)))
+    assert found.run_seconds <= found.seconds - found.compile_seconds - found.paired_seconds
+    assert len(further) == 2 * MOST_PAIRS
+    assert len(set(further)) == 2
+    (again,) = report(cells, "y = model(x)").graphs
+    assert again.pairs == graph.pairs
+    assert len(further) == 2 * MOST_PAIRS
+    assert dynamo_ext.last_report().paired_seconds == 0.0
+
+
+@pytest.mark.usefixtures("generous")
+@pytest.mark.parametrize(
+    "text",
+    ["x.add_(1)", "y = torch.nn.functional.dropout(x)", "nn.BatchNorm1d(8)(x)"],
+    ids=["in place", "random", "statistics"],
+)
+def test_a_graph_with_effects_is_called_once(cells, further, text):
+    assert [graph.pairs for graph in report(cells, text).graphs] == [()]
+    assert not further
+
+
+@pytest.mark.usefixtures("generous")
+def test_an_operator_that_is_not_torchs_runs_as_often_as_without(cells):
+    ran = []
+    library = torch.library.Library("dx_pairs", "DEF")
+    try:
+        library.define("told(Tensor x) -> Tensor")
+        library.impl("told", lambda x: (ran.append(1), x + 1)[1], "CompositeExplicitAutograd")
+        torch.library.register_fake("dx_pairs::told", torch.empty_like, lib=library)
+        (graph,) = report(cells, "y = torch.ops.dx_pairs.told(x)").graphs
+    finally:
+        library._destroy()
+    assert graph.pairs == ()
+    # The call itself, and eager's for its check.
+    assert len(ran) == 2
+
+
+@pytest.mark.usefixtures("generous")
+def test_a_function_of_the_users_is_called_as_often_as_without(cells):
+    assert run_cell(cells, MINE).error is None
+    report(cells, "y = model(x)", "-b mine")
+    assert len(cells.user_ns["calls"]) == 1
+
+
+@pytest.mark.usefixtures("generous")
+@pytest.mark.parametrize("line", ["-b ts --quiet", "-b eager"])
+def test_nothing_is_timed_that_nobody_sees(cells, line):
+    assert [graph.pairs for graph in report(cells, "y = model(x)", line).graphs] == [()]
+
+
+def test_pairs_take_a_share_of_the_run_at_most(cells):
+    found = report(cells, "for _ in range(20):\n    y = model(x)\n    print(end='')")
+    spent = found.compile_seconds + sum(graph.run_seconds for graph in found.graphs)
+    # The last pair may take longer than the one before it.
+    last = max((sum(pair) for graph in found.graphs for pair in graph.pairs), default=0.0)
+    assert found.paired_seconds <= SHARE * spent + last
+
+
+@pytest.mark.usefixtures("generous")
+def test_an_error_of_a_further_call_is_no_error_of_the_cells(cells, monkeypatch):
+    tried = []
+
+    def fail(*_, **__):
+        tried.append(1)
+        raise RuntimeError
+
+    monkeypatch.setattr(PairedCalls, "_pair", fail)
+    (graph,) = report(cells, "for _ in range(3):\n    y = model(x)\n    print(end='')").graphs
+    assert (graph.pairs, graph.calls, len(tried)) == ((), 3, 1)
+
+
+def test_gradients_are_as_without(cells):
+    run_cell(cells, "model.train(); (model(x) ** 2).sum().backward()")
+    expected = [p.grad.clone() for p in cells.user_ns["model"].parameters()]
+    run_cell(cells, "model.zero_grad()")
+    report(cells, "loss = (model(x) ** 2).sum()\nloss.backward()", "-b ts")
+    for expected_one, parameter in zip(expected, cells.user_ns["model"].parameters(), strict=True):
+        torch.testing.assert_close(parameter.grad, expected_one)
