@@ -77,7 +77,8 @@ class Graph:
     ``untimed`` is why its operations' times are not known. ``backward_seconds`` are not in
     ``run_seconds``; ``backward_untimed``: autograd runs its operations one by one.
     ``pairs`` are seconds of a further call and of one in eager, one after the other, in this run
-    or an earlier one.
+    or an earlier one. ``compile_started`` (where ``compiled_now``), ``first_call_started`` and
+    ``last_call_ended`` are seconds after the run's start.
     """
 
     id: str
@@ -98,6 +99,10 @@ class Graph:
     backward_seconds: float = 0.0
     backward_untimed: bool = False
     pairs: tuple[tuple[float, float], ...] = ()
+    compile_started: float = 0.0
+    first_call_started: float = 0.0
+    first_call_seconds: float = 0.0
+    last_call_ended: float = 0.0
 
     @property
     def operation_seconds(self) -> float:

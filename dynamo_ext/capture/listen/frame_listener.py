@@ -130,7 +130,7 @@ class FrameListener:
         breaks, metrics = compile_metrics.graph_break_count(), compile_metrics.latest_metrics()
         _compiling.append((entry, frame))
         run.on_progress(f"capturing {entry.title}")
-        started = time.perf_counter()
+        started = entry.started = time.perf_counter()
         divided, interrupted, lazy = False, False, None
         watch_changed()
         try:

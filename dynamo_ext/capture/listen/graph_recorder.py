@@ -77,10 +77,10 @@ class RecordedCompiler:
         frame.input_shapes.update(compile_metrics.input_shapes(graph))
         run.calls_of(entry)
         run.on_progress(f"{title} with {self.name}")
-        started = time.perf_counter()
+        entry.compile_started = time.perf_counter()
         with journal.active(entry.journal):
             compiled = self._compiled(graph, inputs, (*run.codes, frame.code()))
-        entry.compile_seconds = time.perf_counter() - started
+        entry.compile_seconds = time.perf_counter() - entry.compile_started
         return _recorded(compiled, graph, entry)
 
     def _compiled(
@@ -134,8 +134,7 @@ def _recorded(
         if failure is not None:
             result = _recover(eager, entry, args, failure, before)
         if run is not None:
-            counted.count += 1
-            counted.seconds += clock() - started
+            counted.note(started, clock())
             follow(result, entry, counted, run)
             run.after_graph_call(run, entry, graph, compiled, args)
         return result

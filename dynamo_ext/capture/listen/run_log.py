@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -44,6 +45,7 @@ class FrameEntry:
     code_name: str = ""
     outcome: str = "compiled"
     reason: str = ""
+    started: float = 0.0
     seconds: float = 0.0
     guards: tuple[Guard, ...] = ()
     breaks: list[GraphBreak] = field(default_factory=list)
@@ -80,6 +82,7 @@ class GraphEntry:
     journal: Journal
     mutates: bool
     draws: bool = False
+    compile_started: float = 0.0
     compile_seconds: float = 0.0
     pairs: list[tuple[float, float]] = field(default_factory=list)
 
@@ -91,11 +94,15 @@ class GraphCalls:
     ``fallbacks_before`` and ``raced_before`` are what its journal held before.
     ``operation_seconds`` are eager's by node, where asked for, had in ``profile_seconds``, while
     other programs kept ``busy_cores`` busy; ``untimed`` is why they are not known.
-    ``backward_untimed``: the backward passes could not be measured.
+    ``backward_untimed``: the backward passes could not be measured. ``first_started``,
+    ``first_ended`` and ``until`` (the end of the last call) are readings of ``perf_counter``.
     """
 
     count: int = 0
     seconds: float = 0.0
+    first_started: float = 0.0
+    first_ended: float = 0.0
+    until: float = 0.0
     operation_seconds: Mapping[str, float] = field(default_factory=dict)
     profile_seconds: float = 0.0
     busy_cores: float = 0.0
@@ -104,6 +111,14 @@ class GraphCalls:
     raced_before: float = 0.0
     backward_seconds: float = 0.0
     backward_untimed: bool = False
+
+    def note(self, started: float, ended: float) -> None:
+        """Count a call."""
+        if not self.count:
+            self.first_started, self.first_ended = started, ended
+        self.count += 1
+        self.seconds += ended - started
+        self.until = ended
 
 
 class OnGraphCall(Protocol):
@@ -155,6 +170,7 @@ class RunLog:
         self.compiled: list[FrameEntry] = []
         self.recompiles: dict[tuple[str, ...], Recompile] = {}
         self.eager_frames: dict[tuple[str, str, int], FrameEntry] = {}
+        self.started = 0.0
         self.compile_seconds = 0.0
         self.refused: Exception | None = None
         self.condition_breaks: dict[GraphBreak, None] = {}
@@ -214,6 +230,7 @@ class Recording:
     def __enter__(self) -> RunLog:
         global _active  # read on every graph call: a plain global is the cheapest
         self._outer, _active = _active, self._run
+        self._run.started = self._run.started or time.perf_counter()
         self._run.refused = None
         note_stance()
         return self._run

@@ -68,6 +68,7 @@ def _frame(entry: FrameEntry, run: RunLog, names: dict[GraphEntry, str]) -> Fram
         outcome=outcome,  # type: ignore[arg-type]
         graphs=tuple(names[g] for g in live if g is not None and g in names),
         guards=len({dataclasses.replace(each, frame="", line=None) for each in entry.guards}),
+        compile_started=_since(run, entry.started) if entry in run.compiled else 0.0,
         compile_seconds=entry.seconds if entry in run.compiled else 0.0,
         reason=entry.reason,
         in_cell=entry.file == run.cell_file,
@@ -93,6 +94,7 @@ def _graph(
         backend=entry.backend,
         operations=operations,
         source=entry.source,
+        compile_started=_since(run, entry.compile_started),
         compile_seconds=entry.compile_seconds,
         compiled_now=entry.frame in run.compiled,
         calls=calls.count,
@@ -106,7 +108,14 @@ def _graph(
         backward_seconds=calls.backward_seconds,
         backward_untimed=calls.backward_untimed,
         pairs=tuple(entry.pairs),
+        first_call_started=_since(run, calls.first_started),
+        first_call_seconds=calls.first_ended - calls.first_started,
+        last_call_ended=_since(run, calls.until),
     )
+
+
+def _since(run: RunLog, moment: float) -> float:
+    return max(moment - run.started, 0.0)
 
 
 def _guards(frames: Iterable[FrameEntry]) -> Iterable[Guard]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from dynamo_ext.analysis.placement import coverage, operator_times
@@ -11,13 +12,14 @@ from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.blocks import Block, Quiet, Table
 from dynamo_ext.widgets.html.markup import Markup, element
-from dynamo_ext.widgets.report import autotuning, graphs
+from dynamo_ext.widgets.report import autotuning, graphs, timeline
 
 TITLE = "Timing"
 NOTHING = ""
 _FRAMES = 60
 _BAR = 24
 _REASON = 200
+_SLOTS, _TEXT_SLOTS = 40, 20
 _OPERATORS = 12
 _ELSEWHERE = (
     " Python and uncaptured code includes any backward passes: autograd runs them operation by "
@@ -32,15 +34,15 @@ _ONE_BY_ONE = (
 
 def html(report: Report, most: int | None = _FRAMES) -> Markup:
     """Render the parts of the run, then graphs and functions."""
-    return element("div", blocks.html(_blocks(report, most)))
+    return element("div", blocks.html(_blocks(report, most, _SLOTS)))
 
 
 def text(report: Report) -> str:
     """Render the same for a terminal."""
-    return blocks.text(_blocks(report, _FRAMES))
+    return blocks.text(_blocks(report, _FRAMES, _TEXT_SLOTS))
 
 
-def _blocks(report: Report, most: int | None) -> Iterator[Block]:
+def _blocks(report: Report, most: int | None, slots: int) -> Iterator[Block]:
     yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
     yield captured(report)
     yield graphs.overview(report, graphs.TITLE, most)
@@ -61,9 +63,10 @@ def _blocks(report: Report, most: int | None) -> Iterator[Block]:
         for graph in report.graphs
         if graph.untimed
     )
-    headers = ["Function", "Outcome", "Compile", "Guards", "Graphs", "Why"]
+    headers = ["Function", "Along the run", "Outcome", "Capture", "Lowering", "Guards", "Why"]
     title = "Functions Dynamo looked at"
-    yield Table("Time by function", headers, _frames(report, most), {2, 3, 4}, title)
+    yield Table("Time by function", headers, _frames(report, most, slots), {3, 4, 5}, title)
+    yield Quiet(timeline.LEGEND if report.frames else "")
     yield Quiet(" · ".join(f"{name} {version}" for name, version in report.versions))
 
 
@@ -131,18 +134,26 @@ def _operators(report: Report) -> list[list[str]]:
     ]
 
 
-def _frames(report: Report, most: int | None) -> list[list[str]]:
+def _some(value: float) -> str:
+    return seconds(value) if value > 0 else ""
+
+
+def _frames(report: Report, most: int | None, slots: int) -> list[list[str]]:
+    lowered = Counter[str]()
+    for graph in report.graphs:
+        lowered[graph.frame] += graph.compile_seconds if graph.compiled_now else 0.0
     rows = [
         [
             f"{function_name(frame.name)} ({frame.id})" if frame.id else function_name(frame.name),
+            timeline.track(report, frame, slots),
             frame.outcome,
-            seconds(frame.compile_seconds) if frame.compile_seconds else "",
+            _some(frame.compile_seconds - lowered[frame.id]),
+            _some(lowered[frame.id]),
             f"{frame.guards:,}",
-            ", ".join(frame.graphs),
             clip(" ".join(frame.reason.split()), _REASON),
         ]
         for frame in report.frames[:most]
     ]
     if most is not None and len(report.frames) > most:
-        rows.append([f"… {len(report.frames) - most:,} more", "", "", "", "", ""])
+        rows.append([f"… {len(report.frames) - most:,} more", *[""] * 6])
     return rows
