@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dynamo_ext.analysis import capture_advice
 from dynamo_ext.analysis.advice_step import MAX_LISTED, NEGLIGIBLE_WEIGHT, Advice, clause, how_often
 from dynamo_ext.analysis.placement import EAGER, coverage, operator_times, shares_by_reason
+from dynamo_ext.analysis.speed import whole_gain
 from dynamo_ext.formatting import count, listing, percent
 from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Fallback, Report
@@ -124,7 +125,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
             "in eager"
         )
         evidence = f"{count(costliest.calls, 'call')} of it; each operation was timed by itself"
-    elif report.mode == "optimize" and compiling:
+    elif report.mode == "optimize" and compiling and whole_gain(report) is None:
         topic, step = "first-run", "Run the cell again, or measure it: %%dynamo compare."
         raced, racing = (" and raced", " and racing") if report.race_seconds else ("", "")
         if raced:
@@ -138,7 +139,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
         problem = "The code is captured, and eager runs it"
         evidence = count(covered.captured, "operation")
     elif covered.in_engine:
-        topic, step, weight = "all-in-engine", "What it gains: %%dynamo compare.", 0.05
+        topic, step, weight = "all-in-engine", "Measure what it gains: %%dynamo compare.", 0.05
         problem = "Nothing is in the way"
         evidence = f"{covered.in_engine:,} of {count(covered.total, covered.noun)} in the engine"
         if covered.in_engine == covered.total != covered.captured:

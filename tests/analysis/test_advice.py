@@ -560,6 +560,17 @@ def test_a_run_that_raced_is_not_sent_to_race_again() -> None:
     assert "%%dynamo compare" in again.step
 
 
+def test_a_run_whose_gain_is_estimated_is_not_sent_to_run_again() -> None:
+    report = run(scales, [(X,)], "inductor")
+    pairs = ((1.0, 2.0),) * 3
+    graphs = tuple(dataclasses.replace(graph, pairs=pairs) for graph in report.graphs)
+    (first,) = advise(dataclasses.replace(report, graphs=graphs))
+    assert (first.topic, first.step) == (
+        "all-in-engine",
+        "Measure what it gains: %%dynamo compare.",
+    )
+
+
 def test_a_module_that_is_being_built_is_not_said_to_lack_its_super() -> None:
     module = (
         "class Block(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
