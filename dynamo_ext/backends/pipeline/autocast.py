@@ -36,11 +36,12 @@ def autocast_for(
     """Makes contexts of autocast to ``bf16`` or ``fp16`` on the devices of a graph's tensors."""
     values = [*inputs, *held_tensors(graph)]
     kinds = [value.device.type for value in values if isinstance(value, torch.Tensor)]
+    devices = tuple(dict.fromkeys(kinds)) or ("cpu",)
 
     @contextlib.contextmanager
     def lowering() -> Iterator[None]:
         with contextlib.ExitStack() as stack:
-            for device in dict.fromkeys(kinds) or ("cpu",):
+            for device in devices:
                 stack.enter_context(torch.autocast(device, _DTYPES[precision]))
             yield
 
