@@ -6,9 +6,9 @@ from typing import Any
 
 from torch.fx import GraphModule
 
+from dynamo_ext.backends.base import Stage
 from dynamo_ext.backends.torch_private.backend_registry import torch_backend
 from dynamo_ext.backends.torch_private.decompositions import Decompositions, refuse_wrong_cuts
-from dynamo_ext.records.graph import PartitionRole
 
 
 def restarts() -> tuple[type[BaseException], ...]:
@@ -21,7 +21,7 @@ def restarts() -> tuple[type[BaseException], ...]:
 def aot_compile(
     graph: GraphModule,
     inputs: Sequence[Any],
-    stage: Callable[[GraphModule, PartitionRole], Callable[..., Any]],
+    stage: Stage,
     decompositions: Decompositions,
 ) -> Callable[..., Any]:
     """Run AOTAutograd: ``stage`` gets functional ATen graphs and compiles them.
