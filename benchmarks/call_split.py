@@ -198,11 +198,4 @@ def _kept_in_aot(graph: Any, inputs: Any) -> Callable[..., Any]:
         call._boxed_call = True  # type: ignore[attr-defined]  # noqa: SLF001 - AOTAutograd's sign
         return call
 
-    return aot.aot_compile(
-        graph,
-        inputs,
-        forward=boxed,
-        backward=boxed,
-        inference=boxed,
-        decompositions=decompositions.core_decompositions(),
-    )
+    return aot.aot_compile(graph, inputs, boxed, dict(decompositions.core_decompositions()))

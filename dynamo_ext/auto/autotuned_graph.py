@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dynamo_ext.auto import graph_race, ranking
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
-from dynamo_ext.interruptions import Listening, pass_on, suppressed
+from dynamo_ext.interruptions import Listening, pass_on
 from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.records.autotune import GraphRace
@@ -166,13 +166,12 @@ class AutotunedGraph:
         # A journal that was adopted shares its partitions with ours: they would be gone for good.
         if before is None or before.winner != held.winner:
             if told is not None or before is not None:
-                self._journal.clear_partitions()
+                self._journal.partitions.clear()
+                self._journal.fallbacks.clear()
             if told is not None:
                 self._journal.merge(told)
         if self.remember is not None and held.conclusive:
-            # A store that cannot be written must not cost the user the result.
-            with suppressed(OSError):
-                self.remember(dataclasses.replace(held, remembered=False))
+            self.remember(dataclasses.replace(held, remembered=False))
 
     def narrow(self) -> None:
         """Keep the winner's variant and eager's alone."""
@@ -231,7 +230,5 @@ class CachedWinner(AutotunedGraph):
         if wrong or (self.contest and self.contest.confirmation is not None):
             self.settle()
         if wrong and self.forget is not None:
-            # A store that cannot be written must not cost the user the result.
-            with suppressed(OSError):
-                self.forget()
+            self.forget()
         return result

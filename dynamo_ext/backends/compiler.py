@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from dynamo_ext.backends.base import Backend, Options
+    from dynamo_ext.records.report import FallbackStage
 
 _AVAILABLE = Availability(available=True)
 
@@ -51,8 +52,7 @@ class Compiler:
     @property
     def unsettled_calls(self) -> int:
         """Calls so far of graphs that the backend still runs now in one form, now in another."""
-        calls: int = fact(self.backend, "unsettled_calls")
-        return calls
+        return int(fact(self.backend, "unsettled_calls"))
 
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile a captured graph; failures give the graph itself, and a word in the journal."""
@@ -67,37 +67,33 @@ class Compiler:
         keep_random_state(graph)
         give_inputs(graph)
         journal = journals.current()
-        if not self.availability.available:
-            journal.add_fallback(
-                "unavailable",
-                "graph",
-                message=f"{self.name} is not available: {self.availability.reason}",
-                remedy=self.availability.remedy,
-                lack=self.availability.reason,
-            )
+
+        def refused(
+            stage: FallbackStage, message: str, remedy: str, lack: str = ""
+        ) -> Callable[..., Any]:
+            journal.add_fallback(stage, "graph", message=message, remedy=remedy, lack=lack)
             return forward_of(graph)
+
+        if not self.availability.available:
+            lack = self.availability.reason
+            message = f"{self.name} is not available: {lack}"
+            return refused("unavailable", message, self.availability.remedy, lack)
         # One that tries others counts their time itself, and each of those has its record.
         tries = fact(self.backend, "self_verifying")
-        recorded = not tries and self.name != "eager"
         attempt = None
-        if recorded:
+        if not tries and self.name != "eager":
             attempt = crash_records.Attempt.of(self.name, self.version, graph, example_inputs)
         if not tries and (late := compile_timeout.used_up()):
-            journal.add_fallback("lower", "graph", message=late, remedy=compile_timeout.REMEDY)
-            return forward_of(graph)
+            return refused("lower", late, compile_timeout.REMEDY)
         if attempt is not None and (died := attempt.died()) is not None:
-            journal.add_fallback(
-                "unavailable", "graph", message=died.message, remedy=crash_records.REMEDY
-            )
-            return forward_of(graph)
+            return refused("unavailable", died.message, crash_records.REMEDY)
         context = CompileContext(self.backend, self.options, journal, attempt)
         if tries:
             with Listening():
                 return compile_graph(graph, example_inputs, context)
         overlaps = Overlaps(graph, example_inputs)
         if self.name != "eager" and overlaps.found(example_inputs):
-            journal.add_fallback("unsupported", "graph", message=MESSAGE, remedy=REMEDY)
-            return forward_of(graph)
+            return refused("unsupported", MESSAGE, REMEDY)
         with compile_timeout.one_graph(), Listening(), crash_records.during(attempt, "compiling"):
             made = compile_graph(graph, example_inputs, context)
         return overlaps.kept_from(made, forward_of(graph), journal)

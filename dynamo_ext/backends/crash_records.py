@@ -157,13 +157,9 @@ class Attempt:
                 return
             self._file = file
             _open.add(self)
-            try:
-                os.ftruncate(file, 0)
-                if os.pwrite(file, text, 0) == len(text):
-                    return
-            except OSError:
-                pass
-            self._end()
+            # What was written in part, as on a full disk, says nothing to those who read it.
+            os.ftruncate(file, 0)
+            os.pwrite(file, text, 0)
 
     def _end(self) -> None:
         file, self._file = self._file, None

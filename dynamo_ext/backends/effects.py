@@ -90,7 +90,7 @@ def _readings(node: Node, name: str) -> list[tuple[Mapping[str, Any], Effects]]:
     """The arguments of a call by name, and what these and the schema tell, for each overload."""
     target: Any = node.target
     overloads = fx_nodes.overloads(target)
-    given = _bound(node)
+    given = bound(node)
     fitting = [each for each in overloads if _fits(node, each)] if given is None else []
     if fitting:
         return [
@@ -119,7 +119,7 @@ def _told(
     return given, Effects(changes, may_draw and not idle)
 
 
-def _bound(node: Node) -> Mapping[str, Any] | None:
+def bound(node: Node) -> Mapping[str, Any] | None:
     """The arguments by the names of a Python function; ``None`` where C has none."""
     signature = _signature(node.target)
     if signature is None:

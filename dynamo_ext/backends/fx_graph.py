@@ -58,6 +58,15 @@ def replace(node: Node, function: Callable[..., Any]) -> None:
         node.graph.erase_node(node)
 
 
+def hold(graph: GraphModule, name: str, value: torch.Tensor, node: Node) -> None:
+    """Have what reads a node's result read a constant, which the graph holds under a name."""
+    graph.register_buffer(name, value)
+    with graph.graph.inserting_before(node):
+        held = graph.graph.get_attr(name)
+    held.meta = dict(node.meta)
+    node.replace_all_uses_with(held)
+
+
 def held_tensors(graph: GraphModule) -> list[torch.Tensor]:
     """The tensors that a captured graph reads without being given them: its attributes."""
     found: dict[int, torch.Tensor] = {}

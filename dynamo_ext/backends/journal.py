@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
-from dynamo_ext.backends.base import StayEager
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.records.graph import Partition
@@ -37,6 +36,7 @@ class Journal:
         self.warns = warns
         self.normalised = 0
         self.folded = 0
+        # By name: one whose engine is built again gets a new record.
         self.partitions: dict[str, Partition] = {}
         self.fallbacks: dict[tuple[str, ...], Fallback] = {}
         self.contest: GraphRace | None = None
@@ -46,20 +46,10 @@ class Journal:
         """Take over what another journal says of the same graph, and receive what it says later."""
         self.normalised = other.normalised
         self.folded = other.folded
-        for partition in other.partitions.values():
-            self.add_partition(partition)
+        self.partitions.update(other.partitions)
         self.fallbacks.update(other.fallbacks)
         other.graph, other.warns = self.graph, self.warns
         other.partitions, other.fallbacks = self.partitions, self.fallbacks
-
-    def clear_partitions(self) -> None:
-        """Drop what it says of partitions and fallbacks: another form of the graph runs now."""
-        self.partitions.clear()
-        self.fallbacks.clear()
-
-    def add_partition(self, partition: Partition) -> None:
-        """Add a partition, or replace the one of the same name (an engine was built again)."""
-        self.partitions[partition.name] = partition
 
     def add_fallback(  # noqa: PLR0913 - a record's fields, by keyword
         self,
@@ -85,24 +75,11 @@ class Journal:
         if known:
             self.fallbacks[key] = dataclasses.replace(known, count=known.count + 1)
             return
-        self.fallbacks[key] = Fallback(
-            stage, scope, partition, operator, name, text, remedy, harmless=harmless, lack=lack
-        )
+        self.fallbacks[key] = Fallback(*key, remedy, harmless=harmless, lack=lack)
         if self.warns and not harmless:
             what = operator or subject_of(self.graph, partition) or scope
             note = f"{stage}: {what} runs eagerly: {name + ': ' if name else ''}{text} {remedy}"
             warnings.warn(note.rstrip(), FallbackWarning, stacklevel=_users_level())
-
-    def add_decision(self, decision: StayEager) -> None:
-        """Record that a backend left a graph to eager; nothing where it gave no reason."""
-        if decision.reason:
-            self.add_fallback(
-                "unsupported",
-                "graph",
-                message=decision.reason,
-                remedy=decision.remedy,
-                harmless=decision.harmless,
-            )
 
 
 def subject_of(graph: str, partition: str) -> str:

@@ -9,6 +9,7 @@ import torch
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.torch_private import dispatch
+from dynamo_ext.torch_private.dispatch import NUMBERS
 
 _SHARE = 0.25
 """How much of the memory that is free may go into it."""
@@ -23,17 +24,14 @@ class Undo:
     def __init__(self, values: Sequence[Any], *, draws: bool) -> None:
         self._values = values
         self._tensors = [value for value in values if isinstance(value, torch.Tensor)]
-        self._others = [value for value in values if not isinstance(value, torch.Tensor)]
         self._random = TorchState() if draws else None
         self._memory: list[tuple[torch.UntypedStorage, torch.UntypedStorage]] = []
         self.possible = self._keep()
 
     def _keep(self) -> bool:
         """Whether all was kept; not where a value has no memory to copy, or memory is scarce."""
-        numbers = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
-        if not all(isinstance(value, numbers) for value in self._others):
-            return False
-        if not all(map(dispatch.is_plain_tensor, self._tensors)):
+        known = (isinstance(v, NUMBERS) or dispatch.is_plain_tensor(v) for v in self._values)
+        if not all(known):
             return False
         try:
             self._facts = list(map(_facts, self._tensors))

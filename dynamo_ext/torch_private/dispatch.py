@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+NUMBERS = (int, float, *SYMBOLS)
+
 
 def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
     """``call`` without autograd's views, whose ``_view_func`` forgets a dtype (2.13.0)."""
@@ -89,7 +92,7 @@ def has_unbacked(value: object) -> bool:
 
 def is_symbolic(value: object) -> bool:
     """Whether a node's value is a symbolic number, or a tensor with a symbolic size."""
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+    if isinstance(value, SYMBOLS):
         return True
     if isinstance(value, torch.Tensor):
         return any(isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride()))

@@ -1,7 +1,7 @@
 """What torch's schemas say of the operations of a graph."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,14 +10,13 @@ from torch.fx import Node
 
 def arguments(node: Node, overload: Any = None) -> dict[str, Any]:
     """The arguments of a call by the names of ``overload`` or its target, defaults included."""
-    target: Any = overload or node.target
-    found: dict[str, Any] = {}
-    for position, argument in enumerate(target._schema.arguments):
-        if position < len(node.args):
-            found[argument.name] = node.args[position]
-        else:
-            found[argument.name] = node.kwargs.get(argument.name, argument.default_value)
-    return found
+    return named(overload or node.target, node.args, node.kwargs)
+
+
+def named(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by their names in an overload's schema, defaults included."""
+    usual = {each.name: each.default_value for each in overload._schema.arguments}
+    return {**usual, **dict(zip(usual, args, strict=False)), **kwargs}
 
 
 def captured_name(node: Node) -> str:
@@ -33,12 +32,9 @@ def captured_name(node: Node) -> str:
 
 def changes_geometry(node: Node) -> bool:
     """Whether an operation changes sizes, strides or memory of a tensor that it is given."""
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    packet: Any = getattr(torch.ops.aten, name, None) if name.endswith("_") else None
-    if packet is None:
+    if node.op not in {"call_function", "call_method"}:
         return False
-    overloads = (getattr(packet, each) for each in packet.overloads())
-    return any(torch.Tag.inplace_view in each.tags for each in overloads)
+    return any(torch.Tag.inplace_view in each.tags for each in overloads(node.target))
 
 
 def is_higher_order(target: object) -> bool:

@@ -5,6 +5,7 @@ Names looked up by ``getattr`` are not needed: the code there does without them.
 """
 
 import ast
+import contextlib
 import functools
 import pkgutil
 from collections.abc import Iterator
@@ -138,15 +139,11 @@ def _files(feature: str) -> Iterator[Path]:
 def _exists(name: str) -> bool:
     """Whether a dotted name leads to something; its last part may be one of several names."""
     owner, _, last = name.rpartition(".")
-    return any(_leads_somewhere(f"{owner}.{each}") for each in last.split(OR))
-
-
-def _leads_somewhere(name: str) -> bool:
-    try:
-        pkgutil.resolve_name(name)
-    except (ImportError, AttributeError):
-        return False
-    return True
+    for each in last.split(OR):
+        with contextlib.suppress(ImportError, AttributeError):
+            pkgutil.resolve_name(f"{owner}.{each}")
+            return True
+    return False
 
 
 def patches(tree: ast.AST) -> list[ast.Call]:

@@ -109,7 +109,7 @@ def test_a_winner_that_is_confirmed_keeps_what_is_known_of_its_parts():
     known, compiler, _, journal = known_of(lambda made, _: made.forward)
     assert known.compile({"one": compiler}, [torch.ones(3)])
     known(torch.ones(3))
-    journal.add_partition(Partition("p0", "one", 1))
+    journal.partitions["p0"] = Partition("p0", "one", 1)
     known.settle("", OnlineTrial(1, "mix", 15))
     assert list(journal.partitions) == ["p0"]
     assert journal.contest.confirmation is not None

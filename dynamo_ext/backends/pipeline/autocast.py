@@ -7,7 +7,6 @@ raised would leave it on.
 """
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -37,15 +36,16 @@ def autocast_for(
     """Makes contexts of autocast to ``bf16`` or ``fp16`` on the devices of a graph's tensors."""
     values = [*inputs, *held_tensors(graph)]
     kinds = [value.device.type for value in values if isinstance(value, torch.Tensor)]
-    return functools.partial(_entered, tuple(dict.fromkeys(kinds)) or ("cpu",), precision)
+    devices = tuple(dict.fromkeys(kinds)) or ("cpu",)
 
+    @contextlib.contextmanager
+    def lowering() -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for device in devices:
+                stack.enter_context(torch.autocast(device, _DTYPES[precision]))
+            yield
 
-@contextlib.contextmanager
-def _entered(devices: Sequence[str], precision: str) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        for device in devices:
-            stack.enter_context(torch.autocast(device, _DTYPES[precision]))
-        yield
+    return lowering
 
 
 def _as_before(node: Node) -> Node:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.base import StayEager, Support
+from dynamo_ext.backends.base import MIN_PARTITION, StayEager, Support
 from dynamo_ext.backends.fx_graph import attribute, may_differentiate
 from dynamo_ext.backends.passes import fused_transformer
 from dynamo_ext.backends.pipeline import inplace_only, whole_graph
@@ -37,9 +37,6 @@ from dynamo_ext.records.graph import Partition, PartitionRole
 from dynamo_ext.torch_private import dispatch, fx_nodes
 from dynamo_ext.torch_private.entered_modes import forward_of
 
-SMALLEST_PART = 3
-"""Operations that a partition must have, unless a backend's option says else."""
-
 
 def compile_graph(
     graph: GraphModule, example_inputs: Sequence[Any], context: CompileContext
@@ -58,7 +55,11 @@ def compile_graph(
     except aot.restarts():
         raise
     except StayEager as decision:
-        journal.add_decision(decision)
+        if said := decision.reason:
+            remedy, harmless = decision.remedy, decision.harmless
+            journal.add_fallback(
+                "unsupported", "graph", message=said, remedy=remedy, harmless=harmless
+            )
     except Exception as error:  # noqa: BLE001 - any error of a compiler's means eager
         pass_on(error)
         message = "" if whole else f"The graph could not be normalised: {one_line(error)}"
@@ -81,7 +82,7 @@ class _GraphCompilation:
     def compile(self) -> Callable[..., Any]:
         # `with torch.no_grad():` inside the captured code is part of the graph.
         training = may_differentiate(self._inputs) and _gives_gradients(self._graph)
-        table = decompositions.core_decompositions()
+        table = dict(decompositions.core_decompositions())
         # Autocast reaches into a fused kernel, and not into its decomposition.
         if not dispatch.autocasts(self._graph):
             table |= fused_transformer.decompositions()
@@ -93,14 +94,7 @@ class _GraphCompilation:
 
         def compile_rest(rest: GraphModule) -> Callable[..., Any]:
             self._needs_check = rest is not self._graph
-            return aot.aot_compile(
-                rest,
-                self._inputs,
-                forward=lambda graph, _: self._stage(graph, "forward"),
-                backward=lambda graph, _: self._stage(graph, "backward"),
-                inference=lambda graph, _: self._stage(graph, "inference"),
-                decompositions=table,
-            )
+            return aot.aot_compile(rest, self._inputs, self._stage, table)
 
         compiled = apart(self._graph, compile_rest)
         # The real weights are with the runners now; activations need not live as long as they.
@@ -136,7 +130,7 @@ class _GraphCompilation:
             positions = {i: weights[node.name] for i, node in inputs if node.name in weights}
             runner = Runner(record, graph, context, weights=positions)
             return self._finish(role, [runner], runner.call)
-        smallest = int(context.options.get("min_partition", SMALLEST_PART))
+        smallest = int(context.options.get("min_partition", MIN_PARTITION.default))
         parts = split(graph, answers, smallest)
         self._record_eager(parts, role)
         constants = role == "inference" and bool(context.options.get("freeze", True))
@@ -190,7 +184,7 @@ class _GraphCompilation:
         for number, (each, nodes) in enumerate(left.items()):
             record = _known(f"{role}_eager_{number}", role, "eager", nodes)
             record = replace(record, reason=each.reason, short=each.too_small)
-            self._context.journal.add_partition(record)
+            self._context.journal.partitions[record.name] = record
 
 
 def _known(name: str, role: PartitionRole, engine: str, nodes: Sequence[Node]) -> Partition:

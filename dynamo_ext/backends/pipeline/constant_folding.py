@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule, Node, map_arg
 
 from dynamo_ext.backends import effects
-from dynamo_ext.backends.fx_graph import attribute, is_view
+from dynamo_ext.backends.fx_graph import attribute, hold, is_view
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
@@ -31,7 +31,7 @@ def fold(graph: GraphModule) -> int:
     folded = [node for node in values if node.op != "get_attr"]
     for node in folded:
         if any(user not in values for user in node.users):
-            _install(graph, node, values[node])
+            hold(graph, f"folded_{node.name}", values[node], node)
     for node in reversed(folded):
         if not node.users:
             graph.graph.erase_node(node)
@@ -63,13 +63,10 @@ def _values(graph: GraphModule) -> dict[Node, torch.Tensor]:
 
 def _returned(graph: GraphModule) -> set[Node]:
     """The graph's results, and what they may be views of."""
-    waiting = list(graph.graph.output_node().all_input_nodes)
-    found: set[Node] = set()
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting += node.all_input_nodes if _may_be_a_view(node) else []
+    found = set(graph.graph.output_node().all_input_nodes)
+    for node in reversed(graph.graph.nodes):
+        if node in found and _may_be_a_view(node):
+            found.update(node.all_input_nodes)
     return found
 
 
@@ -114,12 +111,3 @@ def _computed(node: Node, values: dict[Node, torch.Tensor]) -> Any:
         == (said.shape, said.dtype, said.stride(), said.device)
     )
     return found if same else None
-
-
-def _install(graph: GraphModule, node: Node, value: torch.Tensor) -> None:
-    name = f"folded_{node.name}"
-    graph.register_buffer(name, value)
-    with graph.graph.inserting_before(node):
-        held = graph.graph.get_attr(name)
-    held.meta = dict(node.meta)
-    node.replace_all_uses_with(held)

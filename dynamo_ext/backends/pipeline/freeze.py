@@ -16,11 +16,13 @@ import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends.fx_graph import duplicate
+from dynamo_ext.backends.fx_graph import duplicate, hold
 
+_pointer = torch.Tensor.data_ptr
 _version = operator.attrgetter("_version")
 _value = operator.attrgetter("value")
 
@@ -44,11 +46,9 @@ def _samples(weight: torch.Tensor) -> list[Any]:
         if weight.ndim > 1:
             places.add(int(sizes.argmin()))
     found = []
-    for index in places:
-        offset, left = 0, index
-        for size, stride in zip(reversed(weight.shape), reversed(weight.stride()), strict=True):
-            left, place = divmod(left, size)
-            offset += place * stride
+    for place in places:
+        index = np.unravel_index(place, weight.shape)
+        offset = int(np.dot(index, weight.stride()))
         found.append(word.from_address(weight.data_ptr() + offset * weight.element_size()))
     return found
 
@@ -80,7 +80,6 @@ class Watch:
     """Whether the weights that were frozen, by their positions in a call, are still the same."""
 
     def __init__(self, weights: Mapping[int, torch.Tensor]) -> None:
-        self._pointer = torch.Tensor.data_ptr
         positions = tuple(weights)
         # One position makes itemgetter return a bare item, so it is asked for twice.
         self._select = operator.itemgetter(*positions, positions[0])
@@ -89,7 +88,7 @@ class Watch:
         # it when a weight is gone, before another object can have its place.
         self._weights = list(map(id, twice))
         self._versions = list(map(_version, twice))
-        self._pointers = list(map(self._pointer, twice))
+        self._pointers = list(map(_pointer, twice))
         # An alias of each storage: its address cannot be handed to another tensor meanwhile.
         self._alive = [weight.detach() for weight in weights.values()]
         self._uncounted = [_reader(weight) for weight in weights.values() if _uncounted(weight)]
@@ -104,7 +103,7 @@ class Watch:
         return (
             list(map(id, current)) == self._weights
             and list(map(_version, current)) == self._versions
-            and list(map(self._pointer, current)) == self._pointers
+            and list(map(_pointer, current)) == self._pointers
             and list(map(operator.call, self._uncounted)) == self._values
             and list(map(_value, self._cells)) == self._samples
         )
@@ -124,13 +123,7 @@ def frozen(
         result.graph.erase_node(placeholders[position])
     for count, (position, weight) in enumerate(weights.items()):
         node = placeholders[position]
-        name = f"frozen_{count}"
-        constant = weight.detach().resolve_neg()
-        result.register_buffer(name, constant)
-        with torch.no_grad(), result.graph.inserting_before(node):
-            value = result.graph.get_attr(name)
-        value.meta = dict(node.meta)
-        node.replace_all_uses_with(value)
+        hold(result, f"frozen_{count}", weight.detach().resolve_neg(), node)
         result.graph.erase_node(node)
     result.recompile()
     return result

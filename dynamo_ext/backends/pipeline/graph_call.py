@@ -102,8 +102,8 @@ class GraphCall:
         if expected is None or not (wrong := self._wrong(args, undo, outputs, expected)):
             return outputs
         self._run = self._eager
-        for partition in list(self._journal.partitions.values()):
-            self._journal.add_partition(replace(partition, engine="eager", reason=wrong))
+        for name, partition in list(self._journal.partitions.items()):
+            self._journal.partitions[name] = replace(partition, engine="eager", reason=wrong)
         self._journal.add_fallback("verify", "graph", message=wrong)
         # What autograd has recorded of an input cannot be undone: the result has to stay.
         return self._eager(*args) if undo is None or undo.restore() else outputs

@@ -138,7 +138,8 @@ def same_as(node: Node) -> Node | None:
     value = _value(node)
     if node.op == "placeholder" or not dispatch.is_fake(value):
         return None
-    return next((given for given in _inputs(node) if _value(given) is value), None)
+    source: Any = node.args[0] if _picks(node) else node
+    return next((given for given in source.all_input_nodes if _value(given) is value), None)
 
 
 def _viewed(node: Node) -> Node | None:
@@ -154,11 +155,6 @@ def _viewed(node: Node) -> Node | None:
             if dispatch.share_memory(each, _value(given)):
                 return given
     return None
-
-
-def _inputs(node: Node) -> list[Node]:
-    source: Any = node.args[0] if _picks(node) else node
-    return source.all_input_nodes  # type: ignore[no-any-return]
 
 
 def _picks(node: Node) -> bool:

@@ -40,12 +40,11 @@ def order_of(value: Any) -> tuple[int, ...]:
 def expected_orders(graph: GraphModule) -> dict[int, tuple[int, ...]]:
     """For each output of a graph that is not row-major: the order of its dimensions."""
     outputs: Any = graph.graph.output_node().args[0]
-    orders = {
-        position: order_of(node.meta.get("val"))
+    return {
+        position: order
         for position, node in enumerate(outputs)
-        if hasattr(node, "meta")
+        if hasattr(node, "meta") and (order := order_of(node.meta.get("val")))
     }
-    return {position: order for position, order in orders.items() if order}
 
 
 def in_layout(outputs: Sequence[Any], orders: Mapping[int, tuple[int, ...]]) -> Sequence[Any]:

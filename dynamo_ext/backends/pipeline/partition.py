@@ -43,7 +43,7 @@ def computes(node: Node) -> bool:
     return (
         node.op.startswith("call_")
         and node.target is not operator.getitem
-        and not _is_number(node.meta.get("val"))
+        and not isinstance(node.meta.get("val"), dispatch.NUMBERS)
         and not is_returned_view(node)
     )
 
@@ -53,11 +53,6 @@ def operation_name(node: Node) -> str:
     if fx_nodes.is_overload(node.target):
         return str(node.target)
     return str(getattr(node.target, "__name__", node.target))
-
-
-def _is_number(value: object) -> bool:
-    kinds = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
-    return isinstance(value, kinds)
 
 
 def unsupported_reason(node: Node) -> str:
@@ -90,11 +85,9 @@ def decide_support(graph: GraphModule, supports: Callable[[Node], Support]) -> d
         if is_returned_view(node):
             answers[node] = Support(supported=False, reason="It is a view that the graph returns.")
         elif node.target is operator.getitem:
-            source = node.args[0]
-            answers[node] = answers.get(
-                source, Support(supported=False, reason="It indexes an input.")
-            )
-        elif _is_number(node.meta.get("val")):
+            of_input = Support(supported=False, reason="It indexes an input.")
+            answers[node] = answers.get(node.args[0], of_input)
+        elif isinstance(node.meta.get("val"), dispatch.NUMBERS):
             answers[node] = Support(supported=False, reason="It computes a size.")
         else:
             reason = unsupported_reason(node)
@@ -112,7 +105,7 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
         for node, answer in answers.items()
         if not answer and computes(node)
     }
-    groups = _propose(graph, answers, whole=not eager)
+    groups = _propose(graph, answers)
     kept = []
     for group in groups:
         operations = [node for node in group if computes(node)]
@@ -132,16 +125,12 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
     return PartitionPlan(graph, parts, eager)
 
 
-def _propose(
-    graph: GraphModule, answers: Mapping[Node, Support], *, whole: bool
-) -> list[dict[Node, int | None]]:
-    taken = [node for node, answer in answers.items() if answer]
-    if not taken:
+def _propose(graph: GraphModule, answers: Mapping[Node, Support]) -> list[dict[Node, int | None]]:
+    if not any(answers.values()):
         return []
-    numbers = any(not answers[n] and not computes(n) for n in answers)
-    if whole and not numbers:
+    if all(answers.values()):
         # Nothing can come between: the partitioner's reachability sets would be for nothing.
-        return [dict.fromkeys(taken)]
+        return [dict.fromkeys(answers)]
     groups = _partition(graph, answers, {})
     if _keeps_random_order(graph, groups):
         return groups

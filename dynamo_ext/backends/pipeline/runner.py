@@ -183,13 +183,11 @@ class Runner:
         )
 
     def _record(self) -> None:
-        self._context.journal.add_partition(
-            replace(
-                self._known,
-                engine="eager" if self._dead else self._known.engine,
-                reason=self._dead,
-                frozen=self._engines.frozen,
-                lower_seconds=self._engines.seconds,
-                engines_built=self._engines.built,
-            )
+        self._context.journal.partitions[self.name] = replace(
+            self._known,
+            engine="eager" if self._dead else self._known.engine,
+            reason=self._dead,
+            frozen=self._engines.frozen,
+            lower_seconds=self._engines.seconds,
+            engines_built=self._engines.built,
         )

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node, map_arg
 
+from dynamo_ext.torch_private.dispatch import SYMBOLS
+
 
 def operator_name(op: Any) -> str:
     """An operator's name as torch registers it (``aten::div.Tensor_mode``)."""
@@ -73,7 +75,7 @@ def _describe(value: Any) -> Any:
         return tuple(map(_describe, value))
     if isinstance(value, dict):
         return tuple((key, _describe(item)) for key, item in value.items())
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+    if isinstance(value, SYMBOLS):
         return type(value).__name__
     return repr(value)
 

@@ -54,18 +54,12 @@ def _references(
 ) -> Iterator[tuple[GraphModule, Sequence[Any]]]:
     """Graphs that compute what a partition may, and their outputs: eager's, and settled ones."""
     yield graph, expected
-    table = _settled()
-    if any(node.target in table for node in graph.graph.nodes):
+    if any(node.target in _SETTLED for node in graph.graph.nodes):
         settled = duplicate(graph)
         for node in settled.graph.nodes:
-            node.target = table.get(node.target, node.target)
+            node.target = _SETTLED.get(node.target, node.target)
         settled.recompile()
         yield settled, settled(*args)
-
-
-def _settled() -> Mapping[Any, Callable[..., Any]]:
-    """Operators that take some of several equal elements, and what takes the first of them."""
-    return {torch.ops.aten.topk.default: _topk, torch.ops.aten.kthvalue.default: _kthvalue}
 
 
 def _topk(
@@ -92,3 +86,10 @@ def _kthvalue(
         return tuple(torch.kthvalue(x, k))
     parts = (each.narrow(dim, k - 1, 1) for each in torch.sort(x, stable=True, dim=dim))
     return tuple(each if keepdim else each.squeeze(dim) for each in parts)
+
+
+_SETTLED: Mapping[Any, Callable[..., Any]] = {
+    torch.ops.aten.topk.default: _topk,
+    torch.ops.aten.kthvalue.default: _kthvalue,
+}
+"""Operators that take some of several equal elements, and what takes the first of them."""

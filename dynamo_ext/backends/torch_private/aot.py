@@ -6,7 +6,7 @@ from typing import Any
 
 from torch.fx import GraphModule
 
-from dynamo_ext.backends.base import CompilerFn
+from dynamo_ext.backends.base import Stage
 from dynamo_ext.backends.torch_private.backend_registry import torch_backend
 from dynamo_ext.backends.torch_private.decompositions import Decompositions, refuse_wrong_cuts
 
@@ -18,16 +18,13 @@ def restarts() -> tuple[type[BaseException], ...]:
     return (RestartAnalysis,)
 
 
-def aot_compile(  # noqa: PLR0913 - AOTAutograd's own shape
+def aot_compile(
     graph: GraphModule,
     inputs: Sequence[Any],
-    *,
-    forward: CompilerFn,
-    backward: CompilerFn,
-    inference: CompilerFn,
+    stage: Stage,
     decompositions: Decompositions,
 ) -> Callable[..., Any]:
-    """Run AOTAutograd: functional ATen graphs for forward and backward, or for inference.
+    """Run AOTAutograd: ``stage`` gets functional ATen graphs and compiles them.
 
     Raises ``StayEager`` where that would give another function.
     """
@@ -35,9 +32,9 @@ def aot_compile(  # noqa: PLR0913 - AOTAutograd's own shape
     from torch._dynamo.backends.common import aot_autograd
 
     compiler = aot_autograd(
-        fw_compiler=forward,
-        bw_compiler=lambda graph, given: backward(_without_zeros(graph), given),
-        inference_compiler=inference,
+        fw_compiler=lambda graph, _: stage(graph, "forward"),
+        bw_compiler=lambda graph, _: stage(_without_zeros(graph), "backward"),
+        inference_compiler=lambda graph, _: stage(graph, "inference"),
         decompositions=decompositions,
     )
     with _numbers_read():

@@ -1,12 +1,11 @@
 """Tables of decompositions, less those of torch that are wrong."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
-from torch.fx import GraphModule as Module
 
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.torch_private import fx_nodes
@@ -14,7 +13,8 @@ from dynamo_ext.torch_private import fx_nodes
 Decompositions = dict[Any, "Callable[..., Any]"]
 
 
-def core_decompositions() -> Decompositions:
+@functools.cache
+def core_decompositions() -> Mapping[Any, Callable[..., Any]]:
     """ATen to core ATen, less the decomposition whose gradients are wrong.
 
     ``_scaled_dot_product_flash_attention_for_cpu`` decomposed in a training graph gives wrong
@@ -24,7 +24,16 @@ def core_decompositions() -> Decompositions:
 
     ``prims.fma``, which Dynamo by itself makes of ``addcmul_`` for Inductor, no other backend has.
     """
-    table = dict(_core_decompositions())
+    # Torch looks through all its operators for each such table, which takes most of a small
+    # graph's compilation. Composite operators registered later are decomposed without it.
+    core: Decompositions = dict(torch._decomp.core_aten_decompositions())
+    core.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
+    table = {
+        op: cut
+        for op, cut in core.items()
+        if torch.Tag.nondeterministic_seeded not in getattr(op, "tags", ())
+        and op.overloadpacket.__name__ not in _KEPT_WHOLE
+    }
     fma = getattr(torch.ops.prims, "fma", None)
     return table if fma is None else table | {fma.default: lambda a, b, c: a * b + c}
 
@@ -42,23 +51,12 @@ Torch 2.13.0 counts class 0 again for each label that a row has too few.
 
 def refuse_wrong_cuts(graph: GraphModule) -> None:
     """Leave to eager a captured graph that AOTAutograd would make another function of."""
-    graphs = [module.graph for module in graph.modules() if isinstance(module, Module)]
+    graphs = [module.graph for module in graph.modules() if isinstance(module, GraphModule)]
     for node in (node for each in graphs for node in each.nodes):
         name = str(getattr(node.target, "__name__", "")).partition(".")[0]
         if name in _CUT_WRONGLY:
             reason = f"PyTorch's AOTAutograd computes {name} wrongly."
             raise StayEager(reason, "Compute this loss outside of the compiled code.")
-
-
-@functools.cache
-def _core_decompositions() -> Decompositions:
-    # Torch looks through all its operators for each such table, which takes most of a small
-    # graph's compilation. Composite operators registered later are decomposed without it.
-    seeded = torch.Tag.nondeterministic_seeded
-    core: Decompositions = dict(torch._decomp.core_aten_decompositions())
-    table = {op: cut for op, cut in core.items() if seeded not in getattr(op, "tags", ())}
-    table.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
-    return {op: cut for op, cut in table.items() if op.overloadpacket.__name__ not in _KEPT_WHOLE}
 
 
 BACKWARD = (
@@ -96,12 +94,8 @@ def gpu_attention() -> Decompositions:
     kernels = [fx_nodes.overload(f"_scaled_dot_product_{name}_attention.default") for name in names]
 
     def decomposed(kernel: Any) -> Callable[..., Any]:
-        schema = kernel._schema
-        usual = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
-
         def attention(*args: Any, **kwargs: Any) -> Any:
-            named = zip((a.name for a in schema.arguments), args, strict=False)
-            given = usual | dict(named) | kwargs
+            given = fx_nodes.named(kernel, args, kwargs)
             if any(map(given.get, ("compute_log_sumexp", "return_debug_mask", "dropout_p"))):
                 return NotImplemented
             q, k, v = args[:3]
@@ -110,7 +104,7 @@ def gpu_attention() -> Decompositions:
                 is_causal=given["is_causal"], scale=given["scale"],
             )  # fmt: skip
             lengths = {"max_q": q.shape[2], "max_k": k.shape[2]}
-            rest = (lengths.get(r.name) or q.new_empty(0) for r in schema.returns[1:])
+            rest = (lengths.get(r.name) or q.new_empty(0) for r in kernel._schema.returns[1:])
             return output, *rest
 
         return attention
