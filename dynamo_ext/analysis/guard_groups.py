@@ -1,7 +1,5 @@
 """Guards put together: those that are alike but for an index, by the module that owns them."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable

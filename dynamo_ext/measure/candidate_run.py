@@ -1,7 +1,5 @@
 """One candidate made ready: compiled by its first call, checked, and fit to be timed."""
 
-from __future__ import annotations
-
 import time
 import types
 import weakref

@@ -1,7 +1,5 @@
 """A comparison from end to end: rehearse, compile each, check each, race all, put all back."""
 
-from __future__ import annotations
-
 import random
 import time
 

@@ -1,7 +1,5 @@
 """How far a comparison or a race is, and how long it may still take."""
 
-from __future__ import annotations
-
 import contextlib
 import statistics
 import time
