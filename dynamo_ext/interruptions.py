@@ -108,22 +108,13 @@ class Listening:
 def interruption(error: BaseException) -> BaseException | None:
     """What a signal handler or a trace function raised, where ``error`` is that or came of it.
 
-    Parameters
-    ----------
-    error
-        The exception that was caught, by the caller of this.
+    The caller of this is what caught ``error``.
     """
     return _interruption(error, sys._getframe(1))  # noqa: SLF001 - CPython's own name for it
 
 
 def pass_on(error: BaseException) -> None:
-    """Raise what a signal handler or a trace function raised, where ``error`` came of it.
-
-    Parameters
-    ----------
-    error
-        The exception that was caught, by the caller of this.
-    """
+    """Raise the ``interruption`` that ``error``, caught by the caller of this, came of."""
     found = _interruption(error, sys._getframe(1))  # noqa: SLF001
     if found is not None:
         _raise(found)
