@@ -65,12 +65,7 @@ class Listening:
             self.raised = error, error.args
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if Listening._active is not self:
             return
         try:

