@@ -17,13 +17,10 @@ import itertools
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from types import BuiltinFunctionType, FrameType
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
+from types import BuiltinFunctionType, FrameType, TracebackType
+from typing import Any, Self
 
 
 class Listening:

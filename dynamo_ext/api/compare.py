@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.errors import OptionError
 from dynamo_ext.records.common import saved
 from dynamo_ext.records.comparison import CandidateResult, Comparison
+from dynamo_ext.widgets.comparison import columns, static
+from dynamo_ext.widgets.comparison.chart import KINDS, Chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,8 +39,6 @@ class ComparisonResult:
         self.record = record
 
     def __repr__(self) -> str:
-        from dynamo_ext.widgets.comparison import static
-
         return static.text(self.record)
 
     def _ipython_display_(self) -> None:
@@ -49,8 +49,6 @@ class ComparisonResult:
 
     def _repr_html_(self) -> str:
         """Its static form, for front ends that are not IPython's."""
-        from dynamo_ext.widgets.comparison import static
-
         return static.html(self.record)
 
     @property
@@ -72,8 +70,6 @@ class ComparisonResult:
         except ImportError:
             message = "to_dataframe needs pandas, which is not installed."
             raise OptionError(message, "pip install pandas") from None
-        from dynamo_ext.widgets.comparison import columns
-
         rows = [columns.data(self.record, each) for each in self.record.candidates]
         return pd.DataFrame(rows).set_index("name")
 
@@ -89,8 +85,6 @@ class ComparisonResult:
         Raises ``OptionError`` for another kind, where there is nothing to draw, or without
         matplotlib.
         """
-        from dynamo_ext.widgets.comparison.chart import KINDS, Chart
-
         if kind not in KINDS:
             msg = f"There is no chart {kind!r}."
             raise OptionError(msg, f"Use {', '.join(KINDS)}.")
@@ -113,8 +107,6 @@ class ComparisonResult:
 
         Raises ``OptionError`` for another ending.
         """
-        from dynamo_ext.widgets.comparison import static
-
         forms = {
             ".html": lambda: static.page(self.record),
             ".json": self.to_json,

@@ -21,6 +21,7 @@ from typing import Any
 import cloudpickle
 import torch
 
+from dynamo_ext import __version__
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
@@ -57,8 +58,6 @@ def _namespace() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """What must be the same on both sides."""
-    from dynamo_ext import __version__
-
     python = ".".join(platform.python_version_tuple()[:2])
     return {"torch": str(torch.__version__), "dynamo_ext": __version__, "Python": python}
 

@@ -1,7 +1,6 @@
 """What runs in the process that measures: bytes in, plain values out."""
 
 import faulthandler
-import importlib
 import os
 import pickle
 import platform
@@ -14,6 +13,7 @@ from typing import Any
 
 from dynamo_ext.backends import crash_records
 from dynamo_ext.measure.candidate_run import one_line
+from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.remote import serialization
 from dynamo_ext.measure.state.process_state import Surroundings, put_switches
 from dynamo_ext.records.comparison import CandidateResult, Comparison
@@ -57,12 +57,6 @@ def begin(faults: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def ready() -> str:
-    """Import what every measurement needs; which process this is."""
-    importlib.import_module("dynamo_ext.measure.compare")
-    return name()
-
-
 def name() -> str:
     """The name that a row gives this process."""
     return f"{platform.node()}, process {os.getpid()}"
@@ -94,8 +88,6 @@ def _differing(needed: Mapping[str, str]) -> Answer | None:
 
 
 def _measured(envelope: Mapping[str, Any]) -> Answer:
-    from dynamo_ext.measure.compare import compare_workload
-
     outer, started = Surroundings(), False
     try:
         with serialization.unpacked(envelope) as (parts, namespace):
