@@ -19,6 +19,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from traceback import walk_stack, walk_tb
 from types import BuiltinFunctionType, FrameType, TracebackType
 from typing import Any, Self
 
@@ -138,11 +139,7 @@ class suppressed(suppress):  # noqa: N801 - as the one of contextlib
 def _interruption(error: BaseException, catcher: FrameType) -> BaseException | None:
     if (heard := Listening.found()) is not None:
         return heard
-    around = set()
-    frame: FrameType | None = catcher
-    while frame is not None:
-        around.add(frame)
-        frame = frame.f_back
+    around = {frame for frame, _ in walk_stack(catcher)}
     found, seen, waiting = None, set(), [error]
     while waiting:
         each = waiting.pop()
@@ -161,11 +158,10 @@ def _interruption(error: BaseException, catcher: FrameType) -> BaseException | N
 
 def _passed_a_handler(traceback: TracebackType | None) -> bool:
     passed: set[FrameType] = set()
-    while traceback is not None:
-        if any(map(_is_call_of_pythons, *_pairs(traceback.tb_frame), itertools.repeat(passed))):
+    for frame, _ in walk_tb(traceback):
+        if any(map(_is_call_of_pythons, *_pairs(frame), itertools.repeat(passed))):
             return True
-        passed.add(traceback.tb_frame)
-        traceback = traceback.tb_next
+        passed.add(frame)
     return False
 
 
