@@ -5,24 +5,15 @@ Every message is one sentence that a person can act on. Magics turn these into
 stack of this package's frames.
 """
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import re
+import re
 
 
 class DynamoExtError(Exception):
     """Base of every error that this package raises on purpose.
 
-    Parameters
-    ----------
-    message
-        What is wrong, as one sentence.
-    remedy
-        What fixes it, as one sentence or a command; empty when there is nothing to do.
+    ``message`` is what is wrong, as one sentence; ``remedy`` what fixes it, as one sentence or a
+    command, empty when there is nothing to do.
     """
 
     def __init__(self, message: str, remedy: str = "") -> None:

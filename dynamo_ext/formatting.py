@@ -1,15 +1,10 @@
 """Numbers, places and lists in the words that reports, advice and differences share."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dynamo_ext.records.common import SourceLine
+from dynamo_ext.records.common import SourceLine
 
 _OTHER_CELL = re.compile(r"ipykernel_\d+[/\\]\d+\.py$|^<ipython-input")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")

@@ -17,13 +17,11 @@ import itertools
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from types import BuiltinFunctionType, FrameType
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
+from traceback import walk_stack, walk_tb
+from types import BuiltinFunctionType, FrameType, TracebackType
+from typing import Any, Self
 
 
 class Listening:
@@ -65,12 +63,7 @@ class Listening:
             self.raised = error, error.args
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if Listening._active is not self:
             return
         try:
@@ -108,22 +101,13 @@ class Listening:
 def interruption(error: BaseException) -> BaseException | None:
     """What a signal handler or a trace function raised, where ``error`` is that or came of it.
 
-    Parameters
-    ----------
-    error
-        The exception that was caught, by the caller of this.
+    The caller of this is what caught ``error``.
     """
     return _interruption(error, sys._getframe(1))  # noqa: SLF001 - CPython's own name for it
 
 
 def pass_on(error: BaseException) -> None:
-    """Raise what a signal handler or a trace function raised, where ``error`` came of it.
-
-    Parameters
-    ----------
-    error
-        The exception that was caught, by the caller of this.
-    """
+    """Raise the ``interruption`` that ``error``, caught by the caller of this, came of."""
     found = _interruption(error, sys._getframe(1))  # noqa: SLF001
     if found is not None:
         _raise(found)
@@ -155,11 +139,7 @@ class suppressed(suppress):  # noqa: N801 - as the one of contextlib
 def _interruption(error: BaseException, catcher: FrameType) -> BaseException | None:
     if (heard := Listening.found()) is not None:
         return heard
-    around = set()
-    frame: FrameType | None = catcher
-    while frame is not None:
-        around.add(frame)
-        frame = frame.f_back
+    around = {frame for frame, _ in walk_stack(catcher)}
     found, seen, waiting = None, set(), [error]
     while waiting:
         each = waiting.pop()
@@ -178,11 +158,10 @@ def _interruption(error: BaseException, catcher: FrameType) -> BaseException | N
 
 def _passed_a_handler(traceback: TracebackType | None) -> bool:
     passed: set[FrameType] = set()
-    while traceback is not None:
-        if any(map(_is_call_of_pythons, *_pairs(traceback.tb_frame), itertools.repeat(passed))):
+    for frame, _ in walk_tb(traceback):
+        if any(map(_is_call_of_pythons, *_pairs(frame), itertools.repeat(passed))):
             return True
-        passed.add(traceback.tb_frame)
-        traceback = traceback.tb_next
+        passed.add(frame)
     return False
 
 

@@ -1,7 +1,5 @@
 """Guards put together: those that are alike but for an index, by the module that owns them."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable
@@ -56,7 +54,8 @@ def grouped(report: Report, find: str = "") -> dict[str, list[Alike]]:
         same = groups.setdefault(owner(guard), {})
         same.setdefault(_pattern(guard), []).append(guard)
     failed = {each.variable for each in report.recompiles}
-    last = {OTHER, "torch", *_libraries(report.guards)}
+    imported = {each.variable for each in report.guards if each.source.startswith("G['__import_")}
+    last = {OTHER, "torch", *imported}
     roots = {name: next(iter(of.values()))[0].variable or OTHER for name, of in groups.items()}
     names = sorted(groups, key=lambda name: (roots[name] in last, roots[name] not in failed))
     return {name: [_alike(members) for members in groups[name].values()] for name in names}
@@ -74,10 +73,6 @@ def owner(guard: Guard) -> str:
 def total(guards: Iterable[Alike]) -> int:
     """How many guards these stand for: each frame has its own."""
     return sum(len(each.members) for each in guards)
-
-
-def _libraries(guards: Iterable[Guard]) -> set[str]:
-    return {guard.variable for guard in guards if guard.source.startswith("G['__import_")}
 
 
 def _words(guard: Guard) -> str:

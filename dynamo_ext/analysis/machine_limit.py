@@ -4,15 +4,11 @@ The roofline model (Williams, Waterman, Patterson: "Roofline", CACM 2009): nothi
 its products at the machine's rate, nor than its bytes at the rate at which they are read.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from dynamo_ext.records.common import FULL
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.machine import MachineLimits, Work
+from dynamo_ext.records.machine import MachineLimits, Work
 
 _WIDTHS = {FULL: 1.0, "bf16": 0.5, "fp16": 0.5, "int8": 0.25}
 """Bytes of a weight, relative to float32's."""

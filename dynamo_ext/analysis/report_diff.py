@@ -1,19 +1,16 @@
 """What two runs are compared by: graphs, breaks, guards, fallbacks, speed."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 from dynamo_ext.analysis.break_location import origin
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.guards import condition
 from dynamo_ext.analysis.placement import coverage, place_graph
 from dynamo_ext.formatting import count, function_name
-from dynamo_ext.records.capture import GraphBreak, Recompile
+from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Fallback, Report
-
-_T = TypeVar("_T", GraphBreak, Recompile, Fallback)
 
 
 def code(report: Report) -> str:
@@ -41,22 +38,21 @@ def things(report: Report) -> dict[str, Counter[str]]:
     """What a run has of each kind, in words, and how often."""
     return {
         "Graphs": Counter(_graph(report, graph) for graph in report.graphs),
-        "Breaks": _counted(report.breaks, _break),
+        "Breaks": _counted((_break(each), each.count) for each in report.breaks),
         "Guarded conditions": Counter({condition(guard): 1 for guard in report.guards}),
-        "Recompiles": _counted(report.recompiles, _recompile),
-        "Fallbacks": _counted(report.fallbacks, _fallback),
+        "Recompiles": _counted(
+            (f"{function_name(each.function)}: {each.guard}", each.count)
+            for each in report.recompiles
+        ),
+        "Fallbacks": _counted((_fallback(each), each.count) for each in report.fallbacks),
     }
 
 
-def _counted(found: Iterable[_T], words: Callable[[_T], str]) -> Counter[str]:
+def _counted(found: Iterable[tuple[str, int]]) -> Counter[str]:
     whole: Counter[str] = Counter()
-    for each in found:
-        whole[words(each)] += each.count
+    for words, number in found:
+        whole[words] += number
     return whole
-
-
-def _recompile(each: Recompile) -> str:
-    return f"{function_name(each.function)}: {each.guard}"
 
 
 def _graph(report: Report, graph: Graph) -> str:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.errors import OptionError
 from dynamo_ext.records.common import saved
 from dynamo_ext.records.comparison import CandidateResult, Comparison
+from dynamo_ext.widgets.comparison import columns, static
+from dynamo_ext.widgets.comparison.chart import KINDS, Chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,23 +31,14 @@ DTYPES = ("float16", "bfloat16")
 class ComparisonResult:
     """A comparison that can be shown, saved and read on.
 
-    Parameters
-    ----------
-    record
-        What was measured.
-
-    Attributes
-    ----------
-    record
-        The frozen ``dynamo_ext.records.comparison.Comparison``: every sample, interval and error.
+    ``record`` is what was measured, a frozen ``dynamo_ext.records.comparison.Comparison``: every
+    sample, interval and error.
     """
 
     def __init__(self, record: Comparison) -> None:
         self.record = record
 
     def __repr__(self) -> str:
-        from dynamo_ext.widgets.comparison import static
-
         return static.text(self.record)
 
     def _ipython_display_(self) -> None:
@@ -56,8 +49,6 @@ class ComparisonResult:
 
     def _repr_html_(self) -> str:
         """Its static form, for front ends that are not IPython's."""
-        from dynamo_ext.widgets.comparison import static
-
         return static.html(self.record)
 
     @property
@@ -66,33 +57,19 @@ class ComparisonResult:
         return self.record.best
 
     def __getitem__(self, name: str) -> CandidateResult:
-        """One candidate's row.
-
-        Raises
-        ------
-        KeyError
-            Where no candidate has the name.
-        """
-        for each in self.record.candidates:
-            if each.name == name:
-                return each
-        raise KeyError(name)
+        """One candidate's row; raises ``KeyError`` where no candidate has the name."""
+        return {each.name: each for each in self.record.candidates}[name]
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row a candidate; seconds, bytes, ratios (needs pandas).
+        """One row a candidate; seconds, bytes, ratios.
 
-        Raises
-        ------
-        OptionError
-            Where pandas is not installed.
+        Raises ``OptionError`` where pandas is not installed.
         """
         try:
             import pandas as pd
         except ImportError:
             message = "to_dataframe needs pandas, which is not installed."
             raise OptionError(message, "pip install pandas") from None
-        from dynamo_ext.widgets.comparison import columns
-
         rows = [columns.data(self.record, each) for each in self.record.candidates]
         return pd.DataFrame(rows).set_index("name")
 
@@ -105,13 +82,9 @@ class ComparisonResult:
         (speed against error), or ``Roofline`` (what is reached of the machine's limits, once
         ``measure_machine()`` has measured them).
 
-        Raises
-        ------
-        OptionError
-            For another kind, where there is nothing to draw, or without matplotlib.
+        Raises ``OptionError`` for another kind, where there is nothing to draw, or without
+        matplotlib.
         """
-        from dynamo_ext.widgets.comparison.chart import KINDS, Chart
-
         if kind not in KINDS:
             msg = f"There is no chart {kind!r}."
             raise OptionError(msg, f"Use {', '.join(KINDS)}.")
@@ -125,23 +98,15 @@ class ComparisonResult:
     def load(cls, path: str | Path) -> ComparisonResult:
         """A comparison that ``save`` wrote as JSON.
 
-        Raises
-        ------
-        RecordFormatError
-            Where the file holds no comparison of this version.
+        Raises ``RecordFormatError`` where the file holds no comparison of this version.
         """
         return cls(Comparison.from_dict(json.loads(Path(path).read_text(encoding="utf-8"))))
 
     def save(self, path: str | Path) -> Path:
         """Write ``.html`` (a page of its own, readable offline), ``.json``, ``.csv`` or ``.txt``.
 
-        Raises
-        ------
-        OptionError
-            For another ending.
+        Raises ``OptionError`` for another ending.
         """
-        from dynamo_ext.widgets.comparison import static
-
         forms = {
             ".html": lambda: static.page(self.record),
             ".json": self.to_json,

@@ -53,7 +53,7 @@ def optimize(
         )
         raise OptionError(msg, remedy)
     compiler = registry.compiler(backend, options, strict=strict)
-    name = getattr(compiler, "name", str(backend))
+    name = compiler.name
     made = functools.partial(optimizing, compiler, name, dynamic=dynamic, fullgraph=fullgraph)
     return Session(made, "optimize")
 

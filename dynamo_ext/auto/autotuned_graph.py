@@ -224,9 +224,10 @@ class CachedWinner(AutotunedGraph):
             return self(*args)
         result = variants.compiled[winner](*args)
         self._checked, self.trains = True, may_differentiate(args)
-        wrong = any(f.stage in {"verify", "run"} for f in variants.fallbacks(winner))
+        journal = variants.journals[winner]
+        wrong = any(f.stage in {"verify", "run"} for f in journal.fallbacks.values())
         wrong = wrong or not runs_in_engine(variants, winner)
-        self._journal.merge(variants.journals[winner])
+        self._journal.merge(journal)
         if wrong or (self.contest and self.contest.confirmation is not None):
             self.settle()
         if wrong and self.forget is not None:

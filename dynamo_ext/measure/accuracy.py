@@ -79,8 +79,7 @@ def against(found: Results, expected: Results, reference: str = "eager") -> Accu
 def _coarsest(results: Results) -> torch.dtype:
     """The dtype that floating numbers among results were read from, as far as one can tell."""
     kinds = {value.dtype for value in results.values() if _is_float(value)}
-    by_size = sorted(kinds, key=lambda kind: torch.finfo(kind).eps)
-    return by_size[-1] if by_size else torch.get_default_dtype()
+    return max(kinds, key=lambda kind: torch.finfo(kind).eps, default=torch.get_default_dtype())
 
 
 def against_float64(found: Results, eager: Results, exact: Results) -> Accuracy:
@@ -163,8 +162,8 @@ def _measured(found: Results, expected: Results, reference: str, detail: str) ->
     dtypes: list[str] = []
     for name, want in expected.items():
         got = found[name]
-        comparable = isinstance(got, torch.Tensor) and getattr(got, "shape", None) == want.shape
-        if not _is_float(want) or not comparable or not want.numel():
+        comparable = _is_float(want) and isinstance(got, torch.Tensor) and got.shape == want.shape
+        if not comparable or not want.numel():
             continue
         dtypes.append(str(got.dtype).removeprefix("torch."))
         mine, theirs = got.double().flatten(), want.double().flatten()

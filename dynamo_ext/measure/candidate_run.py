@@ -1,7 +1,5 @@
 """One candidate made ready: compiled by its first call, checked, and fit to be timed."""
 
-from __future__ import annotations
-
 import time
 import types
 import weakref
@@ -21,7 +19,6 @@ from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.accuracy import Results
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.workload import Workload
-from dynamo_ext.records.common import Availability
 from dynamo_ext.records.comparison import Accuracy, CandidateResult, Outcome
 from dynamo_ext.records.report import Report
 from dynamo_ext.timing import clock
@@ -168,13 +165,6 @@ class CompiledCandidate:
         if self.report is not None and not coverage(self.report).in_engine:
             return "eager", *why_eager(self.report)
         return ("measured", "", "") if timed else ("unmeasured", "Stopped before its turn.", "")
-
-
-def as_it_is(name: str, workload: Workload) -> CompiledCandidate:
-    """The code itself as a candidate, which compiles nothing."""
-    call = workload.eager_call()
-    candidate = Candidate(name, "", None, Availability(available=True), call=call)
-    return CompiledCandidate(candidate, call)
 
 
 def settle(backend: Any, call: Callable[[], object], seconds: float) -> None:

@@ -88,13 +88,10 @@ def of_callables(
 def _rows(backends: Backends) -> dict[str, str | Callable[..., Any]]:
     if isinstance(backends, Mapping):
         return dict(backends)
-    listed: Sequence[str | Callable[..., Any]] = (
-        [name.strip() for name in backends.split(",") if name.strip()]
-        if isinstance(backends, str)
-        else backends
-    )
+    if isinstance(backends, str):
+        backends = [name.strip() for name in backends.split(",") if name.strip()]
     rows: dict[str, str | Callable[..., Any]] = {}
-    for each in listed:
+    for each in backends:
         name = each if isinstance(each, str) else getattr(each, "__name__", type(each).__name__)
         if name in rows:
             message = f"{name} is listed twice."

@@ -1,7 +1,5 @@
 """A comparison from end to end: rehearse, compile each, check each, race all, put all back."""
 
-from __future__ import annotations
-
 import random
 import time
 
@@ -11,9 +9,9 @@ from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
 from dynamo_ext.interruptions import suppressed
-from dynamo_ext.measure import candidate_run, machine_limits, memory, per_graph
-from dynamo_ext.measure.candidate_run import CompiledCandidate
-from dynamo_ext.measure.candidates import Candidate
+from dynamo_ext.measure import machine_limits, memory, per_graph
+from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
+from dynamo_ext.measure.candidates import Candidate, of_callables
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.result_check import ResultCheck, held_in
 from dynamo_ext.measure.settings import Settings
@@ -60,7 +58,8 @@ class _Comparing:
         self._settings = settings
         self._compiled = [CompiledCandidate(candidate) for candidate in listed]
         base = next((c for c in self._compiled if c.candidate.name == settings.baseline), None)
-        self._base = base or candidate_run.as_it_is(settings.baseline, workload)
+        [plain] = of_callables({settings.baseline: workload.eager_call()}, [])
+        self._base = base or CompiledCandidate(plain, plain.call)
         self._rows = self._compiled if base else [self._base, *self._compiled]
         names = [each.candidate.name for each in self._rows]
         later = settings.budget if settings.per_graph else 0.0
@@ -172,9 +171,7 @@ class _Comparing:
         base.error = None
         self._short = True
         number = len(base.samples) + 1
-        self._notes.append(
-            f"The code itself failed in round {number}: {candidate_run.one_line(error)}"
-        )
+        self._notes.append(f"The code itself failed in round {number}: {one_line(error)}")
 
     def _peaks(self) -> None:
         workload = self._workload

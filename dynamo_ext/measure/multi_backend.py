@@ -4,36 +4,28 @@ Graphs can then be raced one by one on the inputs that they really get, and the 
 run with any choice of backends.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import torch
+from torch.fx import GraphModule
 
-from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.fx_graph import own_copy
+from dynamo_ext.backends.journal import Journal, active
 from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
 from dynamo_ext.backends.precision import of
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.progress import Board
+from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.tensor_state import precision
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
 from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import TimedCallable
 from dynamo_ext.torch_private.entered_modes import forward_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from torch.fx import GraphModule
-
-    from dynamo_ext.measure.state.process_state import Surroundings
-    from dynamo_ext.numerics.accuracy_bound import AccuracyBound
-    from dynamo_ext.records.graph import Partition
-    from dynamo_ext.records.report import Fallback
 
 EAGER = "eager"
 
@@ -49,7 +41,7 @@ class MultiBackendGraph:
     number: int
     graph: GraphModule
     compiled: dict[str, Callable[..., Any]]
-    journals: dict[str, journals.Journal] = field(default_factory=dict)
+    journals: dict[str, Journal] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
     precisions: dict[str, str] = field(default_factory=dict)
     active: str = EAGER
@@ -64,13 +56,9 @@ class MultiBackendGraph:
             self.inputs, self.grad = args, torch.is_grad_enabled()
         return self.compiled[self.active](*args)
 
-    def partitions(self, name: str) -> list[Partition]:
-        """What a backend's journal says of its parts."""
-        return list(self.journals[name].partitions.values()) if name in self.journals else []
-
-    def fallbacks(self, name: str) -> list[Fallback]:
-        """The fallbacks in a backend's journal."""
-        return list(self.journals[name].fallbacks.values()) if name in self.journals else []
+    def journal(self, name: str) -> Journal:
+        """A backend's journal; an empty one where it has compiled nothing."""
+        return self.journals.get(name) or Journal()
 
 
 class MultiBackendCompiler:
@@ -107,9 +95,9 @@ def compile_into(
     board = board or Board(f"g{switch.number}", compilers)
     for name, compiler in compilers.items():
         board.begin("compiling", name, "compiling")
-        journal = journals.Journal(f"{name}-{switch.number}")
+        journal = Journal(f"{name}-{switch.number}")
         try:
-            with journals.active(journal):
+            with active(journal):
                 switch.compiled[name] = compiler(own_copy(switch.graph), inputs)
         except Exception as error:  # noqa: BLE001 - others may still compile it
             pass_on(error)
@@ -123,13 +111,13 @@ def compile_into(
 
 def runs_in_engine(switch: MultiBackendGraph, name: str) -> bool:
     """Whether any operation of this graph runs in the engine, as far as its journal tells."""
-    parts = switch.partitions(name)
-    if parts:
-        return any(part.engine != EAGER for part in parts)
+    journal = switch.journal(name)
+    if journal.partitions:
+        return any(part.engine != EAGER for part in journal.partitions.values())
     whole = {"unavailable", "lower", "verify"}
     return not any(
         f.scope == "graph" and (f.stage in whole or (f.stage == "unsupported" and not f.operator))
-        for f in switch.fallbacks(name)
+        for f in journal.fallbacks.values()
     )
 
 
@@ -158,7 +146,7 @@ class GraphCandidate(TimedCallable):
 
     def check(
         self,
-        eager: GraphCandidate,
+        eager: Self,
         expected: accuracy.Results,
         surroundings: Surroundings,
         tensors: Iterable[Any],
@@ -216,7 +204,7 @@ def graph_candidates(
         )
         for name in names
     ]
-    for name, error in switch.errors.items():
-        failed = GraphCandidate(name, found[0].call, outcome="failed", reason=one_line(error))
-        found.append(failed)
-    return found
+    return found + [
+        GraphCandidate(name, found[0].call, outcome="failed", reason=one_line(error))
+        for name, error in switch.errors.items()
+    ]

@@ -1,7 +1,5 @@
 """How far a comparison or a race is, and how long it may still take."""
 
-from __future__ import annotations
-
 import contextlib
 import statistics
 import time
@@ -11,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from dynamo_ext.records.progress import Phase, RaceProgress, Standing, State
-from dynamo_ext.timing.race import Progress, TimedCallable
+from dynamo_ext.timing.race import TimedCallable
 
 Listener = Callable[[RaceProgress], object]
 
@@ -75,21 +73,12 @@ class Board:
             self._standings[each.name] = replace(known, state=state, median=median)
 
     def timing(
-        self, step: Progress, running: Sequence[TimedCallable], *, last: bool = True
+        self, step: RaceProgress, running: Sequence[TimedCallable], *, last: bool = True
     ) -> None:
         """Say how far a race of these is; after one that is not the ``last``, another comes."""
         self.timed(running)
         left = step.left if last and step.left is not None else self._timing_seconds
-        self._tell(
-            RaceProgress(
-                self._subject,
-                "timing",
-                step.contender,
-                round=step.round,
-                rounds=step.rounds,
-                left=left + self._later,
-            )
-        )
+        self._tell(replace(step, subject=self._subject, left=left + self._later))
 
     def _tell(self, progress: RaceProgress) -> None:
         listener = _listener.get()

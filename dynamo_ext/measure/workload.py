@@ -5,6 +5,7 @@ changed back.
 """
 
 import contextlib
+import functools
 import io
 import sys
 from abc import ABC, abstractmethod
@@ -124,15 +125,10 @@ class FunctionWorkload(Workload):
 
     def compiled_call(self, tracer: Tracer, region: int) -> Callable[[], object]:
         """The function under Dynamo; a module within what a user's call of it goes through."""
-        callback, call = tracer.callback, regions.call_in_region
 
         def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
             inner = wrapping.traceable(function)
-
-            def under(*args: Any, **kwargs: Any) -> Any:
-                return call(region, callback, inner, *args, **kwargs)
-
-            return under
+            return functools.partial(regions.call_in_region, region, tracer.callback, inner)
 
         if wrapping.is_module(self._target):
             return self.instead(wrapping.wrapped_module(self._target, wrap))

@@ -1,7 +1,5 @@
 """What Dynamo made of Python code: frames, guards, graph breaks and recompiles."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,10 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dynamo_ext.errors import OptionError, RecordFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Forms = Mapping[str, Callable[[], str]]
-
     import cattrs
 
 T = TypeVar("T")
@@ -117,7 +114,7 @@ def structured(cls: type[T], record: Any, version: int, noun: str, maker: str) -
         raise RecordFormatError(msg, f"Pass a dict that {maker} made.") from error
 
 
-def saved(path: str | Path, noun: str, forms: Forms) -> Path:
+def saved(path: str | Path, noun: str, forms: Mapping[str, Callable[[], str]]) -> Path:
     """Write a file in the form that its ending names; ``OptionError`` for another ending."""
     target = Path(path)
     if target.suffix not in forms:
@@ -154,19 +151,16 @@ def checked(cls: type[T], value: Any) -> T:
 def _strict() -> cattrs.Converter:
     import cattrs
 
-    def only(*kinds: type) -> Callable[[Any, Any], Any]:
-        def take(value: Any, wanted: Any) -> Any:
-            if type(value) not in kinds:
-                msg = f"{type(value).__name__} where {wanted.__name__} is expected"
-                raise TypeError(msg)
-            if wanted is float and not math.isfinite(value):
-                msg = "a number that is not finite"
-                raise ValueError(msg)
-            return wanted(value)
-
-        return take
+    def take(value: Any, wanted: Any) -> Any:
+        if type(value) not in ((int, float) if wanted is float else (wanted,)):
+            msg = f"{type(value).__name__} where {wanted.__name__} is expected"
+            raise TypeError(msg)
+        if wanted is float and not math.isfinite(value):
+            msg = "a number that is not finite"
+            raise ValueError(msg)
+        return wanted(value)
 
     converter = cattrs.Converter()
-    for kind, kinds in {str: (str,), bool: (bool,), int: (int,), float: (int, float)}.items():
-        converter.register_structure_hook(kind, only(*kinds))
+    for kind in (str, bool, int, float):
+        converter.register_structure_hook(kind, take)
     return converter

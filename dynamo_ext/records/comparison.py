@@ -4,13 +4,11 @@ All times are seconds, all sizes bytes. ``Comparison.to_dict`` and ``from_dict``
 back.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import statistics
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from dynamo_ext.records.common import CodeBlock, structured
 from dynamo_ext.records.machine import MachineLimits, Work
@@ -311,11 +309,10 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
-        record: dict[str, Any] = dataclasses.asdict(self)
-        return record
+        return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Comparison:
+    def from_dict(cls, record: dict[str, Any]) -> Self:
         """A comparison from ``to_dict`` or its JSON; else raises ``RecordFormatError``."""
         return structured(cls, record, SCHEMA_VERSION, "a comparison", "Comparison.to_dict()")
 

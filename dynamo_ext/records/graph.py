@@ -1,7 +1,5 @@
 """Captured graphs, their operations, and which engine runs which part."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """How far the candidates of a comparison or a race are, while it goes on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,24 +1,19 @@
 """The record of one run."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Self
 
 from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine, saved, structured
 from dynamo_ext.records.graph import Graph
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 SCHEMA_VERSION = 2
 
 Mode = Literal["optimize", "run", "explain"]
-
 
 FallbackStage = Literal["capture", "unavailable", "unsupported", "lower", "verify", "run"]
 
@@ -110,28 +105,21 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Its static form, for any front end that shows html."""
-        text: str = self._in_form("static", "html")
-        return text
+        return str(self._in_form("static", "html"))
 
     def to_markdown(self) -> str:
         """Verdict, code, breaks, failed guards, fallbacks, versions: for an issue, say."""
-        text: str = self._in_form("markdown")
-        return text
+        return str(self._in_form("markdown"))
 
     def to_html(self) -> str:
         """All of it as a page that needs neither a kernel nor a network."""
-        text: str = self._in_form("static", "page")
-        return text
+        return str(self._in_form("static", "page"))
 
     def plot(self, axes: Any = None) -> Any:
         """Draw seconds of each part of the run as bars on matplotlib's ``axes``, which it returns.
 
         Without ``axes`` they are new ones, in a figure of pyplot's.
-
-        Raises
-        ------
-        OptionError
-            Where matplotlib is not installed.
+        Raises ``OptionError`` where matplotlib is not installed.
         """
         return self._in_form("plot", "draw", axes)
 
@@ -143,10 +131,7 @@ class Report:
     def save(self, path: str | Path) -> Path:
         """Write ``.html``, ``.json`` (``from_dict`` reads it back), ``.md`` or ``.txt``.
 
-        Raises
-        ------
-        OptionError
-            For another ending.
+        Raises ``OptionError`` for another ending.
         """
         forms = {
             ".html": self.to_html,
@@ -158,11 +143,10 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
-        record: dict[str, Any] = dataclasses.asdict(self)
-        return record
+        return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Report:
+    def from_dict(cls, record: dict[str, Any]) -> Self:
         """A report from ``to_dict`` or its JSON; else raises ``RecordFormatError``."""
         if isinstance(record, dict) and record.get("schema") == 1:
             # It has some facts in sentences alone: their fields get the defaults, for unknown.

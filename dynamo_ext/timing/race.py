@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, USUAL_ROUNDS, Speedup, Timing
+from dynamo_ext.records.progress import RaceProgress
 from dynamo_ext.timing import clock, statistics
 
 MOST_ROUNDS = 1_000
@@ -81,20 +82,6 @@ class TimedCallable:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """The state of a race, reported before a sample, at most twice a second.
-
-    ``round`` is 0 while contenders are warmed up, ``rounds`` where their number is open. ``left``
-    is how many seconds of it are expected, ``None`` before the first round.
-    """
-
-    contender: str
-    round: int
-    rounds: int
-    left: float | None
-
-
-@dataclass(frozen=True)
 class Plan:
     """How long a race runs.
 
@@ -113,7 +100,7 @@ def race(
     contenders: Sequence[TimedCallable],
     plan: Plan,
     *,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Callable[[RaceProgress], object] | None = None,
 ) -> bool:
     """Run rounds until the plan is fulfilled; the first contender is the baseline.
 
@@ -121,6 +108,9 @@ def race(
     already, from an earlier race, is not warmed up again. Every contender has the same number of
     samples as the baseline, except one that failed. A ``KeyboardInterrupt`` is raised as it comes;
     the rounds that were complete are kept. Returns whether the budget, not the plan, ended it.
+
+    ``progress`` is called before a sample, at most twice a second; ``round`` is 0 while contenders
+    are warmed up, and ``left`` is ``None`` before the first round.
     """
     started = rounds_since = time.perf_counter()
     told = started - PROGRESS_SECONDS
@@ -135,7 +125,8 @@ def race(
             each = (now - rounds_since) / max(number - 1, 1)
             in_budget = max(plan.budget - (now - started), (FEWEST_ROUNDS - number) * each)
             left = max(min(in_budget, (needed - number) * each), 0.0) if number > 1 else None
-            progress(Progress(name, number, plan.rounds or 0, left))
+            rounds = plan.rounds or 0
+            progress(RaceProgress("", "timing", name, round=number, rounds=rounds, left=left))
 
     with clock.gc_disabled():
         for contender in contenders:

@@ -73,7 +73,7 @@ def test_weights_are_frozen_as_in_a_plain_compile():
     board = MultiBackendCompiler({"onnxrt": registry.compiler("onnxrt")})
     with torch.no_grad():
         under(board, net, torch.ones(1, 4))
-    [part] = board.switches[0].partitions("onnxrt")
+    [part] = board.switches[0].journal("onnxrt").partitions.values()
     assert part.engine == "onnxrt"
     assert part.frozen == 2
 

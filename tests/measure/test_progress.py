@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -11,7 +13,8 @@ from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.progress import Board, reporting_to
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import FunctionWorkload
-from dynamo_ext.timing.race import Progress, TimedCallable
+from dynamo_ext.records.progress import RaceProgress
+from dynamo_ext.timing.race import TimedCallable
 
 
 @pytest.fixture
@@ -44,9 +47,10 @@ def test_a_race_is_told_with_medians():
     one, two = TimedCallable("one", int, samples=[1.0, 3.0, 2.0]), TimedCallable("two", int)
     two.error = ValueError("no")
     board = Board("graph 2", ["one", "two"], 10.0, 5.0)
+    step = RaceProgress("", "timing", "one", round=4, rounds=12, left=7.0)
     with reporting_to(told.append):
-        board.timing(Progress("one", 4, 12, 7.0), [one, two])
-        board.timing(Progress("one", 5, 12, 6.0), [one, two], last=False)
+        board.timing(step, [one, two])
+        board.timing(replace(step, round=5, left=6.0), [one, two], last=False)
     assert [(each.name, each.state, each.median) for each in told[0].standings] == [
         ("one", "ready", 2.0),
         ("two", "out", 0.0),

@@ -8,8 +8,9 @@ import time
 
 import pytest
 
+from dynamo_ext.records.progress import RaceProgress
 from dynamo_ext.timing import clock
-from dynamo_ext.timing.race import PROGRESS_SECONDS, Plan, Progress, TimedCallable, race
+from dynamo_ext.timing.race import PROGRESS_SECONDS, Plan, TimedCallable, race
 from tests.timing import fake_clock
 
 
@@ -138,11 +139,11 @@ def test_progress_tells_who_runs_and_is_rare():
         at.append(clock.time.perf_counter())
 
     race(contenders([], "a", "b"), Plan(budget=60, rounds=400), progress=tell)
-    assert all(isinstance(step, Progress) for step in told)
+    assert all(isinstance(step, RaceProgress) for step in told)
     assert 4 <= len(told) <= 20
     assert told[-1].rounds == 400
     assert all(after - before >= PROGRESS_SECONDS for before, after in itertools.pairwise(at))
-    assert {step.contender for step in told} <= {"a", "b"}
+    assert {step.candidate for step in told} <= {"a", "b"}
 
 
 @pytest.mark.parametrize("plan", [Plan(budget=60, rounds=40), Plan(budget=2.5, fewest=1_000)])

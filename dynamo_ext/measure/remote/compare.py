@@ -107,8 +107,7 @@ class _Apart:
 
     def _ended(self, name: str) -> None:
         answer = self._answers[name]
-        rows = answer.record.candidates if answer.record else ()
-        medians = [row.timing.median for row in rows if row.name == name and row.timing]
+        medians = [row.timing.median for row in answer.rows if row.name == name and row.timing]
         self._board.end(name, answer.reason, *medians)
 
     @property
@@ -218,9 +217,9 @@ def _error(answer: Answer, task: Task) -> Exception:
 
 def _row(candidate: Candidate, answer: Answer | None) -> CandidateResult:
     answer = answer or Answer(None, "Stopped before its turn.", stopped=True)
-    for row in answer.record.candidates if answer.record is not None else ():
+    for row in answer.rows:
         if row.name == candidate.name:
-            return replace(row, worker=answer.worker)
+            return row
     outcome: Outcome = "unmeasured" if answer.stopped else "failed"
     if candidate.compiler is None and not answer.worker:
         outcome = "unavailable"
@@ -237,13 +236,7 @@ def _row(candidate: Candidate, answer: Answer | None) -> CandidateResult:
 
 
 def _baseline(answers: Iterable[Answer], name: str) -> CandidateResult:
-    rows = [
-        replace(row, worker=answer.worker)
-        for answer in answers
-        if answer.record is not None
-        for row in answer.record.candidates
-        if row.name == name
-    ]
+    rows = [row for answer in answers for row in answer.rows if row.name == name]
     timed = {row.timing.median: row for row in rows if row.timing is not None}
     if timed:
         return timed[statistics.median_low(timed)]

@@ -47,7 +47,7 @@ def measure_alone(packed: bytes, seconds: float) -> Answer:
         mine: list[BaseProcess] = []
         label = ""
         try:
-            start: Future[str] = executor.submit(worker.ready)
+            start: Future[str] = executor.submit(worker.name)
             mine = [each for each in multiprocessing.active_children() if each not in others]
             label = _result(start, START_SECONDS)
             asked = executor.submit(worker.measure, packed)

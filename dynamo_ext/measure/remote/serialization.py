@@ -21,10 +21,18 @@ from typing import Any
 import cloudpickle
 import torch
 
+from dynamo_ext import __version__
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.compiler import Compiler
+from dynamo_ext.backends.options import resolve
+from dynamo_ext.capture.report.source_lines import is_library
 from dynamo_ext.errors import DynamoExtError
+from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.candidates import Candidate
-from dynamo_ext.measure.remote.tasks import Task
+from dynamo_ext.measure.remote.tasks import Task, remember_source
 from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.state.process_state import switches
+from dynamo_ext.numerics.rng_state import HostState, TorchState
 from dynamo_ext.records.common import FULL
 
 _OURS = "dynamo_ext.backends."
@@ -50,8 +58,6 @@ def _namespace() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """What must be the same on both sides."""
-    from dynamo_ext import __version__
-
     python = ".".join(platform.python_version_tuple()[:2])
     return {"torch": str(torch.__version__), "dynamo_ext": __version__, "Python": python}
 
@@ -59,12 +65,11 @@ def versions() -> dict[str, str]:
 def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: bool) -> bytes:
     """Everything that a worker needs; a ``local`` one is a process on this machine.
 
+    Unpickled, it is the envelope: ``versions``, ``local``, ``token`` and the packed ``body``.
+
     Raises ``UnsendableError`` where a candidate cannot be pickled, and what pickling the task
     raises.
     """
-    from dynamo_ext.measure.state.process_state import switches
-    from dynamo_ext.numerics.rng_state import HostState, TorchState
-
     listed = [_sent(candidate) for candidate in candidates]
     parts: dict[str, Any] = {
         "task": task,
@@ -95,12 +100,6 @@ def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: 
     return pickle.dumps(envelope)
 
 
-def opened(payload: bytes) -> dict[str, Any]:
-    """The envelope: ``versions``, ``local``, ``token`` and the still unread ``body``."""
-    envelope: dict[str, Any] = pickle.loads(payload)  # noqa: S301 - our own, from our own side
-    return envelope
-
-
 @contextlib.contextmanager
 def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """What was packed, and the namespace that it lives in, for the length of the block.
@@ -118,8 +117,6 @@ def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict
         )
         for tensor, gradient in gradients:
             tensor.grad = gradient
-        from dynamo_ext.measure.remote.tasks import remember_source
-
         for filename, source in sources.items():
             if not linecache.getlines(filename):
                 remember_source(filename, source)
@@ -134,8 +131,6 @@ def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict
 
 def why_not(value: Any, namespace: dict[str, Any]) -> str:
     """Why a value cannot be pickled; nothing where it can."""
-    from dynamo_ext.measure.candidate_run import one_line
-
     try:
         _dump(value, namespace)
     except Exception as error:  # noqa: BLE001 - classes raise what they like
@@ -145,10 +140,6 @@ def why_not(value: Any, namespace: dict[str, Any]) -> str:
 
 def candidate_from(sent: Candidate, backend: Any, options: Mapping[str, Any]) -> Candidate:
     """A candidate created where it is to be measured: another machine has other engines."""
-    from dynamo_ext.backends import registry
-    from dynamo_ext.backends.compiler import Compiler
-    from dynamo_ext.backends.options import resolve
-
     if isinstance(backend, str):
         found = registry.get(backend)
         sent = replace(sent, availability=registry.probe(found, sent.precision))
@@ -173,8 +164,6 @@ def _sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
 
 def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
     """Pickle a value, and after it what it leads to and does not carry: gradients, source texts."""
-    from dynamo_ext.capture.report.source_lines import is_library
-
     gradients: list[tuple[torch.Tensor, torch.Tensor]] = []
     sources: dict[str, str] = {}
 

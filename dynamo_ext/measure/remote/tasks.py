@@ -1,7 +1,5 @@
 """What is compared, in a form that another process can rebuild it from."""
 
-from __future__ import annotations
-
 import builtins
 import dis
 import linecache
@@ -9,11 +7,12 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.errors import OptionError
-from dynamo_ext.measure.workload import Workload
+from dynamo_ext.measure.workload import CellWorkload, FunctionWorkload, Workload, title_of
 from dynamo_ext.records.common import CodeBlock
 
 REMEDY = (
@@ -42,8 +41,6 @@ class FunctionTask:
     @property
     def title(self) -> str:
         """As that of its workload."""
-        from dynamo_ext.measure.workload import title_of
-
         return title_of(self.target)
 
     @property
@@ -51,7 +48,7 @@ class FunctionTask:
         """The globals whose functions are sent by value."""
         return vars(sys.modules["__main__"])
 
-    def sendable(self, why_not: Callable[[Any], str]) -> FunctionTask:
+    def sendable(self, why_not: Callable[[Any], str]) -> Self:
         """Itself; raises ``OptionError``, which names the argument, where one cannot be sent.
 
         ``why_not`` says why a value cannot be sent, or nothing.
@@ -68,8 +65,6 @@ class FunctionTask:
 
     def workload(self, namespace: dict[str, Any], *, train: bool) -> Workload:  # noqa: ARG002
         """The workload, in the process that measures it."""
-        from dynamo_ext.measure.workload import FunctionWorkload
-
         return FunctionWorkload(self.target, self.args, self.kwargs, train=train)
 
 
@@ -96,7 +91,7 @@ class CellTask:
         namespace: dict[str, Any],
         title: str,
         cell: CodeBlock | None = None,
-    ) -> CellTask:
+    ) -> Self:
         """The task of a cell in the user's namespace."""
         read = set(names_in(program))
         if read & _READS_ALL:
@@ -112,7 +107,7 @@ class CellTask:
     def __reduce__(self) -> tuple[Any, ...]:
         return CellTask, (self.program, self.values, self.title, dict(self.left_out))
 
-    def sendable(self, why_not: Callable[[Any], str]) -> CellTask:
+    def sendable(self, why_not: Callable[[Any], str]) -> Self:
         """The task without the values that cannot be sent."""
         reasons = {name: why_not(value) for name, value in self.values.items()}
         lost = {name: reason for name, reason in reasons.items() if reason}
@@ -121,9 +116,6 @@ class CellTask:
 
     def workload(self, namespace: dict[str, Any], *, train: bool) -> Workload:
         """The workload, in the process that measures it."""
-        from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-        from dynamo_ext.measure.workload import CellWorkload
-
         remember_source(self.program.filename, self.program.source)
         namespace.update(self.values)
         names = HiddenNames(namespace)

@@ -1,7 +1,6 @@
 """What runs in the process that measures: bytes in, plain values out."""
 
 import faulthandler
-import importlib
 import os
 import pickle
 import platform
@@ -12,8 +11,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from dynamo_ext.backends import crash_records
+from dynamo_ext.measure.candidate_run import one_line
+from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.remote import serialization
-from dynamo_ext.records.comparison import Comparison
+from dynamo_ext.measure.state.process_state import Surroundings, put_switches
+from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 # Two measurements at once in one process (a thread pool) would disturb each other.
 _alone = threading.Lock()
@@ -39,6 +42,12 @@ class Answer:
     stopped: bool = False
     ended: bool = False
 
+    @property
+    def rows(self) -> list[CandidateResult]:
+        """Those of the record, with the process that measured them."""
+        found = self.record.candidates if self.record is not None else ()
+        return [replace(row, worker=self.worker) for row in found]
+
 
 def begin(faults: str) -> None:
     """Set a process of our own up; the file ``faults`` says where a crash happened."""
@@ -48,12 +57,6 @@ def begin(faults: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def ready() -> str:
-    """Import what every measurement needs; which process this is."""
-    importlib.import_module("dynamo_ext.measure.compare")
-    return name()
-
-
 def name() -> str:
     """The name that a row gives this process."""
     return f"{platform.node()}, process {os.getpid()}"
@@ -61,11 +64,9 @@ def name() -> str:
 
 def measure(packed: bytes) -> dict[str, Any]:
     """Measure what ``serialization.pack`` packed; an ``Answer`` as plain values."""
-    from dynamo_ext.backends import crash_records
-
     # It is for this that it has a process of its own: what ends it is a row.
     with _alone, crash_records.unrecorded():
-        envelope = serialization.opened(packed)
+        envelope = pickle.loads(packed)  # noqa: S301 - our own, from our own side
         answer = _differing(envelope["versions"]) or _measured(envelope)
         return asdict(replace(answer, worker=name()))
 
@@ -87,10 +88,6 @@ def _differing(needed: Mapping[str, str]) -> Answer | None:
 
 
 def _measured(envelope: Mapping[str, Any]) -> Answer:
-    from dynamo_ext.measure.candidate_run import one_line
-    from dynamo_ext.measure.compare import compare_workload
-    from dynamo_ext.measure.state.process_state import Surroundings, put_switches
-
     outer, started = Surroundings(), False
     try:
         with serialization.unpacked(envelope) as (parts, namespace):
@@ -118,8 +115,6 @@ def _measured(envelope: Mapping[str, Any]) -> Answer:
 
 
 def _of_the_code(error: Exception) -> Answer:
-    from dynamo_ext.measure.candidate_run import one_line
-
     missing = str(getattr(error, "name", None) or "") if isinstance(error, NameError) else ""
     trace = "".join(traceback.format_exception(error))
     answer = Answer(None, one_line(error), trace=trace, missing=missing)
