@@ -4,9 +4,8 @@ Between them are ours, Dynamo's and generated ones, and one function may appear 
 rewritten frame, the functions that resume it, and its eager replay.
 """
 
+import ast
 import inspect
-import linecache
-import re
 import sys
 import types
 from collections.abc import Iterator
@@ -16,11 +15,14 @@ from typing import Any
 import torch
 
 from dynamo_ext.capture.cells.block import is_header
+from dynamo_ext.capture.cells.function_code import codes_within
 from dynamo_ext.capture.listen import frame_listener
-from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE
+from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE, run_original
+from dynamo_ext.capture.report.loops import nodes_around
 from dynamo_ext.capture.report.source_lines import OURS, is_users, original_function
 from dynamo_ext.capture.torch_private import frame_eval
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TORCH = Path(torch.__file__).parent
 _MACHINERY = (
     OURS,
@@ -116,19 +118,18 @@ def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
     """A frame at ``line`` that shows under the user's function name, not the resume function's."""
     code = frame.f_code
     name = original_function(code.co_name)
-    first = 1 if name == "<module>" else _definition(code.co_filename, name, line)
+    functions = (n for n in nodes_around(code.co_filename, line) if isinstance(n, _FUNCTIONS))
+    defined = max((n.lineno for n in functions if n.name == name), default=line)
+    first = 1 if name == "<module>" else defined
     lead, gap = "\n" * (first - 1), "\n" * (line - first)
     entry = frame_listener.entry_of_rewritten(code)
     original = frame_eval.users_code((entry.code() if entry else None) or code)
     text = f"{lead}def shown{_arguments(original or code)}:{gap} return {_LOOK}()"
     outer = compile(text, code.co_filename, "exec")
-    inner = next(c for c in outer.co_consts if isinstance(c, types.CodeType))
+    _, inner = codes_within(outer)
     inner = inner.replace(co_name=name, co_qualname=name)
     namespace: dict[str, Any] = {**frame.f_globals, _LOOK: _callers_frame}
-    given = [None] * (inner.co_argcount + inner.co_kwonlyargcount)
-    positional, names = given[: inner.co_argcount], inner.co_varnames[inner.co_argcount :]
-    keywords = dict.fromkeys(names[: inner.co_kwonlyargcount])
-    shown: types.FrameType = types.FunctionType(inner, namespace)(*positional, **keywords)
+    shown: types.FrameType = run_original(inner, dict.fromkeys(inner.co_varnames), namespace)
     return shown
 
 
@@ -136,15 +137,6 @@ def _arguments(code: types.CodeType) -> str:
     """A function's arguments in brackets, as written in its ``def``, without defaults."""
     closure = tuple(types.CellType() for _ in code.co_freevars)
     return str(inspect.signature(types.FunctionType(code, {}, closure=closure)))
-
-
-def _definition(file: str, name: str, line: int) -> int:
-    """The line of ``def name`` at or above ``line``."""
-    pattern = re.compile(rf"\s*(?:async\s+)?def\s+{re.escape(name)}\b")
-    for number in range(line, 0, -1):
-        if pattern.match(linecache.getline(file, number)):
-            return number
-    return line
 
 
 _LOOK = "__dynamo_ext_look__"

@@ -3,8 +3,10 @@
 The callable that Dynamo gets back costs one comparison per call where nothing records.
 """
 
+import itertools
 import sys
 import time
+import traceback
 import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType
@@ -191,8 +193,8 @@ def _as_before(entry: GraphEntry, before: Undo | TorchState | None) -> bool:
 
 
 def _raise_from_users_line() -> None:
-    frame = sys._getframe(2)  # noqa: SLF001 - the frame that called the failing graph
-    for _ in range(_OUTER_FRAMES):
+    outer = traceback.walk_stack(sys._getframe(2))  # noqa: SLF001 - what called the failing graph
+    for frame, _ in itertools.islice(outer, _OUTER_FRAMES):
         found: FrameEntry | None = frame_listener.entry_of_rewritten(frame.f_code)
         original = found.code() if found else None
         if original is not None:
@@ -204,9 +206,6 @@ def _raise_from_users_line() -> None:
             if (block := block_of(frame_eval.users_code(original))) is not None:
                 raise FinishedError(block, value)
             return
-        if frame.f_back is None:
-            return
-        frame = frame.f_back
 
 
 _recorded_compilers: dict[tuple[int, bool | None, bool], RecordedCompiler] = {}

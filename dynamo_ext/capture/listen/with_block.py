@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from dynamo_ext.capture.torch_private import wrapping
+import torch
 
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
@@ -25,7 +25,7 @@ def functions_called_in(frame: types.FrameType, start: int, end: int) -> list[ty
         value: Any = names.get(name)
         if attribute:
             value = inspect.getattr_static(value, attribute, None)
-        elif wrapping.is_module(value):
+        elif isinstance(value, torch.nn.Module):
             value = type(value).forward
         value = inspect.unwrap(value) if callable(value) else value
         code = getattr(getattr(value, "__func__", value), "__code__", None)

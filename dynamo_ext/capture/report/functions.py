@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 import linecache
 import textwrap
 from collections.abc import Iterable, Iterator
 
+from dynamo_ext.capture.report.loops import nodes_around
 from dynamo_ext.capture.report.source_lines import is_users
 from dynamo_ext.formatting import place
 from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import CodeBlock, SourceLine
 from dynamo_ext.records.graph import Graph
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def users_functions(graphs: Iterable[Graph], breaks: Iterable[GraphBreak]) -> tuple[CodeBlock, ...]:
     """Each function once, in the order in which the lines of operations come to it."""
     found: dict[tuple[str, int], CodeBlock] = {}
     for line in dict.fromkeys(_lines(graphs, breaks)):
-        text = linecache.getlines(line.file)
-        holding = [each for each in _functions("".join(text)) if each[1] <= line.line <= each[2]]
-        if holding:
-            name, first, last = holding[-1]
+        around = [n for n in nodes_around(line.file, line.line) if isinstance(n, _NAMED)]
+        while around and isinstance(around[-1], ast.ClassDef):
+            around.pop()
+        if around:
+            first = min(each.lineno for each in (around[-1], *around[-1].decorator_list))
+            name = ".".join(each.name for each in around)
             named = f"{name}, {place(dataclasses.replace(line, line=first))}"
-            source = textwrap.dedent("".join(text[first - 1 : last]))
-            found.setdefault((line.file, first), CodeBlock(named, line.file, first, source))
+            text = linecache.getlines(line.file)[first - 1 : around[-1].end_lineno]
+            block = CodeBlock(named, line.file, first, textwrap.dedent("".join(text)))
+            found.setdefault((line.file, first), block)
     return tuple(found.values())
 
 
@@ -40,24 +43,3 @@ def _lines(graphs: Iterable[Graph], breaks: Iterable[GraphBreak]) -> Iterator[So
                 yield line
     for each in breaks:
         yield from (at for at in each.stack if not at.in_cell and is_users(at.file))
-
-
-@functools.lru_cache(maxsize=32)
-def _functions(text: str) -> tuple[tuple[str, int, int], ...]:
-    """Name, first and last line of every function of a file, those inside others after them."""
-    try:
-        left: list[tuple[str, ast.AST]] = [("", ast.parse(text))]
-    except (SyntaxError, ValueError):
-        return ()
-    found = []
-    while left:
-        prefix, node = left.pop(0)
-        for child in ast.iter_child_nodes(node):
-            name = prefix
-            if isinstance(child, _Function | ast.ClassDef):
-                name = f"{prefix}.{child.name}".lstrip(".")
-            if isinstance(child, _Function):
-                starts = [child.lineno, *(each.lineno for each in child.decorator_list)]
-                found.append((name, min(starts), child.end_lineno or child.lineno))
-            left.append((name, child))
-    return tuple(found)

@@ -1,26 +1,39 @@
-"""Loops around a line of the user's code, and what is decided in them."""
+"""What is around a line of the user's code, and what is decided in a loop."""
 
 import ast
-import contextlib
+import functools
 import linecache
+from collections.abc import Iterator
 
 Loop = ast.For | ast.AsyncFor | ast.While
 _OWN_CODE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LEAVING = (ast.Break, ast.Continue, ast.Return)
 
 
+def nodes_around(file: str, line: int) -> Iterator[ast.AST]:
+    """The parts of a file's syntax that a line is in, the outermost first."""
+    node: ast.AST | None = _parsed("".join(linecache.getlines(file)))
+    while node is not None:
+        yield node
+        node = next((each for each in ast.iter_child_nodes(node) if _spans(each, line)), None)
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(text: str) -> ast.AST:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
+
+
 def loop_around(file: str, line: int) -> Loop | None:
     """The outermost loop around a line in the line's own function."""
     found: Loop | None = None
-    node: ast.AST | None = None
-    with contextlib.suppress(SyntaxError):
-        node = ast.parse("".join(linecache.getlines(file)))
-    while node is not None:
+    for node in nodes_around(file, line):
         if isinstance(node, _OWN_CODE):
             found = None
         elif found is None and isinstance(node, Loop):
             found = node
-        node = next((each for each in ast.iter_child_nodes(node) if _spans(each, line)), None)
     return found
 
 

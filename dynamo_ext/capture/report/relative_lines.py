@@ -6,7 +6,7 @@ from typing import TypeVar
 from dynamo_ext.capture.report.source_lines import users_line
 from dynamo_ext.records.capture import GraphBreak, Guard
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.graph import Graph, Operation
+from dynamo_ext.records.graph import Operation
 from dynamo_ext.records.report import Fallback, Report
 
 Placed = TypeVar("Placed", Fallback, GraphBreak, Guard, Operation)
@@ -17,30 +17,29 @@ def relabel_lines(report: Report) -> Report:
     file = report.cell.file if report.cell is not None else ""
     return dataclasses.replace(
         report,
-        breaks=tuple(_break(each, file) for each in report.breaks),
-        fallbacks=tuple(_placed(each, file) for each in report.fallbacks),
-        guards=tuple(_placed(each, file) for each in report.guards),
-        graphs=tuple(_graph(each, file) for each in report.graphs),
+        breaks=_all_placed(report.breaks, file),
+        fallbacks=_all_placed(report.fallbacks, file),
+        guards=_all_placed(report.guards, file),
+        graphs=tuple(
+            dataclasses.replace(graph, operations=_all_placed(graph.operations, file))
+            for graph in report.graphs
+        ),
     )
+
+
+def _all_placed(records: tuple[Placed, ...], file: str) -> tuple[Placed, ...]:
+    return tuple(_placed(each, file) for each in records)
+
+
+def _placed(found: Placed, file: str) -> Placed:
+    if isinstance(found, GraphBreak):
+        stack = tuple(_line(each, file) for each in found.stack)
+        if stack != found.stack:
+            return dataclasses.replace(found, line=users_line(stack), stack=stack)
+    line = found.line and _line(found.line, file)
+    return found if line is found.line else dataclasses.replace(found, line=line)
 
 
 def _line(line: SourceLine, file: str) -> SourceLine:
     strange = line.in_cell and line.file != file
     return dataclasses.replace(line, in_cell=False) if strange else line
-
-
-def _placed(found: Placed, file: str) -> Placed:
-    line = found.line and _line(found.line, file)
-    return found if line is found.line else dataclasses.replace(found, line=line)
-
-
-def _break(found: GraphBreak, file: str) -> GraphBreak:
-    stack = tuple(_line(line, file) for line in found.stack)
-    if stack == found.stack and _placed(found, file) is found:
-        return found
-    return dataclasses.replace(found, line=users_line(stack), stack=stack)
-
-
-def _graph(found: Graph, file: str) -> Graph:
-    operations = tuple(_placed(each, file) for each in found.operations)
-    return dataclasses.replace(found, operations=operations)
