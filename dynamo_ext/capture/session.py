@@ -182,7 +182,7 @@ class Session:
 
     def __call__(self, target: Any) -> Any:
         """Wrap a function or a module; the wrapper has a ``report()`` of its own."""
-        is_module = wrapping.is_module(target)
+        is_module = isinstance(target, torch.nn.Module)
         if not is_module and not callable(target):
             msg = f"A {type(target).__name__} cannot be wrapped: it cannot be called."
             raise OptionError(

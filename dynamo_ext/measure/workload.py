@@ -134,7 +134,7 @@ class FunctionWorkload(Workload):
 
             return under
 
-        if wrapping.is_module(self._target):
+        if isinstance(self._target, torch.nn.Module):
             return self.instead(wrapping.wrapped_module(self._target, wrap))
         return self.instead(wrap(self._target))
 
