@@ -18,8 +18,8 @@ from dynamo_ext.capture.cells.block import is_header
 from dynamo_ext.capture.cells.function_code import codes_within
 from dynamo_ext.capture.listen import frame_listener
 from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE, run_original
-from dynamo_ext.capture.report.loops import nodes_around
 from dynamo_ext.capture.report.source_lines import OURS, is_users, original_function
+from dynamo_ext.capture.report.surroundings import nodes_around
 from dynamo_ext.capture.torch_private import frame_eval
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -53,7 +53,7 @@ def users_traceback(
             del kept[-1:]
         elif not code.co_filename.startswith(_MACHINERY):
             outer = kept[-1].tb_frame.f_code if kept else None
-            if outer is not None and (_resumes(code, outer) or _is_step_of(code, outer)):
+            if outer is not None and _continues(code, outer):
                 kept.pop()
             kept.append(entry)
     rebuilt: types.TracebackType | None = None
@@ -89,20 +89,11 @@ def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackT
         traceback = traceback.tb_next
 
 
-def _resumes(code: types.CodeType, outer: types.CodeType) -> bool:
-    """Whether ``code`` continues ``outer`` after a graph break."""
+def _continues(code: types.CodeType, outer: types.CodeType) -> bool:
+    """Whether ``code`` goes on with ``outer`` after a break, or is a part of its statement."""
     name = original_function(code.co_name)
-    return (
-        name != code.co_name
-        and code.co_filename == outer.co_filename
-        and name == original_function(outer.co_name)
-    )
-
-
-def _is_step_of(code: types.CodeType, outer: types.CodeType) -> bool:
-    """Whether ``code`` is a part of the statement that ``outer`` steps through."""
-    name = original_function(code.co_name)
-    return is_header(outer) and name == outer.co_name and code.co_filename == outer.co_filename
+    of_one = code.co_filename == outer.co_filename and name == original_function(outer.co_name)
+    return of_one and (name != code.co_name or is_header(outer))
 
 
 def _can_be_counted(code: types.CodeType) -> bool:
@@ -128,7 +119,8 @@ def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
     outer = compile(text, code.co_filename, "exec")
     _, inner = codes_within(outer)
     inner = inner.replace(co_name=name, co_qualname=name)
-    namespace: dict[str, Any] = {**frame.f_globals, _LOOK: _callers_frame}
+    # The only way to a frame object: the function looks at its own.
+    namespace: dict[str, Any] = {**frame.f_globals, _LOOK: sys._getframe}  # noqa: SLF001
     shown: types.FrameType = run_original(inner, dict.fromkeys(inner.co_varnames), namespace)
     return shown
 
@@ -140,7 +132,3 @@ def _arguments(code: types.CodeType) -> str:
 
 
 _LOOK = "__dynamo_ext_look__"
-
-
-def _callers_frame() -> types.FrameType:
-    return sys._getframe(1)  # noqa: SLF001 - a frame object to show, there is no other way

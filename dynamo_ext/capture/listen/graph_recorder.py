@@ -92,10 +92,7 @@ class RecordedCompiler:
         if self.name == "eager" or not double_backward.uses_create_graph(known, inputs):
             return self.compiler(graph, inputs)
         journal.current().add_fallback(
-            "unsupported",
-            "graph",
-            message=double_backward.MESSAGE,
-            remedy=double_backward.REMEDY,
+            "unsupported", "graph", message=double_backward.MESSAGE, remedy=double_backward.REMEDY
         )
         return as_captured(graph)
 
@@ -216,13 +213,11 @@ def recorded(
 ) -> RecordedCompiler:
     """The one ``RecordedCompiler`` of a compiler and flags: Dynamo asks for the compiler alone."""
     key = (id(compiler), dynamic, fullgraph)
-    known = _recorded_compilers.get(key)
-    if known is None or known.compiler is not compiler:
-        known = _recorded_compilers[key] = RecordedCompiler(compiler, name)
-    return known
+    # As long as one is known, its compiler lives, and no other has that number.
+    return _recorded_compilers.setdefault(key, RecordedCompiler(compiler, name))
 
 
 def forget_recorded(compiler: CompilerFn) -> None:
-    """Let go of a compiler that nothing will be compiled with again."""
+    """Let go of a compiler that was made for one purpose (a comparison)."""
     for key in [k for k, known in _recorded_compilers.items() if known.compiler is compiler]:
         del _recorded_compilers[key]

@@ -82,27 +82,17 @@ def root_variable(source: str, arguments: Sequence[str] = ()) -> str:
     return "torch" if name.startswith("__builtins_dict") or _OURS.match(name) else name
 
 
-def guard_records(
-    frame: str,
-    guards: Any,
-    cell_file: str | None,
-    shapes: Mapping[str, tuple[str, ...]],
-    arguments: Sequence[str] = (),
-) -> tuple[Guard, ...]:
-    """Dynamo's guards as records, in Dynamo's own order.
-
-    ``shapes`` has the captured sizes of inputs by source; ``arguments`` are the names of ``args``.
-    """
-    return tuple(_record(frame, guard, cell_file, shapes, arguments) for guard in sorted(guards))
-
-
-def _record(
+def guard_record(
     frame: str,
     guard: Any,
     cell_file: str | None,
     shapes: Mapping[str, tuple[str, ...]],
     arguments: Sequence[str],
 ) -> Guard:
+    """One of Dynamo's guards as a record.
+
+    ``shapes`` has the captured sizes of inputs by source; ``arguments`` are the names of ``args``.
+    """
     source = guard.name or ""
     kinds = guard.guard_types or [guard.create_fn_name()]
     kind = next((k for k in kinds if k not in _QUIET_KINDS), kinds[0])
