@@ -8,17 +8,17 @@ import platform
 import sys
 import time
 import types
-import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any, Self
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.listen import eager_frames, run_log, with_block
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import OnGraphCall
 from dynamo_ext.capture.report.builder import build_report
-from dynamo_ext.capture.torch_private import frame_eval, regions, wrapping
+from dynamo_ext.capture.torch_private import frame_eval, wrapping
 from dynamo_ext.capture.tracer import Tracer, reusing
 from dynamo_ext.errors import NoReportError, OptionError
 from dynamo_ext.records.report import Mode, Report
@@ -96,7 +96,7 @@ class Session:
         self._seconds = 0.0
         self._open: list[tuple[Any, ...]] = []
         self._interrupted = False
-        self._roots: dict[int, weakref.ref[types.CodeType]] = {}
+        self._roots: MutableMapping[types.CodeType, None] = WeakIdKeyDictionary()
         self._kept = 0
 
     def explaining(self, on_graph_call: OnGraphCall) -> Session:
@@ -124,8 +124,7 @@ class Session:
             interrupted=self._interrupted,
             versions=versions(),
         )
-        called = [code for ref in self._roots.values() if (code := ref()) is not None]
-        standing = eager_frames.reachable_from(self._run, self._backend, called)
+        standing = eager_frames.reachable_from(self._run, self._backend, self._roots)
         known = self._seconds and self._mode != "explain"
         return build_report(self._run, facts, standing if known else ())
 
@@ -143,7 +142,7 @@ class Session:
     def _calls(self, codes: Iterable[types.CodeType]) -> None:
         """Remember what is called first: Dynamo does not report what it gave up before."""
         for code in codes:
-            self._roots.setdefault(id(code), weakref.ref(code))
+            self._roots[code] = None
 
     def _ready(self) -> Tracer:
         global _last  # noqa: PLW0603
@@ -182,7 +181,7 @@ class Session:
 
     def __call__(self, target: Any) -> Any:
         """Wrap a function or a module; the wrapper has a ``report()`` of its own."""
-        is_module = wrapping.is_module(target)
+        is_module = isinstance(target, torch.nn.Module)
         if not is_module and not callable(target):
             msg = f"A {type(target).__name__} cannot be wrapped: it cannot be called."
             raise OptionError(
@@ -201,7 +200,6 @@ class Session:
         inner = wrapping.traceable(function)
         self._calls([inner.__code__])
         clock = time.perf_counter
-        call = self._call_alone if self._mode == "explain" else frame_eval.call_under
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -209,7 +207,7 @@ class Session:
             started = clock()
             with run_log.Recording(self._run), tracer.surroundings():
                 try:
-                    return call(tracer.callback, inner, *args, **kwargs)
+                    return frame_eval.call_under(tracer.callback, inner, *args, **kwargs)
                 except KeyboardInterrupt:
                     self._interrupted = True
                     raise
@@ -218,10 +216,6 @@ class Session:
                     self._keep()
 
         return wrapper
-
-    def _call_alone(self, callback: Any, *given: Any, **kwargs: Any) -> Any:
-        with regions.alone(self._ready().compiler, self._run.compiled_codes):
-            return frame_eval.call_under(callback, *given, **kwargs)
 
 
 def reuse_last() -> Tracer:

@@ -1,16 +1,17 @@
 """From a backend's compiler and a few flags to the callback that Dynamo runs frames under."""
 
 import contextlib
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-from dynamo_ext.capture.listen import frame_listener
-from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler, forget_recorded, recorded
+from dynamo_ext.capture.listen import frame_listener, run_log
+from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler, recorded
 from dynamo_ext.capture.listen.reuse_listener import ReuseListener
-from dynamo_ext.capture.torch_private import frame_eval
+from dynamo_ext.capture.torch_private import frame_eval, regions
 
 
 @dataclass(frozen=True)
@@ -45,17 +46,23 @@ def optimizing(  # noqa: PLR0913 - torch's own flags
         on_guards=frame_listener.note_guards,
         on_guard_fail=frame_listener.note_guard_failure,
     )
+    if alone:
+        surroundings = functools.partial(_alone, heard, surroundings)
     listener = frame_listener.FrameListener(
         callback, heard, reuse=ReuseListener(heard), fullgraph=fullgraph, names=names
     )
     return Tracer(listener, heard, surroundings, fullgraph)
 
 
+@contextlib.contextmanager
+def _alone(
+    compiler: RecordedCompiler, inner: Callable[[], contextlib.AbstractContextManager[Any]]
+) -> Iterator[None]:
+    run = run_log.active_run() or run_log.RunLog()
+    with regions.alone(compiler, run.compiled_codes), inner():
+        yield
+
+
 def reusing(compiler: RecordedCompiler | None) -> Tracer:
     """Reuse only: what ``compiler`` compiled is used, and nothing is compiled, ever."""
     return Tracer(ReuseListener(compiler), compiler, contextlib.nullcontext)
-
-
-def forget(compiler: CompilerFn) -> None:
-    """Let go of a compiler that was made for one purpose (a comparison)."""
-    forget_recorded(compiler)

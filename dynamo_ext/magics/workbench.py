@@ -86,7 +86,7 @@ class Workbench:
         text.name_for_tracebacks(state.program.filename)
         quiet = arguments.quiet or runs_silently(self._shell)
         with waiting, reporting_to(None if quiet else waiting.show):
-            result = run_cell(
+            report, raised = run_cell(
                 state,
                 self._shell.user_ns,
                 tracer,
@@ -99,19 +99,18 @@ class Workbench:
                 on_graph_call=OperationTimes(waiting.tell) if arguments.profile else None,
                 after_graph_call=None if quiet or arguments.mode == "explain" else PairedCalls(),
             )
-        report = result.report
         session.remember_report(report)
         self._past.keep(text.number, text.cell_id, report)
         if arguments.output is not None:
             self._shell.user_ns[arguments.output] = report
         if not quiet:
             display_report(report)
-        if result.error is not None and report.refused:
+        if raised is not None and report.refused:
             said = refusal(report) if quiet else "The report says why --fullgraph refused."
-            _shown_as(result.error, said)
-            raise result.error
-        if result.error is not None and not self._show_error(result.error, state.program.filename):
-            raise result.error
+            _shown_as(raised, said)
+            raise raised
+        if raised is not None and not self._show_error(raised, state.program.filename):
+            raise raised
 
     def _build(self, text: CellText) -> CellProgram:
         return build_program(

@@ -12,7 +12,7 @@ from dynamo_ext.analysis.placement import coverage
 from dynamo_ext.capture import session
 from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.listen import run_log
-from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
+from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler, forget_recorded
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
@@ -123,7 +123,7 @@ class CompiledCandidate:
             code = reference()
             if code is not None:
                 regions.forget_region(code, self.region, self.heard)
-        tracing.forget(self.candidate.compiler)
+        forget_recorded(self.candidate.compiler)
         self.call = self.timed = None
 
     def row(self, base: TimedCallable | None, seed: int) -> CandidateResult:

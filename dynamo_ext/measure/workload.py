@@ -130,7 +130,7 @@ class FunctionWorkload(Workload):
             inner = wrapping.traceable(function)
             return functools.partial(regions.call_in_region, region, tracer.callback, inner)
 
-        if wrapping.is_module(self._target):
+        if isinstance(self._target, torch.nn.Module):
             return self.instead(wrapping.wrapped_module(self._target, wrap))
         return self.instead(wrap(self._target))
 

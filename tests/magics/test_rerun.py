@@ -132,9 +132,9 @@ def test_memory_stays_flat(cells: Live, quiet: str) -> None:
 
 @pytest.mark.parametrize("text", ["y = x + 1", "y = x + 1\nprint('a break')\nz = y * 2"])
 def test_an_edited_cell_releases_what_was_compiled(cells: Live, text: str) -> None:
-    earlier = set(frame_listener._entry_of_code)
+    earlier = set(frame_listener._entry_of_code.values())
     cells.report(text, cell_id="a")
-    known = [e for key, (_, e) in frame_listener._entry_of_code.items() if key not in earlier]
+    known = set(frame_listener._entry_of_code.values()) - earlier
     graphs = [ref for entry in known for ref in entry.graphs]
     assert all(ref() is not None for ref in graphs)
     assert graphs

@@ -100,9 +100,11 @@ class Block:
         """
         if any(map(_divides, self._nodes)):
             raise SplitBlockError(self, line, self._at_loops(line))
-        cuts = self._around(line or near)
-        if len(cuts) > 1:
-            raise SplitBlockError(self, line, self._cut(cuts))
+        if at := line or near:
+            there = self._index(at)
+            parts = self._cut(there, there + 1)
+            if len(parts) > 1:
+                raise SplitBlockError(self, line, parts)
 
     def split_at_break(self, stack: Sequence[Any], captured: int = 0) -> None:
         """Raise ``SplitBlockError`` if there is a graph break at ``stack``, and a loop to come.
@@ -117,22 +119,21 @@ class Block:
         line = next((s.lineno for s in stack if s.filename == self.code.co_filename), None) or 0
         ahead = self.has_loop_from(line)
         cuts = self._cuts(line, captured)
-        if ahead and (len(cuts) == 1 or not line):
+        if ahead and not (cuts and line):
             self.split_at(line or None)
-        if ahead or (self.is_loop_body and line and len(cuts) > 1):
-            raise SplitBlockError(self, line, self._cut(cuts))
+        if ahead or (self.is_loop_body and line and cuts):
+            raise SplitBlockError(self, line, self._cut(*cuts))
 
     def split_at_lists(self, names: Collection[str]) -> None:
         """Raise ``SplitBlockError``: lists called so grow, and compiled code is guarded on that."""
-        end = len(self._nodes)
         found = [
             index
             for index, node in enumerate(self._nodes)
             if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))
         ]
         if found:
-            cuts = sorted({cut for index in found for cut in (index, index + 1)} - {0, end})
-            raise SplitBlockError(self, None, self._cut([*cuts, end] if cuts else ()))
+            cuts = {cut for index in found for cut in (index, index + 1)} - {0, len(self._nodes)}
+            raise SplitBlockError(self, None, self._cut(*cuts) if cuts else ())
 
     def split_if_empty(self) -> None:
         """Raise ``SplitBlockError`` if it, a turn that would be recompiled, holds no graph."""
@@ -165,48 +166,41 @@ class Block:
         first = next(i for i, node in enumerate(nodes) if _divides(node))
         alone = sum(map(_divides, nodes)) == 1
         if not alone:
-            return self._cut([first or 1, len(nodes)])
+            return self._cut(first or 1)
         if first:
-            before, rest = self._cut([first, len(nodes)])
+            before, rest = self._cut(first)
             if line is None or line >= nodes[first].lineno:
                 rest.parts = tuple(rest._at_loops(line))  # noqa: SLF001 - a block of its own
             return before, rest
-        after = self._cut([1, len(nodes)])[1:]
+        after = self._cut(1)[1:]
         return (split_statement(nodes[0], self._origin, is_loop_body=self.is_loop_body), *after)
 
-    def _around(self, line: int | None) -> list[int]:
-        end = len(self._nodes)
-        if not line:
-            return [end]
-        there = self._index(line)
-        statements = end + (self._shown is not None)
-        return [*(cut for cut in (there, there + 1) if 0 < cut < statements), end]
-
     def _cuts(self, line: int, captured: int) -> list[int]:
-        """Where parts end if there is a break at ``line``."""
+        """Where parts begin if there is a break at ``line``."""
         nodes, there = self._nodes, self._index(line)
-        ends = {there + 1, len(nodes)}
+        cuts = [there + 1]
         if there < len(nodes):
             loop = _has_loop(nodes[there])
             if loop or (self.is_loop_body and captured < nodes[there].lineno):
-                ends.add(there)
-        return sorted(end for end in ends if 0 < end <= len(nodes))
+                cuts.append(there)
+        return [cut for cut in cuts if 0 < cut < len(nodes)]
 
     def _index(self, line: int) -> int:
         found = (i for i, node in enumerate(self._nodes) if (node.end_lineno or 0) >= line)
         return next(found, len(self._nodes))
 
-    def _cut(self, ends: Sequence[int]) -> list[Block]:
-        last = len(ends) - 1
+    def _cut(self, *cuts: int) -> list[Block]:
+        """Parts that begin at some of its statements, of which ``shown`` is the last."""
+        end = len(self._nodes) + (self._shown is not None)
+        bounds = [0, *sorted(cut for cut in cuts if 0 < cut < end), end]
         return [
             Block(
-                self._nodes[start:end],
+                self._nodes[start:stop],
                 self._origin,
-                self._shown if index == last else None,
+                self._shown if stop == end else None,
                 is_loop_body=self.is_loop_body,
             )
-            for index, (start, end) in enumerate(pairwise([0, *ends]))
-            if start < end or self._shown is not None
+            for start, stop in pairwise(bounds)
         ]
 
 

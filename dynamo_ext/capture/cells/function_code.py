@@ -9,7 +9,7 @@ import dis
 import inspect
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 # codeop's and IPython's compilers share this shape: (tree, file name, mode) -> code
@@ -53,28 +53,27 @@ def function_code(
         # Said once already, for the statements as module code.
         warnings.simplefilter("ignore", SyntaxWarning)
         outer = origin.compiler(module, origin.filename, "exec")
-    inner = next(
-        const
-        for const in outer.co_consts
-        if isinstance(const, types.CodeType) and const.co_name == _FUNCTION
-    )
-    return _as_module_code(inner)
+    return _as_module_code(next(c for c in codes_within(outer) if c.co_name == _FUNCTION))
+
+
+def codes_within(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object, and those of the functions, classes and comprehensions in it."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from codes_within(const)
 
 
 def stored_names(code: types.CodeType) -> frozenset[str]:
     """Names that a statement binds or deletes at module level, read off Python's own code."""
-    names = {
-        i.argval
-        for i in dis.get_instructions(code)
-        if i.opname in {"STORE_NAME", "DELETE_NAME", "STORE_GLOBAL"}
-    }
-    pending = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    while pending:
-        inner = pending.pop()
+    return frozenset(
+        step.argval
+        for each in codes_within(code)
+        for step in dis.get_instructions(each)
         # A walrus inside a comprehension binds the cell's name.
-        names |= {i.argval for i in dis.get_instructions(inner) if i.opname == "STORE_GLOBAL"}
-        pending += [c for c in inner.co_consts if isinstance(c, types.CodeType)]
-    return frozenset(names)
+        if step.opname == "STORE_GLOBAL"
+        or (each is code and step.opname in {"STORE_NAME", "DELETE_NAME"})
+    )
 
 
 def _as_module_code(code: types.CodeType, depth: int = 0) -> types.CodeType:

@@ -9,6 +9,7 @@ Python treats differently inside a function (definitions, imports, annotations, 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,6 @@ from dynamo_ext.capture.cells.function_code import (
 )
 from dynamo_ext.errors import CellError
 
-_CLASS_ARGUMENTS = 3
 _FRAME_READERS = frozenset(
     {"locals", "vars", "dir", "exec", "eval", "globals", "get_ipython", "breakpoint", "super"}
 )
@@ -114,8 +114,9 @@ def build_program(
     flags = ast.PyCF_ONLY_AST | getattr(compiler, "flags", 0)
     tree = transform(compile(source, filename, "exec", flags))
     _refuse_await(tree)
-    parts = list(_divide(_displayed(tree.body, interactivity), filename, compiler))
-    return CellProgram(source, filename, tuple(parts))
+    origin = Origin(frozenset(), filename, compiler)
+    segments = _divide(_displayed(tree.body, interactivity), origin)
+    return CellProgram(source, filename, tuple(segments))
 
 
 def _refuse_await(tree: ast.Module) -> None:
@@ -153,22 +154,22 @@ def _displayed(body: Sequence[ast.stmt], interactivity: str) -> list[tuple[ast.s
 
 
 def _assigned_name(node: ast.stmt) -> str | None:
-    target: ast.expr | None = None
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        target = node.targets[0]
-    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
-        target = node.target
-    return target.id if isinstance(target, ast.Name) else None
+    match node:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)])
+            | ast.AugAssign(target=ast.Name(id=name))
+            | ast.AnnAssign(target=ast.Name(id=name))
+        ):
+            return name
+    return None
 
 
-def _divide(
-    nodes: Sequence[tuple[ast.stmt, bool]], filename: str, compiler: Compiler
-) -> Iterator[Segment]:
+def _divide(nodes: Sequence[tuple[ast.stmt, bool]], origin: Origin) -> Iterator[Segment]:
     pending: list[PlainStatement] = []
 
-    def flush(*shown: PlainStatement) -> Iterator[Segment]:
-        if statements := (*pending, *shown):
-            yield _traced_segment(statements, filename, compiler, displays=bool(shown))
+    def flush() -> Iterator[Segment]:
+        if pending:
+            yield _traced_segment(tuple(pending), origin)
             pending.clear()
 
     annotated = False
@@ -178,14 +179,14 @@ def _divide(
             annotated = True
             parts.insert(0, _annotations_setup(whole))
         for node in parts:
-            statement = _plain_statement(node, filename, compiler, shown=shown)
-            if not _traceable(node, statement, filename, compiler):
+            statement = _plain_statement(node, origin, shown=shown)
+            if not _traceable(node, statement, origin):
                 yield from flush()
                 yield Segment((statement,), None, displays=False)
-            elif shown:
-                yield from flush(statement)
-            else:
-                pending.append(statement)
+                continue
+            pending.append(statement)
+            if shown:
+                yield from flush()
     yield from flush()
 
 
@@ -205,20 +206,16 @@ def _annotations_setup(node: ast.AnnAssign) -> ast.stmt:
     return ast.fix_missing_locations(ast.copy_location(never, node))
 
 
-def _plain_statement(
-    node: ast.stmt, filename: str, compiler: Compiler, *, shown: bool
-) -> PlainStatement:
+def _plain_statement(node: ast.stmt, origin: Origin, *, shown: bool) -> PlainStatement:
     tree: ast.AST = ast.Interactive([node]) if shown else ast.Module([node], [])
     mode = "single" if shown else "exec"
     try:
-        return PlainStatement(tree, mode, compiler(tree, filename, mode))
+        return PlainStatement(tree, mode, origin.compiler(tree, origin.filename, mode))
     except SyntaxError:
         return PlainStatement(tree, mode, None)
 
 
-def _traceable(
-    node: ast.stmt, statement: PlainStatement, filename: str, compiler: Compiler
-) -> bool:
+def _traceable(node: ast.stmt, statement: PlainStatement, origin: Origin) -> bool:
     # `return` and `yield` are legal in a function and not in a cell.
     if statement.code is None or (statement.mode == "single" and not isinstance(node, ast.Expr)):
         return False
@@ -228,7 +225,7 @@ def _traceable(
     if any(_needs_module_code(child) for child in _own_scope(node)):
         return False
     try:
-        function_code([node], Origin(stored_names(statement.code), filename, compiler))
+        function_code([node], dataclasses.replace(origin, stored=stored_names(statement.code)))
     except SyntaxError:
         return False
     return True
@@ -236,26 +233,21 @@ def _traceable(
 
 def _needs_module_code(node: ast.AST) -> bool:
     """Whether an expression or inner statement means something else inside a function."""
-    if isinstance(node, ast.Name):
-        return node.id in _FRAME_READERS or node.id == _STANCE
-    if isinstance(node, ast.Attribute):
-        return node.attr in _ABOUT_COMPILING
-    return isinstance(node, (ast.ClassDef, ast.Import, ast.ImportFrom)) or _makes_class(node)
+    match node:
+        case ast.Name(id=name):
+            return name in _FRAME_READERS or name == _STANCE
+        case ast.Attribute(attr=name):
+            return name in _ABOUT_COMPILING
+        case ast.Call(func=ast.Name(id="type"), args=[_, _, _]):
+            # It makes a class, which would have the tracer's module.
+            return True
+    return isinstance(node, (ast.ClassDef, ast.Import, ast.ImportFrom))
 
 
-def _makes_class(node: ast.AST) -> bool:
-    """``type(name, bases, namespace)``, which would give the class the tracer's module."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and (node.func.id == "type" and len(node.args) == _CLASS_ARGUMENTS)
-    )
-
-
-def _traced_segment(
-    plain: tuple[PlainStatement, ...], filename: str, compiler: Compiler, *, displays: bool
-) -> Segment:
+def _traced_segment(plain: tuple[PlainStatement, ...], origin: Origin) -> Segment:
     nodes = [s.tree.body[0] for s in plain]  # type: ignore[attr-defined]
+    displays = plain[-1].mode == "single"
     shown = nodes.pop() if displays else None
     stored = frozenset().union(*(stored_names(s.code) for s in plain if s.code is not None))
-    return Segment(plain, Block(nodes, Origin(stored, filename, compiler), shown), displays)
+    block = Block(nodes, dataclasses.replace(origin, stored=stored), shown)
+    return Segment(plain, block, displays)

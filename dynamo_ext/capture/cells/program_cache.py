@@ -41,18 +41,16 @@ class ProgramCache:
                 self._drop(former)
         self._states[key] = state
         self._states.move_to_end(key)
-        while len(self._states) > self._most:
-            oldest = next(iter(self._states))
-            self._drop(oldest)
+        if len(self._states) > self._most:
+            self._drop(next(iter(self._states)))
         return state
 
     def _drop(self, key: Hashable) -> None:
         state = self._states.pop(key, None)
         if state is not None:
             state.release()
-        gone = [cell for cell, text in self._text_of_cell.items() if text == key]
-        for cell in gone:
-            del self._text_of_cell[cell]
+        others = ((cell, text) for cell, text in self._text_of_cell.items() if text != key)
+        self._text_of_cell = dict(others)
 
     def clear(self) -> None:
         """Let go of every program."""

@@ -6,9 +6,11 @@ compiled with its methods is guarded on them from then on.
 
 import types
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.torch_private import code_cache
 
@@ -19,7 +21,7 @@ class _Class:
 
     functions: dict[str, weakref.ref[types.FunctionType]]
     # By identity, as code objects compare by content.
-    compiled: dict[int, weakref.ref[types.CodeType]] = field(default_factory=dict)
+    compiled: MutableMapping[types.CodeType, None] = field(default_factory=WeakIdKeyDictionary)
 
 
 _seen: weakref.WeakKeyDictionary[type, _Class] = weakref.WeakKeyDictionary()
@@ -33,17 +35,15 @@ def note_classes(code: types.CodeType, guards: Iterable[Any]) -> None:
     for base in {base for each in guarded if each is not None for base in each.__mro__[:-1]}:
         if base not in _seen:
             _seen[base] = _Class(_functions(base))
-        _seen[base].compiled[id(code)] = weakref.ref(code)
+        _seen[base].compiled[code] = None
 
 
 def forget_stale() -> int:
     """Drop what was compiled with methods that are no longer their classes'; how many frames."""
     changed = [(of, known) for of, known in _seen.items() if _functions(of) != known.functions]
-    stale: dict[int, types.CodeType] = {}
-    for of, known in changed:
+    stale = {id(code): code for _, known in changed for code in known.compiled}
+    for of, _ in changed:
         del _seen[of]
-        found = ((key, reference()) for key, reference in known.compiled.items())
-        stale.update((key, code) for key, code in found if code is not None)
     for code in stale.values():
         code_cache.forget_code(code)
     return len(stale)
@@ -55,10 +55,9 @@ def watch(changing: type) -> None:
         return
     _watched.add(changing)
     known = _seen.get(changing)
-    for reference in known.compiled.values() if known else ():
-        if code := reference():
-            for manager in code_cache.guard_managers(code):
-                _guard(manager, changing, known.functions)  # type: ignore[union-attr]
+    for code in list(known.compiled) if known else ():
+        for manager in code_cache.guard_managers(code):
+            _guard(manager, changing, known.functions)  # type: ignore[union-attr]
 
 
 def watch_changed() -> None:
@@ -72,7 +71,7 @@ def guard_watched(code: types.CodeType, manager: Any) -> None:
     """Guard code that has just been compiled on the methods of the classes that are watched."""
     for of in list(_watched):
         known = _seen.get(of)
-        if known is not None and id(code) in known.compiled:
+        if known is not None and code in known.compiled:
             _guard(manager, of, _functions(of))
 
 

@@ -1,6 +1,5 @@
 """One run of a cell program in the user's namespace, and the report of it."""
 
-import contextlib
 import sys
 import time
 import traceback
@@ -10,7 +9,7 @@ from typing import Any
 
 from dynamo_ext.capture.cells.block_runner import Stepper
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-from dynamo_ext.capture.cells.program import CellProgram, PlainStatement
+from dynamo_ext.capture.cells.program import CellProgram, Segment
 from dynamo_ext.capture.cells.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.cells.user_traceback import users_traceback
@@ -18,11 +17,8 @@ from dynamo_ext.capture.listen import eager_frames
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recording, RunLog
 from dynamo_ext.capture.report.builder import build_report
-from dynamo_ext.capture.report.capture_failures import (
-    forget_on_the_way_to,
-    leave_out_missing_name,
-)
-from dynamo_ext.capture.torch_private import code_cache, compile_metrics, regions
+from dynamo_ext.capture.report.capture_failures import forget_on_the_way_to, leave_out_missing_name
+from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import CodeBlock
@@ -44,14 +40,6 @@ class CellState:
         self.last_compiler = None
 
 
-@dataclass(frozen=True)
-class CellResult:
-    """A report, and what the cell raised (``None`` where it ended well)."""
-
-    report: Report
-    error: BaseException | None
-
-
 def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     state: CellState,
     namespace: dict[str, Any],
@@ -65,12 +53,12 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     on_progress: Callable[[str], object] | None = None,
     on_graph_call: OnGraphCall | None = None,
     after_graph_call: AfterGraphCall | None = None,
-) -> CellResult:
+) -> tuple[Report, BaseException | None]:
     """Run every segment in order, as a plain cell would, and record what happened.
 
-    What the cell raises comes back beside the report. ``source`` is the text under today's magic
-    line; ``on_progress`` gets what is being compiled, ``on_graph_call`` and
-    ``after_graph_call`` every graph call (``RunLog``).
+    What the cell raises comes back beside the report, ``None`` where it ended well. ``source`` is
+    the text under today's magic line; ``on_progress`` gets what is being compiled,
+    ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``).
     """
     program = state.program
     run = RunLog(
@@ -83,12 +71,9 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     backend = tracer.compiler.name if tracer.compiler else ""
     forget_stale()
     error: BaseException | None = None
-    apart: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-    if mode == "explain":
-        apart = regions.alone(tracer.compiler, run.compiled_codes)
     started = time.perf_counter()
     try:
-        with apart, Recording(run), tracer.surroundings():
+        with Recording(run), tracer.surroundings():
             run_traced(program, namespace, tracer, names)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
@@ -117,7 +102,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         # Dynamo would skip this code for good, also once the name is defined.
         state.release()
         forget_on_the_way_to(error)
-    return CellResult(report, error)
+    return report, error
 
 
 def run_traced(
@@ -132,8 +117,7 @@ def run_traced(
     for segment in program.segments:
         block = segment.block
         if block is None or not reaches_tensors(block.code, namespace):
-            for statement in segment.plain:
-                _run_plain(statement, program.filename, namespace)
+            _run_plain(segment, program.filename, namespace)
             watch_changed()
             continue
         with names.present():
@@ -145,16 +129,14 @@ def run_traced(
 def run_plainly(program: CellProgram, namespace: dict[str, Any]) -> None:
     """Run every statement as a plain cell does."""
     for segment in program.segments:
-        for statement in segment.plain:
-            _run_plain(statement, program.filename, namespace)
+        _run_plain(segment, program.filename, namespace)
 
 
-def _run_plain(statement: PlainStatement, filename: str, namespace: dict[str, Any]) -> None:
-    code = statement.code
-    if code is None:
-        # Python refuses this statement; a plain cell meets that only when its turn comes.
-        code = compile(statement.tree, filename, statement.mode)  # type: ignore[call-overload]
-    exec(code, namespace)  # noqa: S102 - running the user's cell is what this is for
+def _run_plain(segment: Segment, filename: str, namespace: dict[str, Any]) -> None:
+    for each in segment.plain:
+        # Python refuses some statements; a plain cell meets that only when their turn comes.
+        code = each.code or compile(each.tree, filename, each.mode)  # type: ignore[call-overload]
+        exec(code, namespace)  # noqa: S102 - running the user's cell is what this is for
 
 
 def _cells_line(error: BaseException | None, filename: str) -> int:

@@ -10,7 +10,7 @@ from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 from dynamo_ext.capture.report.capture_failures import LIMIT, WHAT_CHANGES, graph_breaks
 from dynamo_ext.capture.report.source_lines import source_line
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
-from dynamo_ext.records.report import Fallback, FallbackCause
+from dynamo_ext.records.report import FallbackCause
 
 
 def divide(entry: FrameEntry, before: Any, breaks: Sequence[Any]) -> None:
@@ -45,10 +45,7 @@ def note_division(
         cause: FallbackCause = "recompile_limit" if why.limit else ""
         entry.reason = message
         line = source_line(entry.file, block.first_line, entry.name, run.cell_file)
-        found = Fallback(
-            "capture", "frame", entry.id, "", "Recompile", message, remedy, line=line, cause=cause
-        )
-        entry.fallbacks.append(found)
+        entry.fell_back("Recompile", message, remedy, line=line, cause=cause)
     run.compiled.append(entry)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from dynamo_ext.capture.cells.function_code import codes_within
 from dynamo_ext.capture.torch_private import frame_eval
 
 _MOST_ITEMS = 64
@@ -25,10 +26,8 @@ def reaches_tensors(code: types.CodeType, namespace: Mapping[str, Any]) -> bool:
 
 def names_read(code: types.CodeType) -> Iterator[str]:
     """Every name of a global or an attribute that a code object, or one inside it, mentions."""
-    yield from code.co_names
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            yield from names_read(const)
+    for each in codes_within(code):
+        yield from each.co_names
 
 
 class _Search:

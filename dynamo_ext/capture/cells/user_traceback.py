@@ -4,9 +4,8 @@ Between them are ours, Dynamo's and generated ones, and one function may appear 
 rewritten frame, the functions that resume it, and its eager replay.
 """
 
+import ast
 import inspect
-import linecache
-import re
 import sys
 import types
 from collections.abc import Iterator
@@ -16,11 +15,14 @@ from typing import Any
 import torch
 
 from dynamo_ext.capture.cells.block import is_header
+from dynamo_ext.capture.cells.function_code import codes_within
 from dynamo_ext.capture.listen import frame_listener
-from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE
+from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE, run_original
 from dynamo_ext.capture.report.source_lines import OURS, is_users, original_function
+from dynamo_ext.capture.report.surroundings import nodes_around
 from dynamo_ext.capture.torch_private import frame_eval
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TORCH = Path(torch.__file__).parent
 _MACHINERY = (
     OURS,
@@ -51,7 +53,7 @@ def users_traceback(
             del kept[-1:]
         elif not code.co_filename.startswith(_MACHINERY):
             outer = kept[-1].tb_frame.f_code if kept else None
-            if outer is not None and (_resumes(code, outer) or _is_step_of(code, outer)):
+            if outer is not None and _continues(code, outer):
                 kept.pop()
             kept.append(entry)
     rebuilt: types.TracebackType | None = None
@@ -87,20 +89,11 @@ def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackT
         traceback = traceback.tb_next
 
 
-def _resumes(code: types.CodeType, outer: types.CodeType) -> bool:
-    """Whether ``code`` continues ``outer`` after a graph break."""
+def _continues(code: types.CodeType, outer: types.CodeType) -> bool:
+    """Whether ``code`` goes on with ``outer`` after a break, or is a part of its statement."""
     name = original_function(code.co_name)
-    return (
-        name != code.co_name
-        and code.co_filename == outer.co_filename
-        and name == original_function(outer.co_name)
-    )
-
-
-def _is_step_of(code: types.CodeType, outer: types.CodeType) -> bool:
-    """Whether ``code`` is a part of the statement that ``outer`` steps through."""
-    name = original_function(code.co_name)
-    return is_header(outer) and name == outer.co_name and code.co_filename == outer.co_filename
+    of_one = code.co_filename == outer.co_filename and name == original_function(outer.co_name)
+    return of_one and (name != code.co_name or is_header(outer))
 
 
 def _can_be_counted(code: types.CodeType) -> bool:
@@ -116,19 +109,19 @@ def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
     """A frame at ``line`` that shows under the user's function name, not the resume function's."""
     code = frame.f_code
     name = original_function(code.co_name)
-    first = 1 if name == "<module>" else _definition(code.co_filename, name, line)
+    functions = (n for n in nodes_around(code.co_filename, line) if isinstance(n, _FUNCTIONS))
+    defined = max((n.lineno for n in functions if n.name == name), default=line)
+    first = 1 if name == "<module>" else defined
     lead, gap = "\n" * (first - 1), "\n" * (line - first)
     entry = frame_listener.entry_of_rewritten(code)
     original = frame_eval.users_code((entry.code() if entry else None) or code)
     text = f"{lead}def shown{_arguments(original or code)}:{gap} return {_LOOK}()"
     outer = compile(text, code.co_filename, "exec")
-    inner = next(c for c in outer.co_consts if isinstance(c, types.CodeType))
+    _, inner = codes_within(outer)
     inner = inner.replace(co_name=name, co_qualname=name)
-    namespace: dict[str, Any] = {**frame.f_globals, _LOOK: _callers_frame}
-    given = [None] * (inner.co_argcount + inner.co_kwonlyargcount)
-    positional, names = given[: inner.co_argcount], inner.co_varnames[inner.co_argcount :]
-    keywords = dict.fromkeys(names[: inner.co_kwonlyargcount])
-    shown: types.FrameType = types.FunctionType(inner, namespace)(*positional, **keywords)
+    # The only way to a frame object: the function looks at its own.
+    namespace: dict[str, Any] = {**frame.f_globals, _LOOK: sys._getframe}  # noqa: SLF001
+    shown: types.FrameType = run_original(inner, dict.fromkeys(inner.co_varnames), namespace)
     return shown
 
 
@@ -138,17 +131,4 @@ def _arguments(code: types.CodeType) -> str:
     return str(inspect.signature(types.FunctionType(code, {}, closure=closure)))
 
 
-def _definition(file: str, name: str, line: int) -> int:
-    """The line of ``def name`` at or above ``line``."""
-    pattern = re.compile(rf"\s*(?:async\s+)?def\s+{re.escape(name)}\b")
-    for number in range(line, 0, -1):
-        if pattern.match(linecache.getline(file, number)):
-            return number
-    return line
-
-
 _LOOK = "__dynamo_ext_look__"
-
-
-def _callers_frame() -> types.FrameType:
-    return sys._getframe(1)  # noqa: SLF001 - a frame object to show, there is no other way

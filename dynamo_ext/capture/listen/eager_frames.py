@@ -4,7 +4,7 @@ A run reaches those that its compiled frames have traced, and what skipped funct
 """
 
 import types
-from collections.abc import Collection
+from collections.abc import Iterable
 
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 
@@ -35,7 +35,7 @@ def update(run: RunLog, backend: str) -> None:
 
 
 def reachable_from(
-    run: RunLog, backend: str, roots: Collection[types.CodeType] = ()
+    run: RunLog, backend: str, roots: Iterable[types.CodeType] = ()
 ) -> list[FrameEntry]:
     """Those that a run came by; ``roots`` is code that it called itself, beside a cell's."""
     called_first = {id(code) for code in roots}

@@ -4,6 +4,7 @@ Dynamo applies a frame's effects only after its graph has run. So running the or
 frame's arguments gives the exception, line and assignments of a plain cell.
 """
 
+import inspect
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -13,15 +14,13 @@ def run_original(
     original: types.CodeType, names: Mapping[str, Any], namespace: dict[str, Any]
 ) -> Any:
     """Run a frame's original code as plain Python from the arguments it was entered with."""
-    count = original.co_argcount + original.co_kwonlyargcount
-    positional = [names[n] for n in original.co_varnames[: original.co_argcount]]
-    keywords = {n: names[n] for n in original.co_varnames[original.co_argcount : count]}
-    rest = original.co_varnames[count:]
-    if original.co_flags & 0x04:  # CO_VARARGS
-        positional += list(names[rest[0]])
-        rest = rest[1:]
-    if original.co_flags & 0x08:  # CO_VARKEYWORDS
-        keywords.update(names[rest[0]])
+    named, star, stars = inspect.getargs(original)
+    positional = [names[n] for n in named[: original.co_argcount]]
+    keywords = {n: names[n] for n in named[original.co_argcount :]}
+    if star:
+        positional += names[star] or ()
+    if stars:
+        keywords.update(names[stars] or {})
     closure = tuple(
         types.CellType(names[n]) if n in names else types.CellType() for n in original.co_freevars
     )

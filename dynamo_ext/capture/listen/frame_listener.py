@@ -6,8 +6,10 @@ import inspect
 import time
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
+
+from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.cells.block import SplitBlockError, block_of, is_plain
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
@@ -16,7 +18,7 @@ from dynamo_ext.capture.cells.split_block import divide, divide_turn, note_divis
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.capture_failures import graph_breaks, note_failure, note_lazy
-from dynamo_ext.capture.report.guards import guard_records
+from dynamo_ext.capture.report.guards import guard_record
 from dynamo_ext.capture.report.recompiles import recompile_record
 from dynamo_ext.capture.report.source_lines import original_function, source_line
 from dynamo_ext.capture.torch_private import (
@@ -29,7 +31,6 @@ from dynamo_ext.capture.torch_private import (
 )
 from dynamo_ext.capture.torch_private.patches import calls, registry, stored_values
 from dynamo_ext.interruptions import Listening, interruption, pass_on
-from dynamo_ext.records.report import Fallback
 
 _compiling: list[tuple[FrameEntry, Any]] = []
 """The frames being compiled, innermost last: one thread compiles at a time (``compile_lock``)."""
@@ -40,29 +41,26 @@ def frame_being_compiled() -> FrameEntry | None:
     return _compiling[-1][0] if _compiling else None
 
 
-def _note_bytecode(original: types.CodeType, rewritten: types.CodeType) -> None:
+def _note_bytecode(code: types.CodeType, new_code: types.CodeType) -> None:
     if not _compiling:
         return
     entry, frame = _compiling[-1]
-    for name in rewritten.co_names:
+    for name in new_code.co_names:
         resume = frame.f_globals.get(name) if name.startswith("__resume_at") else None
         if resume is not None:
             frame_eval.always_trace(resume.__code__)
-    if entry.code() is original:
-        entry.rewritten = weakref.ref(rewritten)
-        key = id(rewritten)
-        gone = weakref.ref(rewritten, lambda _: _entry_of_code.pop(key, None))
-        _entry_of_code[key] = (gone, entry)
+    if entry.code() is code:
+        entry.rewritten = weakref.ref(new_code)
+        _entry_of_code[new_code] = entry
 
 
 # By identity: code objects compare by content, and two resume functions may be equal.
-_entry_of_code: dict[int, tuple[weakref.ref[types.CodeType], FrameEntry]] = {}
+_entry_of_code: MutableMapping[types.CodeType, FrameEntry] = WeakIdKeyDictionary()
 
 
 def entry_of_rewritten(code: types.CodeType) -> FrameEntry | None:
     """The frame whose rewritten code this is."""
-    found = _entry_of_code.get(id(code))
-    return found[1] if found is not None and found[0]() is code else None
+    return _entry_of_code.get(code)
 
 
 class FrameListener:
@@ -127,7 +125,7 @@ class FrameListener:
             weakref.ref(code),
             code.co_name,
         )  # fmt: skip
-        breaks, metrics = compile_metrics.graph_break_count(), compile_metrics.latest_metrics()
+        breaks, metrics = compile_metrics.graph_breaks_from_now(), compile_metrics.latest_metrics()
         _compiling.append((entry, frame))
         run.on_progress(f"capturing {entry.title}")
         started = entry.started = time.perf_counter()
@@ -137,11 +135,11 @@ class FrameListener:
             self._note_misses(frame)
             result, lazy = self._converted(frame, cache, state)
             if not (self._fullgraph or lazy):
-                divide(entry, metrics, compile_metrics.graph_breaks(breaks))
+                divide(entry, metrics, breaks())
         except SplitBlockError as why:
             divided = True
             why.divide()
-            note_division(why, entry, compile_metrics.graph_breaks(breaks), run)
+            note_division(why, entry, breaks(), run)
             # Its traceback holds what tracing made.
             why.__context__ = None
             raise why.with_traceback(None) from None
@@ -166,7 +164,7 @@ class FrameListener:
             if (divided or newest is not metrics) and not _compiling:
                 run.compile_seconds += entry.seconds
             if newest is not metrics and not (divided or interrupted):
-                _finish(entry, newest, compile_metrics.graph_breaks(breaks), run, lazy)
+                _finish(entry, newest, breaks(), run, lazy)
         if (guards := code_cache.new_guards(result)) is not None:
             guard_watched(code, guards)
         return result
@@ -233,8 +231,7 @@ def _finish(
     elif metrics.fail_type:
         note_failure(entry, metrics, run)
     elif entry.raised is not None:
-        kind, text = entry.raised
-        entry.fallbacks.append(Fallback("capture", "frame", entry.id, "", kind, text, ""))
+        entry.fell_back(*entry.raised)
     elif entry.rewritten is None:
         entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
     run.compiled.append(entry)
@@ -248,7 +245,10 @@ def note_guards(guards: Any) -> None:
         cell_file = run.cell_file if run else None
         named = _argument_names(_compiling[-1][1])
         note_classes(_compiling[-1][1].f_code, guards)
-        entry.guards = guard_records(frame, guards, cell_file, entry.input_shapes, named)
+        entry.guards = tuple(
+            guard_record(frame, guard, cell_file, entry.input_shapes, named)
+            for guard in sorted(guards)
+        )
 
 
 def note_guard_failure(failure: Any) -> None:

@@ -3,8 +3,10 @@
 The callable that Dynamo gets back costs one comparison per call where nothing records.
 """
 
+import itertools
 import sys
 import time
+import traceback
 import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType
@@ -90,10 +92,7 @@ class RecordedCompiler:
         if self.name == "eager" or not double_backward.uses_create_graph(known, inputs):
             return self.compiler(graph, inputs)
         journal.current().add_fallback(
-            "unsupported",
-            "graph",
-            message=double_backward.MESSAGE,
-            remedy=double_backward.REMEDY,
+            "unsupported", "graph", message=double_backward.MESSAGE, remedy=double_backward.REMEDY
         )
         return as_captured(graph)
 
@@ -191,8 +190,8 @@ def _as_before(entry: GraphEntry, before: Undo | TorchState | None) -> bool:
 
 
 def _raise_from_users_line() -> None:
-    frame = sys._getframe(2)  # noqa: SLF001 - the frame that called the failing graph
-    for _ in range(_OUTER_FRAMES):
+    outer = traceback.walk_stack(sys._getframe(2))  # noqa: SLF001 - what called the failing graph
+    for frame, _ in itertools.islice(outer, _OUTER_FRAMES):
         found: FrameEntry | None = frame_listener.entry_of_rewritten(frame.f_code)
         original = found.code() if found else None
         if original is not None:
@@ -204,9 +203,6 @@ def _raise_from_users_line() -> None:
             if (block := block_of(frame_eval.users_code(original))) is not None:
                 raise FinishedError(block, value)
             return
-        if frame.f_back is None:
-            return
-        frame = frame.f_back
 
 
 _recorded_compilers: dict[tuple[int, bool | None, bool], RecordedCompiler] = {}
@@ -217,13 +213,11 @@ def recorded(
 ) -> RecordedCompiler:
     """The one ``RecordedCompiler`` of a compiler and flags: Dynamo asks for the compiler alone."""
     key = (id(compiler), dynamic, fullgraph)
-    known = _recorded_compilers.get(key)
-    if known is None or known.compiler is not compiler:
-        known = _recorded_compilers[key] = RecordedCompiler(compiler, name)
-    return known
+    # As long as one is known, its compiler lives, and no other has that number.
+    return _recorded_compilers.setdefault(key, RecordedCompiler(compiler, name))
 
 
 def forget_recorded(compiler: CompilerFn) -> None:
-    """Let go of a compiler that nothing will be compiled with again."""
+    """Let go of a compiler that was made for one purpose (a comparison)."""
     for key in [k for k, known in _recorded_compilers.items() if known.compiler is compiler]:
         del _recorded_compilers[key]

@@ -66,6 +66,11 @@ class FrameEntry:
         """What a user calls it: the cell, or a function."""
         return "the cell" if self.name == "<module>" else f"{self.name} (line {self.line})"
 
+    def fell_back(self, exception: str, message: str, remedy: str = "", **more: Any) -> None:
+        """Record why it runs eagerly; ``more`` are other fields of the ``Fallback``."""
+        found = Fallback("capture", "frame", self.id, "", exception, message, remedy, **more)
+        self.fallbacks.append(found)
+
 
 @dataclass(eq=False)
 class GraphEntry:

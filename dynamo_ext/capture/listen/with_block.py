@@ -8,10 +8,10 @@ import dis
 import functools
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Collection
 from typing import Any
 
-from dynamo_ext.capture.torch_private import wrapping
+import torch
 
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
@@ -25,7 +25,7 @@ def functions_called_in(frame: types.FrameType, start: int, end: int) -> list[ty
         value: Any = names.get(name)
         if attribute:
             value = inspect.getattr_static(value, attribute, None)
-        elif wrapping.is_module(value):
+        elif isinstance(value, torch.nn.Module):
             value = type(value).forward
         value = inspect.unwrap(value) if callable(value) else value
         code = getattr(getattr(value, "__func__", value), "__code__", None)
@@ -35,25 +35,23 @@ def functions_called_in(frame: types.FrameType, start: int, end: int) -> list[ty
 
 
 @functools.lru_cache(maxsize=64)
-def _names(code: types.CodeType, start: int, end: int) -> tuple[tuple[str, str], ...]:
+def _names(code: types.CodeType, start: int, end: int) -> Collection[tuple[str, str]]:
     """Every variable that is read, by itself and with the attribute that is read of it."""
-    return tuple(dict.fromkeys(_reads(code, start, end)))
-
-
-def _reads(code: types.CodeType, start: int, end: int) -> Iterator[tuple[str, str]]:
+    found: dict[tuple[str, str], None] = {}
     last = ""
     for step in dis.get_instructions(code):
         if not start < step.offset < end:
             continue
         if step.opname in _ATTRIBUTES:
             if last:
-                yield last, step.argval
+                found[last, step.argval] = None
             last = ""
         elif step.opname.startswith("LOAD_") and step.opname not in _CONSTANTS:
             # One instruction may read two variables.
             read = step.argval if isinstance(step.argval, tuple) else (step.argval,)
             named = [name for name in read if isinstance(name, str)]
-            yield from ((name, "") for name in named)
+            found |= {(name, ""): None for name in named}
             last = named[-1] if named else ""
         else:
             last = ""
+    return found

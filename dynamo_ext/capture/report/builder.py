@@ -4,16 +4,20 @@ import dataclasses
 import dis
 import io
 from collections.abc import Iterable
+from typing import TypeVar
 
 from dynamo_ext.backends.journal import subject_of
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
-from dynamo_ext.capture.report.functions import users_functions
-from dynamo_ext.capture.report.relative_lines import relabel_lines
-from dynamo_ext.records.capture import Bytecode, Frame, Guard
-from dynamo_ext.records.graph import Graph
+from dynamo_ext.capture.report.source_lines import users_line
+from dynamo_ext.capture.report.surroundings import users_functions
+from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard
+from dynamo_ext.records.common import SourceLine
+from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.records.report import Fallback, Report
+
+Placed = TypeVar("Placed", Fallback, GraphBreak, Guard, Operation)
 
 
 def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()) -> Report:
@@ -22,37 +26,55 @@ def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()
     ``standing`` are frames of earlier runs, of this cell or another, that still run eagerly.
     """
     graphs = list(run.calls)
-    frames = _frames(run, graphs, standing)
+    met = (graph.frame for graph in graphs)
+    frames = list(dict.fromkeys([*run.compiled, *met, *run.eager_frames.values(), *standing]))
     names = {graph: f"g{index}" for index, graph in enumerate(graphs)}
     told = [found for frame in frames for found in frame.breaks]
     breaks = DistinctBreaks([*told, *run.condition_breaks])
-    made = dataclasses.replace(
+    # Other cells' lines were called the cell's in those cells' runs.
+    file = facts.cell.file if facts.cell is not None else ""
+    records = tuple(_break(each, file) for each in breaks.records)
+    made = tuple(_graph(g, run, names[g], breaks, file) for g in graphs)
+    return dataclasses.replace(
         facts,
         frames=tuple(_frame(f, run, names) for f in frames),
-        graphs=tuple(_graph(g, run, names[g], breaks) for g in graphs),
-        breaks=breaks.records,
-        guards=tuple(_guards(frames)),
+        graphs=made,
+        breaks=records,
+        guards=_all_placed(_guards(frames), file),
         recompiles=tuple(run.recompiles.values()),
-        fallbacks=tuple(_fallbacks(frames, run, names, breaks)),
+        fallbacks=_all_placed(_fallbacks(frames, run, names, breaks), file),
         bytecode=tuple(_bytecode(frames)),
         paired_seconds=run.paired_seconds,
         profile_seconds=sum(calls.profile_seconds for calls in run.calls.values()),
         profile_busy_cores=max((calls.busy_cores for calls in run.calls.values()), default=0.0),
         race_seconds=sum(_raced(graph, run) for graph in graphs),
+        functions=users_functions(made, records),
     )
-    made = relabel_lines(made)
-    return dataclasses.replace(made, functions=users_functions(made.graphs, made.breaks))
+
+
+def _break(found: GraphBreak, file: str) -> GraphBreak:
+    stack = tuple(_line(each, file) for each in found.stack)
+    if stack == found.stack:
+        return _placed(found, file)
+    return dataclasses.replace(found, line=users_line(stack), stack=stack)
+
+
+def _all_placed(records: Iterable[Placed], file: str) -> tuple[Placed, ...]:
+    return tuple(_placed(each, file) for each in records)
+
+
+def _placed(found: Placed, file: str) -> Placed:
+    line = found.line and _line(found.line, file)
+    return found if line is found.line else dataclasses.replace(found, line=line)
+
+
+def _line(line: SourceLine, file: str) -> SourceLine:
+    strange = line.in_cell and line.file != file
+    return dataclasses.replace(line, in_cell=False) if strange else line
 
 
 def _raced(entry: GraphEntry, run: RunLog) -> float:
     return entry.journal.race_seconds - run.calls[entry].raced_before
-
-
-def _frames(
-    run: RunLog, graphs: Iterable[GraphEntry], standing: Iterable[FrameEntry]
-) -> list[FrameEntry]:
-    met = (graph.frame for graph in graphs)
-    return list(dict.fromkeys([*run.compiled, *met, *run.eager_frames.values(), *standing]))
 
 
 def _frame(entry: FrameEntry, run: RunLog, names: dict[GraphEntry, str]) -> Frame:
@@ -76,14 +98,9 @@ def _frame(entry: FrameEntry, run: RunLog, names: dict[GraphEntry, str]) -> Fram
     )
 
 
-def _graph(
-    entry: GraphEntry,
-    run: RunLog,
-    name: str,
-    breaks: DistinctBreaks,
-) -> Graph:
+def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, file: str) -> Graph:
     calls = run.calls[entry]
-    operations = entry.operations
+    operations = _all_placed(entry.operations, file)
     if taken := calls.operation_seconds:
         operations = tuple(
             dataclasses.replace(op, seconds=taken.get(op.name, 0.0)) for op in operations

@@ -6,23 +6,19 @@ from traceback import FrameSummary
 from typing import Any
 
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
-from dynamo_ext.capture.report.breaks import (
-    MISSING_NAME,
-    graph_break,
-    in_users_words,
-)
-from dynamo_ext.capture.report.loops import leaves, loop_around
+from dynamo_ext.capture.report.breaks import MISSING_NAME, graph_break, in_users_words
 from dynamo_ext.capture.report.source_lines import (
     calling_line,
     from_summaries,
     is_library,
     users_line,
 )
+from dynamo_ext.capture.report.surroundings import leaves, loop_around
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.formatting import article, sentence
 from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import Fallback, FallbackCause
+from dynamo_ext.records.report import FallbackCause
 
 LIMIT = "gb0039"
 """Torch's page on its recompile limit."""
@@ -82,11 +78,7 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
         number = metrics.fail_user_frame_lineno
         if (loop := loop_around(entry.file, number)) is not None:
             remedy, cause = _LEAVES if leaves(loop, number) else _SPLIT, "loop"
-    entry.fallbacks.append(
-        Fallback(
-            "capture", "frame", entry.id, "", kind, detail, remedy, line=found.line, cause=cause
-        )
-    )
+    entry.fell_back(kind, detail, remedy, line=found.line, cause=cause)
 
 
 def note_lazy(entry: FrameEntry, module: str, stack: Sequence[Any], run: RunLog) -> None:
@@ -97,11 +89,7 @@ def note_lazy(entry: FrameEntry, module: str, stack: Sequence[Any], run: RunLog)
     )
     entry.outcome, entry.reason = "eager", message
     line = _line(from_summaries(stack, run.cell_file), run)
-    entry.fallbacks.append(
-        Fallback(
-            "capture", "frame", entry.id, "", "", message, _INITIALISED, line=line, harmless=True
-        )
-    )
+    entry.fell_back("", message, _INITIALISED, line=line, harmless=True)
 
 
 def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:

@@ -20,23 +20,20 @@ class DistinctBreaks:
 
     def __init__(self, told: Iterable[GraphBreak]) -> None:
         self._found: dict[_Place, GraphBreak] = {}
-        self._frames: dict[_Place, Counter[tuple[str, int]]] = {}
         self._same_as: dict[_Place, _Place] = {}
         # Those at a line of the cell first: the others may be tellings of the same break.
+        frames: Counter[tuple[_Place, tuple[str, int]]] = Counter()
         for one in sorted(told, key=lambda b: not (b.line is not None and b.line.in_cell)):
-            self._add(one)
-
-    def _add(self, told: GraphBreak) -> None:
-        place = self._place(told)
-        frames = self._frames.setdefault(place, Counter())
-        frames[_at(told.stack[0] if told.stack else told.line)] += 1
-        known = self._found.get(place, told)
-        better = known if known.registry_id or not told.registry_id else told
-        count = max(frames.values())
-        self._found[place] = dataclasses.replace(better, line=known.line, count=count)
-        if told.line is not None and told.line.in_cell:
-            inner = _at(told.stack[-1] if told.stack else told.line)
-            self._same_as.setdefault((told.what, inner, inner), place)
+            place = self._place(one)
+            frame = place, _at(one.stack[0] if one.stack else one.line)
+            frames[frame] += 1
+            known = self._found.get(place, one)
+            better = known if known.registry_id or not one.registry_id else one
+            count = max(known.count, frames[frame])
+            self._found[place] = dataclasses.replace(better, line=known.line, count=count)
+            if one.line is not None and one.line.in_cell:
+                what, _, inner = place
+                self._same_as.setdefault((what, inner, inner), place)
 
     @property
     def records(self) -> tuple[GraphBreak, ...]:

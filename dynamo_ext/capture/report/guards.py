@@ -19,12 +19,16 @@ _TYPE_OF = re.compile(r"^type\((?P<source>[LG]\[.+)\)$")
 _STACK = re.compile(r"^___stack(?P<place>\d+)$")
 _ARGUMENT = re.compile(r"L\['args'\]\[(?P<index>\d+)\]")
 _KEYWORD = re.compile(r"L\['kwargs'\]\['(?P<name>\w+)'\]")
-_TYPE = re.compile(r"type=<class '(?P<name>[^']+)'>")
-_TRUTH = re.compile(r" == (?P<value>True|False)$")
-_COMPARED = re.compile(r"^(?P<source>[LG]\[.+?) == (?P<expected>.+?)$")
 _BARE = re.compile(r"^(?P<name>[^\W\d]\w*)(?=$|[.\[])")
-_ALIAS = re.compile(r"^(?P<other>[LG]\[.+?) is [LG]\[")
-_LENGTH = re.compile(r"^len\((?P<source>[LG]\[.+?)\) == (?P<expected>\d+)$")
+_LENGTH = re.compile(r"^len\([LG]\[.+?\) == (?P<expected>\d+)$")
+_COMPARED = r"^[LG]\[.+? == (?P<expected>.+?)$"
+_EXPECTED = {
+    "EQUALS_MATCH": _COMPARED,
+    "CONSTANT_MATCH": _COMPARED,
+    "DUPLICATE_INPUT": r"^(?P<expected>[LG]\[.+?) is [LG]\[",
+    "TYPE_MATCH": r"type=<class '(?:builtins\.)?(?P<expected>[^']+)'>",
+    "BOOL_MATCH": r" == (?P<expected>True|False)$",
+}
 TORCH_COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
 _QUIET_KINDS = frozenset({"DIMENSION_DYNAMIC_MARKING_GUARD"})
 
@@ -78,27 +82,17 @@ def root_variable(source: str, arguments: Sequence[str] = ()) -> str:
     return "torch" if name.startswith("__builtins_dict") or _OURS.match(name) else name
 
 
-def guard_records(
-    frame: str,
-    guards: Any,
-    cell_file: str | None,
-    shapes: Mapping[str, tuple[str, ...]],
-    arguments: Sequence[str] = (),
-) -> tuple[Guard, ...]:
-    """Dynamo's guards as records, in Dynamo's own order.
-
-    ``shapes`` has the captured sizes of inputs by source; ``arguments`` are the names of ``args``.
-    """
-    return tuple(_record(frame, guard, cell_file, shapes, arguments) for guard in sorted(guards))
-
-
-def _record(
+def guard_record(
     frame: str,
     guard: Any,
     cell_file: str | None,
     shapes: Mapping[str, tuple[str, ...]],
     arguments: Sequence[str],
 ) -> Guard:
+    """One of Dynamo's guards as a record.
+
+    ``shapes`` has the captured sizes of inputs by source; ``arguments`` are the names of ``args``.
+    """
     source = guard.name or ""
     kinds = guard.guard_types or [guard.create_fn_name()]
     kind = next((k for k in kinds if k not in _QUIET_KINDS), kinds[0])
@@ -130,15 +124,7 @@ def _record(
 def _expected(kind: str, code: tuple[str, ...]) -> tuple[str, bool]:
     """What a value, type or length must be, as torch's text has it; and whether it is a length."""
     text = TORCH_COMMENT.sub("", code[0]) if code else ""
-    compared = _COMPARED.match(text)
-    if kind in {"EQUALS_MATCH", "CONSTANT_MATCH"} and compared:
-        return compared["expected"], False
-    if kind == "DUPLICATE_INPUT" and (alias := _ALIAS.match(text)):
-        return alias["other"], False
     if length := _LENGTH.match(text):
         return length["expected"], True
-    if kind == "TYPE_MATCH" and (kept := _TYPE.search(text)):
-        return kept["name"].removeprefix("builtins."), False
-    if kind == "BOOL_MATCH" and (truth := _TRUTH.search(text)):
-        return truth["value"], False
-    return "", False
+    found = re.search(_EXPECTED[kind], text) if kind in _EXPECTED else None
+    return found["expected"] if found else "", False

@@ -13,6 +13,7 @@ import torch
 
 from dynamo_ext.capture.report.guards import TORCH_COMMENT, readable_source, root_variable
 from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
+from dynamo_ext.formatting import clip
 from dynamo_ext.records.capture import Recompile, RecompileKind
 from dynamo_ext.records.common import SourceLine
 
@@ -23,16 +24,10 @@ _PARAMETER_HINT = re.compile(r"\.?\s*Guard failed on a parameter, consider using
 
 _PARAMETER = re.compile(r"^tensor '.*\._parameters\['[^']+'\]' ")
 _GRAD = re.compile(r"expected requires_grad=(?P<expected>[01])")
-_QUOTED = re.compile(r"tensor '(?P<source>.+?)'(?= |$)")
-# A dict's length is read from the guard that failed, a list's from those that held.
-_LENGTH = re.compile(r"^len\((?P<source>.+?)\) [!=]= (?P<expected>\d+)$")
-_OBJECT = re.compile(r"_*check_obj_id\((?P<source>.+?), \d+\)(?:, type=<.+>)?")
-_TYPE = re.compile(r"check_type_id\((?P<source>.+?), \d+\)(?:, type=<class '(?P<expected>.+?)'>)?")
-_NONE = re.compile(r"^(?P<source>[^\W\d].*?) is (?P<expected>None)$")
-_EQUAL = re.compile(r"^(?P<source>[^\W\d].*?) == (?P<expected>.+)$")
-_AT_LEAST = re.compile(r"^(?P<expected>-?\d+) <= (?P<source>[^\W\d].*)$")
-_AT_MOST = re.compile(r"^(?P<source>[^\W\d].*?) <= (?P<expected>-?\d+)$")
 _NAMED = re.compile(r"[LG]\['[^']+'\][\w.\[\]']*")
+_SIZE = re.compile(r"size mismatch at index (?P<dim>\d+)")
+_FLOAT = re.compile(r"^-?\d+\.\d*(?:e[+-]?\d+)?$|^-?\d+e[+-]?\d+$|^-?inf$|^nan$")
+_INTEGER = re.compile(r"^-?\d+$")
 _CODE = ".__code__"
 _LONGEST = 80
 
@@ -58,11 +53,18 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
     text = TORCH_COMMENT.sub("", _PREFIX.sub("", reason.strip().splitlines()[0])).strip()
     hinted = _PARAMETER_HINT.search(text) is not None
     text = _PARAMETER_HINT.sub("", text)
-    source, expected, actual, more = _facts(text, scopes)
+    source, kind, facts = _facts(text, scopes)
     is_parameter = hinted or _PARAMETER.match(text) is not None
+
+    def readable(part: str) -> str:
+        return _NAMED.sub(lambda m: readable_source(m.group(), arguments), part)
+
+    # Facts about sizes are reported for the variable.
+    has_subject = kind != "type" and "bound" not in facts and ".size()" not in source
+    subject = readable(source).removesuffix(_CODE) if has_subject else ""
     named = _NAMED.search(text)
     source = source or (named.group() if named else "")
-    text = _NAMED.sub(lambda m: readable_source(m.group(), arguments), text)
+    text = readable(text)
     # An object's number says nothing to a reader, and is another one in every process.
     guard = _OBJECT.sub(lambda m: f"{m['source']} is the same object", text)
     if is_parameter:
@@ -73,99 +75,64 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
         function,
         guard,
         root_variable(source, arguments),
-        expected,
-        actual,
-        users_line(from_trace_text(reason, cell_file)) or line,
-        prevented,
-        kind=_kind(text, more.get("bound", "") + expected, actual, is_parameter=is_parameter),
-        subject=_subject(text),
+        line=users_line(from_trace_text(reason, cell_file)) or line,
+        prevented=prevented,
+        kind=_kind(text, kind, facts, is_parameter=is_parameter),
+        subject=subject,
         dimension=int(size["dim"]) if size else None,
         resumed=resumed,
-        **more,
+        **facts,
     )
-
-
-_SIZE = re.compile(r"size mismatch at index (?P<dim>\d+)")
-_FLOAT = re.compile(r"^-?\d+\.\d*(?:e[+-]?\d+)?$|^-?\d+e[+-]?\d+$|^-?inf$|^nan$")
-_INTEGER = re.compile(r"^-?\d+$")
-_KINDS: tuple[tuple[RecompileKind, re.Pattern[str]], ...] = (
-    ("hooks", re.compile(r"\._(?:forward|backward)_(?:pre_)?hooks")),
-    ("size", _SIZE),
-    # A graph with symbolic sizes still relies on facts about them.
-    ("bound", re.compile(r"\.size\(\)\[\d+\].*<=|<=.*\.size\(\)\[\d+\]")),
-    ("relation", re.compile(r"\.size\(\)\[\d+\]")),
-    ("rank", re.compile(r"rank mismatch")),
-    ("dtype", re.compile(r"dtype mismatch")),
-    ("device", re.compile(r"device mismatch")),
-    ("grad", re.compile(r"requires_grad mismatch")),
-    ("stride", re.compile(r"stride mismatch at index")),
-    ("length", re.compile(r"^len\(")),
-    ("code", re.compile(rf"(?:{_OBJECT.pattern})$")),
-    ("type", re.compile(r"check_type_id")),
-)
-_SUBJECTS = (
-    re.compile(r"^tensor '(?P<subject>.+?)' (?:size|rank|dtype|device|stride|requires_grad|d)"),
-    re.compile(r"^len\((?P<subject>.+?)\) [!=]="),
-    re.compile(r"^(?P<subject>[^\W\d].*?) (?:==|is None)"),
-)
-
-
-def _kind(text: str, expected: str, actual: str, *, is_parameter: bool) -> RecompileKind:
-    for kind, pattern in _KINDS:
-        found = pattern.search(text)
-        if found and kind == "code":
-            return "code" if found["source"].endswith(_CODE) else "object"
-        # Not any other tensor's: a layer was replaced, no batch came.
-        if found and is_parameter and kind in {"size", "rank"}:
-            return "parameter" if kind == "size" else "parameter rank"
-        if found:
-            return kind
-    if _INTEGER.match(expected):
-        return "float" if _FLOAT.match(actual) else "integer"
-    if _FLOAT.match(expected):
-        return "float"
-    return "value" if expected and actual else ""
-
-
-def _subject(text: str) -> str:
-    """What differed, as an expression: ``batch['ids']`` where the variable is ``batch``."""
-    held = _OBJECT.search(text)
-    if held:
-        return held["source"].removesuffix(_CODE)
-    found = (pattern.search(text) for pattern in _SUBJECTS)
-    # Facts about sizes are reported for the variable.
-    return next((m["subject"] for m in found if m and ".size()" not in m["subject"]), "")
 
 
 def _facts(
     text: str, scopes: Mapping[str, Mapping[str, Any]]
-) -> tuple[str, str, str, dict[str, Any]]:
-    """Source, expected, actual, and other fields of the record."""
-    quoted = _QUOTED.search(text)
-    source = quoted["source"] if quoted else ""
-    both = _EXPECTED.search(text)
-    if both:
-        return source, both["expected"], both["actual"].rstrip("."), {}
-    grad = _GRAD.search(text)
-    if grad:
+) -> tuple[str, RecompileKind, dict[str, Any]]:
+    """Source, kind where the form of the text tells it, and other fields of the record."""
+    tensor = _TENSOR.search(text)
+    source = tensor["source"] if tensor else ""
+    kind = _TENSOR_KINDS.get(tensor["what"], "") if tensor else ""
+    if both := _EXPECTED.search(text):
+        return source, kind, {"expected": both["expected"], "actual": both["actual"].rstrip(".")}
+    if grad := _GRAD.search(text):
         asked = grad["expected"] == "1"
-        return source, str(asked), str(not asked), {}
-    for pattern, read in _FORMS:
-        found = pattern.search(text)
-        if found:
-            came = _came(found["source"], scopes, read)
-            return found["source"], found["expected"] or "", came, {}
-    held = _OBJECT.search(text)
-    if held:
-        kind = _came(held["source"], scopes, lambda value: type(value).__name__)
-        name = _came(held["source"], scopes, lambda value: str(getattr(value, "__name__", "")))
-        return held["source"], "", name, {"is_object": True, "actual_type": kind}
-    for pattern, bound in ((_AT_LEAST, "least"), (_AT_MOST, "most")):
-        found = pattern.search(text)
-        if found:
-            came = _came(found["source"], scopes, _shown)
-            return found["source"], found["expected"], came, {"bound": bound}
-    return source, "", "", {}
+        return source, kind, {"expected": str(asked), "actual": str(not asked)}
+    for pattern, form, read, more in _FORMS:
+        if found := re.search(pattern, text):
+            source = found["source"]
+            came = _came(source, scopes, read)
+            return source, form, {"expected": found["expected"] or "", "actual": came, **more}
+    if held := _OBJECT.search(text):
+        source = held["source"]
+        name = _came(source, scopes, lambda value: str(getattr(value, "__name__", "")))
+        of = _came(source, scopes, lambda value: type(value).__name__)
+        facts: dict[str, Any] = {
+            "expected": "",
+            "actual": name,
+            "actual_type": of,
+            "is_object": True,
+        }
+        return source, "code" if source.endswith(_CODE) else "object", facts
+    return source, kind, {"expected": "", "actual": ""}
+
+
+def _kind(
+    text: str, kind: RecompileKind, facts: Mapping[str, Any], *, is_parameter: bool
+) -> RecompileKind:
+    for about, pattern in _ABOUT:
+        if pattern.search(text):
+            return about
+    # Not any other tensor's: a layer was replaced, no batch came.
+    if is_parameter and kind in {"size", "rank"}:
+        return "parameter" if kind == "size" else "parameter rank"
+    expected, actual = facts["expected"], facts["actual"]
+    if kind or "bound" in facts:
+        return kind or ("value" if actual else "")
+    if _FLOAT.match(expected) or (_INTEGER.match(expected) and _FLOAT.match(actual)):
+        return "float"
+    if _INTEGER.match(expected):
+        return "integer"
+    return "value" if expected and actual else ""
 
 
 def _came(source: str, scopes: Mapping[str, Mapping[str, Any]], read: Callable[[Any], str]) -> str:
@@ -179,8 +146,7 @@ def _came(source: str, scopes: Mapping[str, Mapping[str, Any]], read: Callable[[
 
 def _shown(value: Any) -> str:
     if value is None or isinstance(value, (int, float, str, bool)):
-        text = repr(value)
-        return text if len(text) < _LONGEST else f"{text[: _LONGEST - 1]}…"
+        return clip(repr(value), _LONGEST)
     if isinstance(value, (torch.dtype, torch.device)):
         return str(value)
     return type(value).__name__
@@ -192,9 +158,25 @@ def _type_name(value: Any) -> str:
     return f"{home}{kind.__qualname__}"
 
 
-_FORMS: tuple[tuple[re.Pattern[str], Callable[[Any], str]], ...] = (
-    (_LENGTH, lambda value: str(len(value))),
-    (_TYPE, _type_name),
-    (_NONE, _shown),
-    (_EQUAL, _shown),
+_TENSOR = re.compile(r"tensor '(?P<source>.+?)'(?: (?P<what>\w+) mismatch|(?= |$))")
+_TENSOR_KINDS: dict[str, RecompileKind] = {
+    "size": "size", "rank": "rank", "dtype": "dtype", "device": "device",
+    "requires_grad": "grad", "stride": "stride",
+}  # fmt: skip
+_ID = r"(?P<source>.+?), \d+\)"
+_OBJECT = re.compile(rf"_*check_obj_id\({_ID}(?:, type=<.+>)?")
+_ABOUT: tuple[tuple[RecompileKind, re.Pattern[str]], ...] = (
+    ("hooks", re.compile(r"\._(?:forward|backward)_(?:pre_)?hooks")),
+    # A graph with symbolic sizes still relies on facts about them.
+    ("bound", re.compile(r"\.size\(\)\[\d+\].*<=|<=.*\.size\(\)\[\d+\]")),
+    ("relation", re.compile(r"\.size\(\)\[\d+\]")),
+)
+_FORMS: tuple[tuple[str, RecompileKind, Callable[[Any], str], dict[str, str]], ...] = (
+    # A dict's length is read from the guard that failed, a list's from those that held.
+    (r"^len\((?P<source>.+?)\) [!=]= (?P<expected>\d+)$", "length", lambda v: str(len(v)), {}),
+    (rf"check_type_id\({_ID}(?:, type=<class '(?P<expected>.+?)'>)?", "type", _type_name, {}),
+    (r"^(?P<source>[^\W\d].*?) is (?P<expected>None)$", "", _shown, {}),
+    (r"^(?P<source>[^\W\d].*?) == (?P<expected>.+)$", "", _shown, {}),
+    (r"^(?P<expected>-?\d+) <= (?P<source>[^\W\d].*)$", "", _shown, {"bound": "least"}),
+    (r"^(?P<source>[^\W\d].*?) <= (?P<expected>-?\d+)$", "", _shown, {"bound": "most"}),
 )

@@ -1,6 +1,6 @@
 """What Dynamo counts and times while it compiles."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -38,14 +38,10 @@ def current_compile_id() -> str:
     return str(found) if found is not None else ""
 
 
-def graph_break_count() -> int:
-    """How many graph breaks this process has met, to take the newer ones with ``graph_breaks``."""
-    return len(dynamo_utils.graph_break_reasons)
-
-
-def graph_breaks(since: int) -> Sequence[Any]:
-    """The ``GraphCompileReason`` of each break after the first ``since``."""
-    return dynamo_utils.graph_break_reasons[since:]
+def graph_breaks_from_now() -> Callable[[], Sequence[Any]]:
+    """What gives the ``GraphCompileReason`` of each break that this process meets after this."""
+    met = len(dynamo_utils.graph_break_reasons)
+    return lambda: dynamo_utils.graph_break_reasons[met:]
 
 
 def input_shapes(graph: torch.fx.GraphModule) -> dict[str, tuple[str, ...]]:

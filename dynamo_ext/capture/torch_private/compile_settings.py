@@ -12,8 +12,7 @@ import torch
 import torch._dynamo as dynamo
 
 
-@contextlib.contextmanager
-def capture_settings(**more: Any) -> Iterator[None]:
+def capture_settings(**more: Any) -> contextlib.AbstractContextManager[Any]:
     """Torch's settings as a cell needs them, and ``more``, for as long as a frame is captured.
 
     Errors are raised, to distinguish interruptions. Traced NumPy has other random numbers, aliasing
@@ -22,7 +21,7 @@ def capture_settings(**more: Any) -> Iterator[None]:
     decomposed, take eager four times as long. A log of side effects that is not read is not
     written: that takes a fifth of a small cell's capture.
     """
-    with dynamo.config.patch(
+    settings: contextlib.AbstractContextManager[Any] = dynamo.config.patch(
         suppress_errors=False,
         trace_numpy=False,
         specialize_float=True,
@@ -30,8 +29,8 @@ def capture_settings(**more: Any) -> Iterator[None]:
         enable_dynamo_decompositions=False,
         side_effect_replay_policy=_side_effect_policy(),
         **more,
-    ):
-        yield
+    )
+    return settings
 
 
 def _side_effect_policy() -> str:

@@ -213,14 +213,8 @@ compile_lock = convert_frame.compile_lock
 """What torch itself holds while a frame compiles; a thread may take it again."""
 
 
-@contextlib.contextmanager
-def heard_bytecode(hook: Any) -> Iterator[None]:
-    """Call ``hook(original, rewritten)`` for each frame that is compiled in the block."""
-    handle = convert_frame.register_bytecode_hook(hook)
-    try:
-        yield
-    finally:
-        handle.remove()
+heard_bytecode = convert_frame.register_bytecode_hook
+"""A block in which a hook gets the code of each frame that is compiled, and what it became."""
 
 
 def convert(callback: Any, frame: Any, cache: Any, state: Any) -> ConvertFrameReturn:

@@ -4,6 +4,7 @@ Torch 2.11 and 2.12 have none: there each backend's own versions are distinguish
 """
 
 import contextlib
+import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -14,23 +15,22 @@ from torch._dynamo import eval_frame, guards
 from dynamo_ext.capture.torch_private import code_cache, frame_eval
 from dynamo_ext.capture.torch_private.patches import registry
 
-_numbers: Any = getattr(eval_frame, "_next_isolate_recompiles_id", None)
-_enter: Any = getattr(eval_frame, "set_eval_frame_isolate_recompiles_id", None)
 _NONE = -1
 """Torch's number of what is in no region."""
+
+_numbers: Any = getattr(eval_frame, "_next_isolate_recompiles_id", itertools.repeat(_NONE))
+_enter: Any = getattr(eval_frame, "set_eval_frame_isolate_recompiles_id", lambda _region: _NONE)
 
 
 def new_region() -> int:
     """A number for compiled code apart from all other's, with a recompile limit of its own."""
-    return int(next(_numbers)) if _numbers is not None else _NONE
+    return int(next(_numbers))
 
 
 def call_in_region(
     region: int, callback: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Any:
     """``call_under`` with the compiled code of one region."""
-    if _enter is None:
-        return frame_eval.call_under(callback, function, *args, **kwargs)
     outer = _enter(region)
     try:
         return frame_eval.call_under(callback, function, *args, **kwargs)
@@ -53,13 +53,12 @@ def alone(compiler: Any, compiled: Callable[[], Iterable[types.CodeType | None]]
     ``compiled`` gives what was compiled for ``compiler`` in it, which goes at the end.
     """
     region = new_region()
-    outer = _enter(region) if _enter is not None else None
+    outer = _enter(region)
     try:
         with code_cache.nothing_known(), registry.nothing_learned():
             yield
     finally:
-        if _enter is not None:
-            _enter(outer)
+        _enter(outer)
         for code in compiled():
             if code is not None:
                 forget_region(code, region, compiler)
@@ -67,7 +66,7 @@ def alone(compiler: Any, compiled: Callable[[], Iterable[types.CodeType | None]]
 
 def own_limit(code: types.CodeType, compiler: Any) -> dict[str, int]:
     """Settings of Dynamo's with which others' versions do not count for the recompile limit."""
-    if _numbers is not None:
+    if hasattr(eval_frame, "_next_isolate_recompiles_id"):
         return {}
     everyones = len(code_cache.guard_managers(code))
     others = everyones - len(code_cache.entries(code, compiler))

@@ -5,15 +5,10 @@ import functools
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 from torch._dynamo import eval_frame, external_utils, trace_rules
-
-
-def is_module(target: object) -> TypeGuard[torch.nn.Module]:
-    """Whether ``target`` is an ``nn.Module``."""
-    return isinstance(target, torch.nn.Module)
 
 
 def wrapped_module(module: torch.nn.Module, wrap: Callable[[Any], Any]) -> Any:
@@ -44,8 +39,9 @@ def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
     if code is not None and not trace_rules.check(code):
         return function
     owner = getattr(function, "__self__", None)
-    target: Any = owner if is_module(owner) and inner is type(owner).__call__ else function
-    name = type(target).__name__ if is_module(target) else getattr(target, "__name__", "function")
+    is_module = isinstance(owner, torch.nn.Module) and inner is type(owner).__call__
+    target: Any = owner if is_module else function
+    name = type(owner).__name__ if is_module else getattr(function, "__name__", "function")
     shared: Any = external_utils.wrap_inline(target)
     try:
         known = _frames.setdefault(owner if owner is not None else target, {})

@@ -12,7 +12,6 @@ from dynamo_ext.capture.torch_private import (
     code_cache,
     compile_settings,
     frame_eval,
-    wrapping,
 )
 
 
@@ -90,9 +89,3 @@ def test_versions_are_counted_and_forgotten() -> None:
 def test_library_code_is_told_from_the_users() -> None:
     assert frame_eval.is_library_code(torch.compile.__code__)
     assert not frame_eval.is_library_code(test_library_code_is_told_from_the_users.__code__)
-
-
-def test_what_is_a_module() -> None:
-    assert wrapping.is_module(torch.nn.ReLU())
-    assert not wrapping.is_module(torch.nn.ReLU)
-    assert not wrapping.is_module(torch.relu)

@@ -22,10 +22,10 @@ from dynamo_ext.capture.torch_private.patches.registry import learned, on_recomp
 
 _growing: weakref.WeakKeyDictionary[types.CodeType, set[str]] = weakref.WeakKeyDictionary()
 learned.append(_growing)
-_PREFIX = re.compile(r"^\s*-?\s*\d+/\d+:\s*")
-_LENGTH = re.compile(r"^len\((?P<source>.+?)\) == (?P<length>\d+)")
-_EMPTY = re.compile(r"^not (?P<source>[\w.\[\]'\"]+)")
-
+_LENGTH = re.compile(
+    r"\s*(?:-?\s*\d+/\d+:\s*)?"
+    r"(?:len\((?P<list>.+?)\) == (?P<length>\d+)|not (?P<empty>[\w.\[\]'\"]+))"
+)
 _LOCAL = re.compile(r"\bL\['(\w+)'\]")
 
 _ENOUGH = 3
@@ -42,12 +42,9 @@ def note_growing(code: types.CodeType, reasons: Iterable[str]) -> None:
 def _grown(reasons: Iterable[str]) -> set[str]:
     lengths: dict[str, list[int]] = {}
     for reason in reasons:
-        text = _PREFIX.sub("", reason.splitlines()[0]) if reason else ""
-        length, empty = _LENGTH.match(text), _EMPTY.match(text)
-        if length:
-            lengths.setdefault(length["source"], []).append(int(length["length"]))
-        elif empty:
-            lengths.setdefault(empty["source"], []).append(0)
+        if found := _LENGTH.match(reason):
+            seen = lengths.setdefault(found["list"] or found["empty"], [])
+            seen.append(int(found["length"] or 0))
     return {_plain(source) for source, seen in lengths.items() if _grew(seen)}
 
 
@@ -85,10 +82,6 @@ class CarriedList(Carried):
 
     tp_getattro_impl = var_getattr  # its name from torch 2.14 on
 
-    def call_method(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse, so that the call is Python's."""
-        self.refuse()
-
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """End the graph."""
         unimplemented(
@@ -97,3 +90,5 @@ class CarriedList(Carried):
             explanation="Compiled code cannot rely on a list that has another length each time.",
             hints=["Handle the list before or after the part that computes."],
         )
+
+    call_method = refuse

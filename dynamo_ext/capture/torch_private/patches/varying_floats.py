@@ -92,10 +92,6 @@ class CarriedNumber(Carried):
 
     tp_richcompare_impl = richcompare_impl  # its name from torch 2.14 on
 
-    def as_proxy(self) -> NoReturn:
-        """Refuse to be an argument of a tensor's operation."""
-        self.refuse()
-
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """End the graph."""
         unimplemented(
@@ -104,6 +100,8 @@ class CarriedNumber(Carried):
             explanation="Compiled code cannot compute with a Python number that it does not know.",
             hints=["Keep it in a tensor: use .detach() instead of .item()."],
         )
+
+    as_proxy = refuse  # asked for where it is an argument of a tensor's operation
 
     def _with(self, operation: str, _tx: Any, other: Any, reverse: bool = False) -> Any:  # noqa: FBT001, FBT002
         # None of these raises for floats, so it does not matter when they are computed.
