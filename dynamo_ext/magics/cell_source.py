@@ -1,17 +1,13 @@
 """A cell's text as the shell would compile it, with the editor's line numbers."""
 
-from __future__ import annotations
-
 import contextlib
 import tokenize
 import weakref
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.interactiveshell import InteractiveShell
 
 
 @dataclass(frozen=True)

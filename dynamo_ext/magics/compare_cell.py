@@ -1,15 +1,18 @@
 """A cell compared in its own notebook: candidates, progress, silence."""
 
-from __future__ import annotations
-
+import argparse
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from dynamo_ext.api.compare import ComparisonResult
+from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.errors import OptionError, UnknownBackendError
+from dynamo_ext.magics.cell_source import CellText
 from dynamo_ext.magics.resolve_backend import executor_of
 from dynamo_ext.measure.candidates import Candidate, candidates_of
 from dynamo_ext.measure.compare import compare_workload
@@ -17,15 +20,6 @@ from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import CodeBlock
-
-if TYPE_CHECKING:
-    import argparse
-
-    from IPython.core.interactiveshell import InteractiveShell
-
-    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-    from dynamo_ext.capture.cells.program import CellProgram
-    from dynamo_ext.magics.cell_source import CellText
 
 
 def compare_cell(

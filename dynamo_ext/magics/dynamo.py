@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -29,8 +30,6 @@ from dynamo_ext.magics.completion import add_completion, remove_completion
 from dynamo_ext.widgets.progress import LOADING_PATIENCE, PATIENCE, Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from IPython.core.interactiveshell import InteractiveShell
 
     from dynamo_ext.magics.workbench import Workbench

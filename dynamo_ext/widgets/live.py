@@ -6,13 +6,12 @@ import importlib
 import importlib.util
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.widgets.html.markup import Markup, element
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from ipywidgets import Widget
 
 _VIEW = "application/vnd.jupyter.widget-view+json"

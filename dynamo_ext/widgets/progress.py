@@ -1,7 +1,5 @@
 """What a user sees while something takes long: what is done now, and how far each candidate is."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import threading

@@ -8,11 +8,13 @@ import io
 import re
 import threading
 import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import printable, seconds
+from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets.comparison import drawing, pareto, roofline
 from dynamo_ext.widgets.comparison.limits import MEASURE
 from dynamo_ext.widgets.comparison.number_text import size
@@ -20,12 +22,8 @@ from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verd
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, quiet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 NOTHING = "There is nothing to draw: no candidate was timed."
 MISSING = "Charts need matplotlib: pip install matplotlib"

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import clip, count, printable, seconds
+from dynamo_ext.records.comparison import CandidateResult
 from dynamo_ext.widgets.comparison.number_text import size
 from dynamo_ext.widgets.comparison.summary import ratio, verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dynamo_ext.records.comparison import CandidateResult
     from dynamo_ext.widgets.comparison.chart import Chart
 
 # Three to one or better against white and against black; the marker's shape and the words beside

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import printable
 from dynamo_ext.records.common import FULL
+from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets.comparison.summary import counted, ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
-
-    from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 _SMALLEST = 1e-9
 """Below it errors are drawn as one: they are those of float64."""

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.machine_limit import moved, read_rate
 from dynamo_ext.formatting import percent, printable
 from dynamo_ext.records.common import FULL
+from dynamo_ext.records.comparison import CandidateResult, Comparison
+from dynamo_ext.records.machine import MachineLimits
 from dynamo_ext.widgets.comparison import drawing
 from dynamo_ext.widgets.comparison.limits import share_of_limit
 from dynamo_ext.widgets.comparison.number_text import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
-
-    from dynamo_ext.records.comparison import CandidateResult, Comparison
-    from dynamo_ext.records.machine import MachineLimits
 
 _ROOFS = {FULL: "-", "bf16": "--", "fp16": "-.", "int8": ":"}
 _COLOUR = "#4285f4"

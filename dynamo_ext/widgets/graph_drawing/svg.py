@@ -1,7 +1,5 @@
 """A graph as SVG: a box an operation, coloured by engine, opened at its own size."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 A line has a label where the record has an operation of it; others were evaluated in tracing.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import math

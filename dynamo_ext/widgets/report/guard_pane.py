@@ -1,17 +1,11 @@
 """The guards in a notebook, with a search."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from dynamo_ext.analysis.guard_groups import grouped, total
 from dynamo_ext.formatting import count
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.html.markup import quiet
 from dynamo_ext.widgets.live import control, framed, ipywidgets, row
 from dynamo_ext.widgets.report import guards
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.report import Report
 
 _ROWS = 1000  # of all tables
 

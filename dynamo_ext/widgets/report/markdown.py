@@ -1,14 +1,8 @@
 """A report as Markdown, short enough for an issue: code, breaks, failed guards, fallbacks."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from dynamo_ext.formatting import count
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.report import code, fallbacks, guards, static, summary
-
-if TYPE_CHECKING:
-    from dynamo_ext.records.report import Report
 
 _LINES = 60  # of a section
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import seconds
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.comparison.chart import new_axes
 from dynamo_ext.widgets.report import timing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from dynamo_ext.records.report import Report
 
 
 def draw(report: Report, axes: Axes | None) -> Axes:

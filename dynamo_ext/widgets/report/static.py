@@ -1,7 +1,5 @@
 """A whole report, or a part, as static html and as text: what stays without kernel and script."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Where the time went: compiling, running graphs, and the Python around them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_ext.analysis.placement import coverage, operator_times

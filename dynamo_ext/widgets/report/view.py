@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.placement import place_graph, sets_mode
 from dynamo_ext.formatting import clip, count
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks, live
 from dynamo_ext.widgets.graph_drawing.folds import fold
 from dynamo_ext.widgets.graph_drawing.nodes import modules_of
@@ -19,8 +20,6 @@ from dynamo_ext.widgets.report.guard_pane import GuardPane
 
 if TYPE_CHECKING:
     from ipywidgets import Widget
-
-    from dynamo_ext.records.report import Report
 
 TITLES = (summary.TITLE, *(part.TITLE for part in static.PARTS))
 _VIEWS = ("Drawing", "Table", "Source")
