@@ -113,7 +113,7 @@ class Report:
 
     def to_markdown(self) -> str:
         """Verdict, code, breaks, failed guards, fallbacks, versions: for an issue, say."""
-        text: str = self._in_form("markdown")
+        text: str = self._in_form("static", "markdown")
         return text
 
     def to_html(self) -> str:
@@ -131,7 +131,7 @@ class Report:
         OptionError
             Where matplotlib is not installed.
         """
-        return self._in_form("plot", "draw", axes)
+        return self._in_form("timing", "plot", axes)
 
     def _in_form(self, module: str, form: str = "text", *args: object) -> Any:
         # By name: what shows records imports them.
