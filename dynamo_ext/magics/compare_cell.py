@@ -41,20 +41,14 @@ def compare_cell(
     settings = Settings(**{f.name: asked[f.name] for f in fields(Settings) if f.name in asked})
     title = f"Cell In[{text.number}]"
     cell = CodeBlock(title, program.filename, 1, text.source)
-    carrier = arguments.executor
-    executor = None if carrier is None else executor_of(carrier, shell.user_ns)
+    executor = executor_of(arguments.executor, namespace) if arguments.executor else None
     if arguments.isolate or executor is not None:
         from dynamo_ext.measure.remote.compare import CellTask, compare_apart
 
-        task = CellTask.of(program, shell.user_ns, title, cell)
+        task = CellTask.of(program, namespace, title, cell)
         return ComparisonResult(compare_apart(task, candidates, settings, executor))
     workload = CellWorkload(
-        program,
-        shell.user_ns,
-        names,
-        title=title,
-        train=arguments.train,
-        silence=capture_output,
+        program, namespace, names, title=title, train=arguments.train, silence=capture_output
     )
     return ComparisonResult(compare_workload(workload, candidates, settings, cell=cell))
 

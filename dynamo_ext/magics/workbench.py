@@ -22,6 +22,7 @@ from dynamo_ext.capture.report.source_lines import name_cells_by
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import CellError, DynamoExtError, UnknownBackendError
+from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
 from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_silently
 from dynamo_ext.magics.resolve_backend import choose, torchs_default
@@ -118,11 +119,7 @@ class Workbench:
         if arguments.mode == "run" and arguments.backend is None:
             return tracing.reusing(state.last_compiler or session.last_compiler())
         backend = arguments.backend or self.default or torchs_default()
-        strict = arguments.strict
-        if isinstance(backend, str):
-            compiler = choose(backend, self._shell.user_ns, options, strict=strict)
-        else:
-            compiler = registry.compiler(backend, options, strict=strict)
+        compiler = choose(backend, self._shell.user_ns, options, strict=arguments.strict)
         name = getattr(compiler, "name", backend)
         if arguments.mode == "run":
             last = state.last_compiler
@@ -240,9 +237,7 @@ class Workbench:
     def report_command(self, form: str = "") -> None:
         """``%dynamo report [--markdown]``."""
         if form not in {"", "--markdown"}:
-            usage = "Write it as %dynamo report, or %dynamo report --markdown."
-            message = f"%dynamo report {form} is not known. {usage}"
-            raise UsageError(message)
+            refuse("report", f"%dynamo report {form} is not known.")
         if form:
             sys.stdout.write(session.last_report().to_markdown())
         else:
