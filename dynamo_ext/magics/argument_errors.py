@@ -1,14 +1,17 @@
-"""What to add to what argparse says of a line that it refuses: what was probably meant."""
+"""Reading a line, and what to add to what argparse says where it refuses: what was meant."""
 
 import argparse
 import difflib
 import re
 from collections.abc import Collection
+from typing import NoReturn
 
 from IPython.core.error import UsageError
+from IPython.core.magic_arguments import MagicArgumentParser
 
+from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.errors import OptionError
-from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
+from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES, USAGE
 
 _STRAY = re.compile(r"(?:unrecognized arguments: |mode: invalid choice: ')(?P<word>[^\s']+)")
 
@@ -19,14 +22,29 @@ def closest(word: str, known: Collection[str]) -> str:
     return near[0] if near else ""
 
 
-def refused(line: str, parser: argparse.ArgumentParser, error: Exception) -> UsageError:
-    """What to raise for a line that ``parser``, or the shell's splitter, refused."""
-    said = str(error).rstrip(".")
-    if not isinstance(error, UsageError):
-        return UsageError(f"{line.strip()} cannot be read: {said}. Close the quotes.")
-    options = [name for name in options_of(parser) if name.startswith("--")]
-    remedy = _unknown_option(line, options) or _stray_word(line, said)
-    return UsageError(f"{said[:1].upper()}{said[1:]}. {remedy}".rstrip())
+def parse(magic: str, parser: MagicArgumentParser, line: str) -> argparse.Namespace:
+    """Read a line; raise ``UsageError`` where ``parser``, or the shell's splitter, refuses it."""
+    refuse_removed(magic, line.split())
+    try:
+        parsed: argparse.Namespace = parser.parse_argstring(line)
+    except ValueError as error:
+        said = str(error).rstrip(".")
+        message = f"{line.strip()} cannot be read: {said}. Close the quotes."
+    except UsageError as error:
+        said = str(error).rstrip(".")
+        options = [name for name in options_of(parser) if name.startswith("--")]
+        remedy = _unknown_option(line, options) or _stray_word(line, said)
+        message = f"{said[:1].upper()}{said[1:]}. {remedy}".rstrip()
+    else:
+        return parsed
+    raise UsageError(message)
+
+
+def refuse(command: str, said: str = "") -> NoReturn:
+    """Raise ``UsageError`` for a command that is written otherwise than ``USAGE`` has it."""
+    usage = USAGE[command][2] if command in USAGE else f"%dynamo {command}"
+    message = f"{said} Write it as {usage}.".lstrip()
+    raise UsageError(message)
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[str]:

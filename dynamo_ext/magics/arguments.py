@@ -4,7 +4,7 @@ import argparse
 import keyword
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from dynamo_ext.errors import OptionError
@@ -29,7 +29,7 @@ COMMANDS = (
 )
 USAGE: dict[str, tuple[int, float, str]] = {
     "use": (1, 1, "%dynamo use BACKEND"),
-    "report": (0, 1, "%dynamo report [--markdown]"),
+    "report": (0, 1, "%dynamo report, or %dynamo report --markdown"),
     "backends": (0, 1, "%dynamo backends [NAME]"),
     "cache": (0, 2, "%dynamo cache [show|clear|export FILE|import FILE]"),
     "machine": (0, 1, "%dynamo machine [measure]"),
@@ -68,23 +68,14 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
     if parsed.fullgraph and parsed.mode == "run":
         msg = "--fullgraph does not go with run, which never compiles: it cannot promise one graph."
         raise OptionError(msg, "Leave one of them out.")
-    options = [*(parsed.opt or ())]
-    if parsed.precision:
-        options.append(("precision", parsed.precision))
-    if parsed.accuracy:
-        options.append(("accuracy", parsed.accuracy))
-    dynamic = True if parsed.dynamic else False if parsed.static else None
-    return CellArguments(
-        parsed.mode or "optimize",
-        parsed.backend,
-        dynamic,
-        parsed.fullgraph,
-        parsed.output,
-        parsed.quiet,
-        parsed.strict,
-        tuple(options),
-        parsed.profile,
-    )
+    found = vars(parsed)
+    own = ((name, found[name]) for name in ("precision", "accuracy") if found[name])
+    asked = found | {
+        "mode": parsed.mode or "optimize",
+        "dynamic": True if parsed.dynamic else False if parsed.static else None,
+        "options": (*(parsed.opt or ()), *own),
+    }
+    return CellArguments(**{field.name: asked[field.name] for field in fields(CellArguments)})
 
 
 def unquoted(text: str) -> str:

@@ -12,11 +12,10 @@ from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.support import support_cache
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.formatting import count
-from dynamo_ext.magics.arguments import USAGE, unquoted
+from dynamo_ext.magics.argument_errors import refuse
+from dynamo_ext.magics.arguments import unquoted
 from dynamo_ext.measure import machine_limits
 from dynamo_ext.records.common import checked, plain
-
-_USAGE = f"Write it as {USAGE['cache'][2]}."
 
 
 def cache_command(action: str = "show", file: str | None = None) -> None:
@@ -27,10 +26,9 @@ def cache_command(action: str = "show", file: str | None = None) -> None:
     """
     store = BACKEND.store
     if action not in {"show", "clear", "export", "import"}:
-        msg = f"%dynamo cache {action} is not known. {_USAGE}"
-        raise UsageError(msg)
+        refuse("cache", f"%dynamo cache {action} is not known.")
     if (file is not None) != (action in {"export", "import"}):
-        raise UsageError(_USAGE)
+        refuse("cache")
     path = Path(unquoted(file)).expanduser() if file else Path()
     if action == "show":
         answers = len(support_cache.AnswerTable().rows())

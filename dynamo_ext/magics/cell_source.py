@@ -1,17 +1,13 @@
 """A cell's text as the shell would compile it, with the editor's line numbers."""
 
-from __future__ import annotations
-
 import contextlib
 import tokenize
 import weakref
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.interactiveshell import InteractiveShell
 
 
 @dataclass(frozen=True)
@@ -74,13 +70,16 @@ def read_cell(shell: InteractiveShell, line: str, body: str, *, silent: bool = F
     # The display hook looks for a closing `;` in the history, where this cell is one magic call.
     with contextlib.suppress(tokenize.TokenError):
         silent = silent or shell.displayhook.semicolon_at_end_of_expression(source)
+    outcome = shell.displayhook.exec_result
     silent = silent or runs_silently(shell)
     interactivity = "none" if silent else shell.ast_node_interactivity
     flags = getattr(shell.compile, "flags", 0)
     key = (body, len(above), flags, interactivity)
-    return CellText(
-        shell, source, header + body, _number(shell), _cell_id(shell), interactivity, key
-    )
+    # Cells run with store_history=False have no number of their own.
+    count = getattr(outcome, "execution_count", None)
+    number = int(count if count is not None else shell.execution_count)
+    cell_id = getattr(getattr(outcome, "info", None), "cell_id", None) or None
+    return CellText(shell, source, header + body, number, cell_id, interactivity, key)
 
 
 def runs_silently(shell: InteractiveShell) -> bool:
@@ -97,16 +96,3 @@ def _lines_above(shell: InteractiveShell, body: str) -> list[str]:
         if "%%dynamo" in above:
             return above.rstrip("\n").split("\n")
     return [""]
-
-
-def _number(shell: InteractiveShell) -> int:
-    outcome = shell.displayhook.exec_result
-    count = getattr(outcome, "execution_count", None)
-    # Cells run with store_history=False have no number of their own.
-    return int(count if count is not None else shell.execution_count)
-
-
-def _cell_id(shell: InteractiveShell) -> str | None:
-    outcome = shell.displayhook.exec_result
-    found = getattr(getattr(outcome, "info", None), "cell_id", None)
-    return str(found) if found else None

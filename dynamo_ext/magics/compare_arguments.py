@@ -5,13 +5,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser
 
 from dynamo_ext.api.compare import DTYPES
-from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.errors import OptionError
-from dynamo_ext.magics.argument_errors import refused
+from dynamo_ext.magics.argument_errors import parse
 from dynamo_ext.magics.arguments import given, key_and_value, name, unquoted
 
 HELP = """Measure several backends on a cell, against eager and each other.
@@ -44,7 +42,7 @@ def _from(least: float, kind: type[float]) -> Callable[[str], float]:
     return number
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> MagicArgumentParser:
     """The parser of the line, for its help too."""
     # Its formatter writes another % before the name.
     made = MagicArgumentParser("%dynamo compare", add_help=False)
@@ -95,12 +93,7 @@ def compare_arguments(line: str) -> argparse.Namespace | None:
     ``backends`` are a list without repeats, ``opt`` a mapping. Raises ``UsageError``, or
     ``OptionError`` without backends.
     """
-    refuse_removed("%%dynamo compare", line.split())
-    made = parser()
-    try:
-        parsed: argparse.Namespace = made.parse_argstring(line)  # type: ignore[attr-defined]
-    except (UsageError, ValueError) as error:
-        raise refused(line, made, error) from None
+    parsed = parse("%%dynamo compare", parser(), line)
     if parsed.help:
         return None
     names = [part.strip() for text in parsed.backends or () for part in text.split(",")]

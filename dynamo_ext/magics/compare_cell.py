@@ -1,15 +1,18 @@
 """A cell compared in its own notebook: candidates, progress, silence."""
 
-from __future__ import annotations
-
+import argparse
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from dynamo_ext.api.compare import ComparisonResult
+from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.errors import OptionError, UnknownBackendError
+from dynamo_ext.magics.cell_source import CellText
 from dynamo_ext.magics.resolve_backend import executor_of
 from dynamo_ext.measure.candidates import Candidate, candidates_of
 from dynamo_ext.measure.compare import compare_workload
@@ -17,15 +20,6 @@ from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import CodeBlock
-
-if TYPE_CHECKING:
-    import argparse
-
-    from IPython.core.interactiveshell import InteractiveShell
-
-    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-    from dynamo_ext.capture.cells.program import CellProgram
-    from dynamo_ext.magics.cell_source import CellText
 
 
 def compare_cell(
@@ -47,20 +41,14 @@ def compare_cell(
     settings = Settings(**{f.name: asked[f.name] for f in fields(Settings) if f.name in asked})
     title = f"Cell In[{text.number}]"
     cell = CodeBlock(title, program.filename, 1, text.source)
-    carrier = arguments.executor
-    executor = None if carrier is None else executor_of(carrier, shell.user_ns)
+    executor = executor_of(arguments.executor, namespace) if arguments.executor else None
     if arguments.isolate or executor is not None:
         from dynamo_ext.measure.remote.compare import CellTask, compare_apart
 
-        task = CellTask.of(program, shell.user_ns, title, cell)
+        task = CellTask.of(program, namespace, title, cell)
         return ComparisonResult(compare_apart(task, candidates, settings, executor))
     workload = CellWorkload(
-        program,
-        shell.user_ns,
-        names,
-        title=title,
-        train=arguments.train,
-        silence=capture_output,
+        program, namespace, names, title=title, train=arguments.train, silence=capture_output
     )
     return ComparisonResult(compare_workload(workload, candidates, settings, cell=cell))
 

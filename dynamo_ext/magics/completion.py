@@ -1,19 +1,19 @@
 """Tab completion on ``%%dynamo`` and ``%dynamo`` lines: modes, options, backend names."""
 
-from __future__ import annotations
-
 import itertools
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+from IPython.core.completer import (
+    CompletionContext,
+    SimpleCompletion,
+    SimpleMatcherResult,
+    context_matcher,
+)
+from IPython.core.interactiveshell import InteractiveShell
 
 from dynamo_ext.magics.argument_errors import options_of
 from dynamo_ext.magics.arguments import COMMANDS, COMPARE, FLAGS, MODES
-
-if TYPE_CHECKING:
-    from IPython.core.completer import SimpleMatcherResult
-    from IPython.core.interactiveshell import InteractiveShell
 
 _BACKENDS = ("-b", "--backend", "--backends")
 _LINE = re.compile(r"^\s*(?P<magic>%{1,2}dynamo)\s(?P<rest>.*)$")

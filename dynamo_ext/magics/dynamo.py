@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
-from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.errors import DynamoExtError
-from dynamo_ext.magics.argument_errors import closest, refused
+from dynamo_ext.magics.argument_errors import closest, parse, refuse
 from dynamo_ext.magics.arguments import (
     COMMANDS,
     COMPARE,
@@ -29,8 +29,6 @@ from dynamo_ext.magics.completion import add_completion, remove_completion
 from dynamo_ext.widgets.progress import LOADING_PATIENCE, PATIENCE, Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from IPython.core.interactiveshell import InteractiveShell
 
     from dynamo_ext.magics.workbench import Workbench
@@ -130,11 +128,7 @@ class DynamoMagics(Magics):
         if first == COMPARE:
             self._compare(line, rest, cell)
             return
-        refuse_removed("%%dynamo", line.split())
-        try:
-            parsed = parse_argstring(self.dynamo, line)
-        except (UsageError, ValueError) as error:
-            raise refused(line, self.dynamo.parser, error) from None
+        parsed = parse("%%dynamo", self.dynamo.parser, line)
         if parsed.help:
             print(_help(self.dynamo))  # noqa: T201 - a magic's help goes to stdout
             return
@@ -179,10 +173,9 @@ class DynamoMagics(Magics):
             lack += f" Did you mean {near}?" if near else ""
             msg = f"{lack} There are: {', '.join(COMMANDS)}; and %%dynamo on a cell."
             raise UsageError(msg)
-        fewest, most, usage = USAGE.get(name, (0, 0, f"%dynamo {name}"))
+        fewest, most, _ = USAGE.get(name, (0, 0, ""))
         if not fewest <= len(rest) <= most:
-            msg = f"Write it as {usage}."
-            raise UsageError(msg)
+            refuse(name)
         if name in PARTS:
             self.workbench.part_command(name)
         elif name == "explain":

@@ -1,10 +1,9 @@
 """``%dynamo machine``: what this machine can do at most, measured once."""
 
 import torch
-from IPython.core.error import UsageError
 
 from dynamo_ext.formatting import count, seconds
-from dynamo_ext.magics.arguments import USAGE
+from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.measure.machine_limits import measure_machine, remembered
 from dynamo_ext.records.machine import MachineLimits
 from dynamo_ext.timing.machine_load import MachineLoad
@@ -19,8 +18,7 @@ def machine_command(action: str = "") -> None:
     Raises ``UsageError`` for any other action.
     """
     if action not in {"", "measure"}:
-        msg = f"Write it as {USAGE['machine'][2]}."
-        raise UsageError(msg)
+        refuse("machine")
     gpu = [torch.device("cuda", torch.cuda.current_device())] if torch.cuda.is_available() else []
     for device in (torch.device("cpu"), *gpu):
         found = None if action else remembered(device)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from IPython.core.error import UsageError
 
-from dynamo_ext.magics.arguments import USAGE
+from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.records.report import Report
 
 MOST = 50
@@ -51,8 +51,7 @@ class PastRuns:
     def _numbered(self, words: Sequence[str]) -> tuple[Report, Report]:
         bare = [word.removeprefix("In[").removesuffix("]") for word in words]
         if len(bare) != 2 or not all(word.isdecimal() for word in bare):  # noqa: PLR2004
-            msg = f"Write it as {USAGE['diff'][2]}."
-            raise UsageError(msg)
+            refuse("diff")
         found = {past.number: past.report for past in self._runs}
         for word in bare:
             if int(word) not in found:

@@ -1,26 +1,28 @@
 """The state of the magics in one shell: programs, the default backend, the last report."""
 
-from __future__ import annotations
-
+import argparse
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from dynamo_ext.backends import registry
 from dynamo_ext.capture import session
 from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-from dynamo_ext.capture.cells.program import build_program
+from dynamo_ext.capture.cells.program import CellProgram, build_program
 from dynamo_ext.capture.cells.program_cache import ProgramCache
 from dynamo_ext.capture.cells.runner import CellState, run_cell
 from dynamo_ext.capture.cells.user_traceback import trim_tracebacks
 from dynamo_ext.capture.listen.graph_recorder import recorded
 from dynamo_ext.capture.report.source_lines import name_cells_by
 from dynamo_ext.capture.torch_private import code_cache
+from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import CellError, DynamoExtError, UnknownBackendError
+from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
 from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_silently
 from dynamo_ext.magics.resolve_backend import choose, torchs_default
@@ -30,17 +32,9 @@ from dynamo_ext.measure.paired_calls import PairedCalls
 from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
+from dynamo_ext.widgets.progress import Waiting
 from dynamo_ext.widgets.report.summary import refusal
 from dynamo_ext.widgets.report.view import display_report
-
-if TYPE_CHECKING:
-    import argparse
-
-    from IPython.core.interactiveshell import InteractiveShell
-
-    from dynamo_ext.capture.cells.program import CellProgram
-    from dynamo_ext.capture.tracer import Tracer
-    from dynamo_ext.widgets.progress import Waiting
 
 
 class Workbench:
@@ -126,11 +120,7 @@ class Workbench:
         if arguments.mode == "run" and arguments.backend is None:
             return tracing.reusing(state.last_compiler or session.last_compiler())
         backend = arguments.backend or self.default or torchs_default()
-        strict = arguments.strict
-        if isinstance(backend, str):
-            compiler = choose(backend, self._shell.user_ns, options, strict=strict)
-        else:
-            compiler = registry.compiler(backend, options, strict=strict)
+        compiler = choose(backend, self._shell.user_ns, options, strict=arguments.strict)
         name = getattr(compiler, "name", backend)
         if arguments.mode == "run":
             last = state.last_compiler
@@ -248,9 +238,7 @@ class Workbench:
     def report_command(self, form: str = "") -> None:
         """``%dynamo report [--markdown]``."""
         if form not in {"", "--markdown"}:
-            usage = "Write it as %dynamo report, or %dynamo report --markdown."
-            message = f"%dynamo report {form} is not known. {usage}"
-            raise UsageError(message)
+            refuse("report", f"%dynamo report {form} is not known.")
         if form:
             sys.stdout.write(session.last_report().to_markdown())
         else:

@@ -109,7 +109,7 @@ class Report:
 
     def to_markdown(self) -> str:
         """Verdict, code, breaks, failed guards, fallbacks, versions: for an issue, say."""
-        return str(self._in_form("markdown"))
+        return str(self._in_form("static", "markdown"))
 
     def to_html(self) -> str:
         """All of it as a page that needs neither a kernel nor a network."""
@@ -121,7 +121,7 @@ class Report:
         Without ``axes`` they are new ones, in a figure of pyplot's.
         Raises ``OptionError`` where matplotlib is not installed.
         """
-        return self._in_form("plot", "draw", axes)
+        return self._in_form("timing", "plot", axes)
 
     def _in_form(self, module: str, form: str = "text", *args: object) -> Any:
         # By name: what shows records imports them.

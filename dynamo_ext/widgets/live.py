@@ -6,13 +6,12 @@ import importlib
 import importlib.util
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.widgets.html.markup import Markup, element
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from ipywidgets import Widget
 
 _VIEW = "application/vnd.jupyter.widget-view+json"
@@ -70,13 +69,13 @@ def row(*children: Any) -> Any:
 
 def show(
     text: Callable[[], str],
-    bundle: Callable[[], Mapping[str, str]],
+    html: Callable[[], Markup],
     build: Callable[[], View] | None,
 ) -> None:
     """Show a record: its ``text`` in a terminal.
 
-    A notebook gets the static forms of ``bundle``, and the view that ``build`` makes; a style rule
-    hides the former while the latter lives, and the widget's error once it does not.
+    A notebook gets both static forms, and the view that ``build`` makes; a style rule hides the
+    former while the latter lives, and the widget's error once it does not.
     """
     from IPython.core.getipython import get_ipython
     from IPython.display import display
@@ -85,24 +84,20 @@ def show(
     if shell is None or getattr(shell, "kernel", None) is None:
         print(text())  # noqa: T201 (the terminal is where this goes)
         return
-    display(dict(bundle()), raw=True)  # type: ignore[no-untyped-call]
+    forms = {"text/html": str(html()), "text/plain": text()}
+    display(forms, raw=True)  # type: ignore[no-untyped-call]
     if build is not None and importlib.util.find_spec("ipywidgets"):
         view = build()
-        keep(view)
+        with lock:
+            views.append(view)
+            while len(views) > MAX_VIEWS:
+                views.popleft().close()
         display(reference(view), raw=True)  # type: ignore[no-untyped-call]
 
 
 def reference(view: View) -> dict[str, Any]:
     """Refer to the widget alone: with text beside it, some front ends would show both."""
     return {_VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.widget.model_id}}
-
-
-def keep(view: View) -> None:
-    """Count a view among those that live, and close the oldest beyond ``MAX_VIEWS``."""
-    with lock:
-        views.append(view)
-        while len(views) > MAX_VIEWS:
-            views.popleft().close()
 
 
 def close(widget: Widget) -> None:

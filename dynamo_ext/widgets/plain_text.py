@@ -46,6 +46,11 @@ def heading(title: str) -> str:
     return f"{title}\n{'─' * len(title)}"
 
 
+def section(title: str, body: str) -> str:
+    """``body`` under its heading; empty for none."""
+    return f"{heading(title)}\n{body}" if body else ""
+
+
 def table(
     headers: Sequence[str],
     rows: Iterable[Sequence[str]],

@@ -1,8 +1,5 @@
 """What a user sees while something takes long: what is done now, and how far each candidate is."""
 
-from __future__ import annotations
-
-import functools
 import sys
 import threading
 import time
@@ -47,9 +44,7 @@ _SILENT = (
 )
 
 
-@functools.cache
-def _style() -> Markup:
-    return element("style", asset("waiting.css"))
+_STYLE = element("style", asset("waiting.css"))
 
 
 class Screen:
@@ -162,7 +157,7 @@ class Waiting:
             took = f"{now - self._since:.0f} s so far{self._time_left(now)}."
             html = element(
                 "div",
-                _style(),
+                _STYLE,
                 element("p", element("b", title), f" {sentence(doing)} ", element("span", took)),
                 *(element("p", each) for each in over),
                 *(_table(each) for each in current if each.standings),

@@ -8,24 +8,22 @@ import io
 import re
 import threading
 import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import printable, seconds
+from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets.comparison import drawing, pareto, roofline
 from dynamo_ext.widgets.comparison.limits import MEASURE
 from dynamo_ext.widgets.comparison.number_text import size
 from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, quiet
+from dynamo_ext.widgets.html.markup import Markup, element, quiet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 NOTHING = "There is nothing to draw: no candidate was timed."
 MISSING = "Charts need matplotlib: pip install matplotlib"
@@ -92,14 +90,10 @@ class Chart:
         median = seconds(each.timing.median)
         return f"{name} {median}, quartiles {seconds(low)} to {seconds(high)}"
 
-    @property
-    def _nothing(self) -> str:
-        return MEASURE if self.kind == "Roofline" and self.record.machine is None else NOTHING
-
     def svg(self) -> Markup:
         """The chart for a page that keeps SVG, in the colours of its theme."""
         if problem := self._problem():
-            return problem
+            return quiet(problem)
         # Another chart on the page must not have the same ids.
         with _drawing(self.alt), io.StringIO() as out:
             self._figure(_TEXT, _QUIET).savefig(out, format="svg", transparent=True)
@@ -109,7 +103,7 @@ class Chart:
     def png(self) -> Markup:
         """The chart as an image of its own, dark on white whatever the theme is."""
         if problem := self._problem():
-            return problem
+            return quiet(problem)
         with _drawing(self.alt), io.BytesIO() as out:
             figure = self._figure("#1f1f1f", "#5f6368")
             figure.savefig(out, format="png", dpi=144, facecolor="white")
@@ -124,19 +118,17 @@ class Chart:
         Raises ``OptionError`` where there is nothing to draw, or matplotlib is not installed.
         """
         if not self.rows:
-            raise OptionError(self._nothing)
+            raise OptionError(self._problem())
         axes = axes or new_axes(*self._inches())
         from matplotlib import rcParams
 
         self._draw(axes, rcParams["text.color"], rcParams["axes.labelcolor"])
         return axes
 
-    def _problem(self) -> Markup:
+    def _problem(self) -> str:
         if not self.rows:
-            return quiet(self._nothing)
-        if importlib.util.find_spec("matplotlib") is None:
-            return quiet(MISSING)
-        return EMPTY
+            return MEASURE if self.kind == "Roofline" and not self.record.machine else NOTHING
+        return "" if importlib.util.find_spec("matplotlib") else MISSING
 
     def _figure(self, text: str, quiet: str) -> Figure:
         from matplotlib.figure import Figure

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.formatting import clip, count, printable, seconds
+from dynamo_ext.records.comparison import CandidateResult
 from dynamo_ext.widgets.comparison.number_text import size
 from dynamo_ext.widgets.comparison.summary import ratio, verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dynamo_ext.records.comparison import CandidateResult
     from dynamo_ext.widgets.comparison.chart import Chart
 
 # Three to one or better against white and against black; the marker's shape and the words beside
@@ -48,9 +48,9 @@ def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
         axes.plot([each.speedup.ratio], [row], marker=marker, color=colour, markersize=7)
         words = f"{ratio(each.speedup.ratio)} {verdict(chart.record, each)[2:]}"
         if chart.record.verdict(each) == "slower":
-            label(axes, each.speedup.low, row, words, text, left=True)
+            label(axes, (each.speedup.low, row), words, text, left=True)
         else:
-            label(axes, max(each.speedup.high, 1.0), row, words, text)
+            label(axes, (max(each.speedup.high, 1.0), row), words, text)
     low = min(1.0, *(e.speedup.low for e in chart.rows if e.speedup))
     high = max(1.0, *(e.speedup.high for e in chart.rows if e.speedup))
     _limits(axes, low, high, log=chart.log)
@@ -65,7 +65,7 @@ def _times(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         axes.plot(timing.quartiles, [row, row], color=colour, linewidth=2.5)
         axes.plot([timing.median], [row], marker=marker, color=colour, markersize=7)
         words = f"{seconds(timing.median)} {verdict(chart.record, each)[2:]}"
-        label(axes, timing.quartiles[1], row, words, text)
+        label(axes, (timing.quartiles[1], row), words, text)
     values = [value for _, timing in shown for value in (*timing.quartiles, timing.median)]
     _limits(axes, min(values), max(values), log=chart.log)
 
@@ -88,7 +88,7 @@ def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         beyond = int((values > high).sum())
         words = seconds(middle) + (f", {count(beyond, 'slower round')} beyond" if beyond else "")
         far = middle > (low * high) ** 0.5 if chart.log else middle > high / 2
-        label(axes, middle, row - 0.3, words, text, left=far)
+        label(axes, (middle, row - 0.3), words, text, left=far)
     axes.set_xlim(low * 0.95 if chart.log else 0, high)
     if chart.log:
         _log_ticks(axes, high / low)
@@ -98,7 +98,7 @@ def _peaks(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
     for row, each in enumerate(chart.rows):
         peak = each.peak_bytes or 0
         axes.barh([row], [peak], height=0.5, color=_look(chart, each)[0])
-        label(axes, peak, row, size(peak), text)
+        label(axes, (peak, row), size(peak), text)
 
 
 def draw(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
@@ -117,22 +117,27 @@ _DRAWN: dict[str, Callable[[Axes, Chart, str, str], None]] = {
 }
 
 
-def label(  # noqa: PLR0913 - a place, and what is written there
-    axes: Axes, x: float, y: float, words: str, colour: str, *, left: bool = False
+def label(
+    axes: Axes,
+    place: tuple[float, float],
+    words: str,
+    colour: str,
+    *,
+    left: bool = False,
+    **more: Any,
 ) -> None:
-    """Write words beside a marker, on the side away from the baseline."""
-    axes.annotate(
-        words,
-        (x, y),
-        xytext=(-8 if left else 8, 0),
-        textcoords="offset points",
-        va="center",
-        ha="right" if left else "left",
-        color=colour,
-        fontsize=9,
-        annotation_clip=False,
-        parse_math=False,
-    )
+    """Write words beside a place; ``more`` is matplotlib's."""
+    side: dict[str, Any] = {"xytext": (-8 if left else 8, 0), "ha": "right" if left else "left"}
+    look = side | {"va": "center", "fontsize": 9, "annotation_clip": False} | more
+    axes.annotate(words, place, textcoords="offset points", color=colour, parse_math=False, **look)
+
+
+def dress(axes: Axes, quiet: str, upright: str) -> None:
+    """Dress a chart of points, the upright axis under its name."""
+    axes.set_ylabel(upright, color=quiet, fontsize=9)
+    axes.tick_params(color=quiet, labelcolor=quiet, labelsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.patch.set_visible(False)
 
 
 def _limits(axes: Axes, low: float, high: float, *, log: bool) -> None:
@@ -159,8 +164,7 @@ def _dress(axes: Axes, names: list[str], text: str, quiet: str) -> None:
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0, labelcolor=text, labelsize=10)
     axes.tick_params(axis="x", color=quiet, labelcolor=quiet, labelsize=9)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(quiet)
     axes.patch.set_visible(False)
     axes.grid(axis="x", color=quiet, alpha=0.18, linewidth=0.8)

@@ -6,7 +6,7 @@ from dynamo_ext.formatting import clip, count, printable, seconds, sentence
 from dynamo_ext.records.comparison import Comparison, GraphComparison, GraphTime
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison import limits
-from dynamo_ext.widgets.comparison.summary import WORDS, compared, interval, probability, ratio
+from dynamo_ext.widgets.comparison.summary import WORDS, interval, probability, ratio
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
 
@@ -172,7 +172,7 @@ def _row(each: GraphComparison, time: GraphTime) -> list[object]:
     speedup = time.speedup if counts else None
     word = "★ fastest" if time.backend == each.fastest else _WORDS[time.outcome]
     if not word and speedup is not None:
-        word = compared(speedup)
+        word = _WORDS[speedup.verdict]
     return [
         printable(time.backend),
         seconds(time.timing.median) if time.timing else "–",

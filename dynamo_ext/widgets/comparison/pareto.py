@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import printable
 from dynamo_ext.records.common import FULL
+from dynamo_ext.records.comparison import CandidateResult, Comparison
+from dynamo_ext.widgets.comparison import drawing
 from dynamo_ext.widgets.comparison.summary import counted, ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
-
-    from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 _SMALLEST = 1e-9
 """Below it errors are drawn as one: they are those of float64."""
@@ -55,34 +54,27 @@ def draw(
     """Draw compared rows as points with their names, and their front as a line."""
     axes.axhline(1, color=text, linewidth=1)
     best = front(rows)
-    ends = [(error(each) or 0.0, _ratio(each)) for each in best]
-    axes.plot(*zip(*ends, strict=True), color="#2e9e5b", linewidth=1.5, drawstyle="steps-post")
+    ends = zip(*map(_place, best), strict=True)
+    axes.plot(*ends, color="#2e9e5b", linewidth=1.5, drawstyle="steps-post")
     for each in rows:
+        x, y = _place(each)
         colour = "#2e9e5b" if each in best else quiet
-        place = (error(each) or 0.0, _ratio(each))
-        axes.plot(*zip(place, strict=True), marker="o", color=colour, markersize=7)
-        axes.annotate(
-            printable(each.name),
-            place,
-            xytext=(6, 6),
-            textcoords="offset points",
-            color=text,
-            fontsize=9,
-            annotation_clip=False,
-            parse_math=False,
-        )
+        axes.plot([x], [y], marker="o", color=colour, markersize=7)
+        name = printable(each.name)
+        drawing.label(axes, (x, y), name, text, xytext=(6, 6), va="baseline")
     axes.set_xscale("log")
-    errors = [error(each) or 0.0 for each in rows]
+    errors = [_place(each)[0] for each in rows]
     # So wide that a power of ten is on it, for other labels would overlap.
     axes.set_xlim(min(errors) / 3.5, max(errors) * 3.5)
     axes.xaxis.set_minor_formatter("")
     axes.margins(y=0.2)
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("Speedup", color=quiet, fontsize=9)
     axes.yaxis.set_major_formatter("{x:g}×")
-    axes.tick_params(color=quiet, labelcolor=quiet, labelsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.patch.set_visible(False)
+    drawing.dress(axes, quiet, "Speedup")
+
+
+def _place(each: CandidateResult) -> tuple[float, float]:
+    return error(each) or 0.0, _ratio(each)
 
 
 def _ratio(each: CandidateResult) -> float:

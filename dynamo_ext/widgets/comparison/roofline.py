@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.machine_limit import moved, read_rate
 from dynamo_ext.formatting import percent, printable
 from dynamo_ext.records.common import FULL
+from dynamo_ext.records.comparison import CandidateResult, Comparison
+from dynamo_ext.records.machine import MachineLimits
 from dynamo_ext.widgets.comparison import drawing
 from dynamo_ext.widgets.comparison.limits import share_of_limit
 from dynamo_ext.widgets.comparison.number_text import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
-
-    from dynamo_ext.records.comparison import CandidateResult, Comparison
-    from dynamo_ext.records.machine import MachineLimits
 
 _ROOFS = {FULL: "-", "bf16": "--", "fp16": "-.", "int8": ":"}
 _COLOUR = "#4285f4"
@@ -51,7 +49,8 @@ def draw(
     points = [(*_place(record, each), share_of_limit(record, each) or 1.0) for each in rows]
     low, high = min(x for x, _, _ in points) / _WIDER, max(x for x, _, _ in points) * _WIDER
     bottom, top = min(y for _, y, _ in points) / 2, max(y / share for _, y, share in points) * 2
-    _dress(axes, quiet)
+    _scale(axes)
+    drawing.dress(axes, quiet, "Reached")
     axes.set_xlim(low, high)
     axes.set_ylim(bottom, top)
     if record.machine is not None and record.work is not None:
@@ -65,10 +64,10 @@ def draw(
         axes.plot([x], [y], marker="o", color="#2e9e5b", markersize=7)
         # Names of points that are near to one another would lie on one another.
         last = max(math.log(y), last + apart)
-        drawing.label(axes, x, math.exp(last), f"{printable(each.name)} {percent(share)}", text)
+        drawing.label(axes, (x, math.exp(last)), f"{printable(each.name)} {percent(share)}", text)
 
 
-def _dress(axes: Axes, quiet: str) -> None:
+def _scale(axes: Axes) -> None:
     from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
     axes.set_xscale("log")
@@ -78,10 +77,6 @@ def _dress(axes: Axes, quiet: str) -> None:
         axis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter(EngFormatter(unit="FLOP/s"))
-    axes.set_ylabel("Reached", color=quiet, fontsize=9)
-    axes.tick_params(color=quiet, labelcolor=quiet, labelsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.patch.set_visible(False)
 
 
 def _roof(axes: Axes, machine: MachineLimits, memory: float, precision: str, text: str) -> None:
@@ -90,15 +85,9 @@ def _roof(axes: Axes, machine: MachineLimits, memory: float, precision: str, tex
     ridge = min(max(products / memory, low), high)
     heights = [min(products, x * memory) for x in (low, ridge, high)]
     axes.plot([low, ridge, high], heights, color=_COLOUR, linestyle=_ROOFS[precision])
-    axes.annotate(
-        f"{precision}: {amount(products, 'FLOP/s')}, {amount(memory, 'B/s')}",
-        (high, heights[-1]),
-        xytext=(0, 3),
-        textcoords="offset points",
-        ha="right",
-        color=text,
-        fontsize=8.5,
-    )
+    words = f"{precision}: {amount(products, 'FLOP/s')}, {amount(memory, 'B/s')}"
+    look = {"xytext": (0, 3), "va": "baseline", "fontsize": 8.5, "annotation_clip": None}
+    drawing.label(axes, (high, heights[-1]), words, text, left=True, **look)
 
 
 def _place(record: Comparison, each: CandidateResult) -> tuple[float, float]:

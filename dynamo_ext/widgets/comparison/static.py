@@ -24,45 +24,28 @@ def text(record: Comparison) -> str:
         plain_text.heading(_title(record)),
         plain_text.paragraph(headline(record)),
         comparison_table.text(record),
+        plain_text.paragraph(limits.sentences(record)),
+        plain_text.section(comparison_accuracy.TITLE, comparison_accuracy.text(rows)),
+        plain_text.section(comparison_graphs.TITLE, comparison_graphs.text(record)),
+        "\n".join(plain_text.paragraph(note, "  ", "! ") for note in record.notes),
+        plain_text.paragraph(closing(record)),
     ]
-    if near := limits.sentences(record):
-        parts.append(plain_text.paragraph(near))
-    if accuracy := comparison_accuracy.text(rows):
-        parts.append(f"{plain_text.heading(comparison_accuracy.TITLE)}\n{accuracy}")
-    if graphs := comparison_graphs.text(record):
-        parts.append(f"{plain_text.heading(comparison_graphs.TITLE)}\n{graphs}")
-    if record.notes:
-        parts.append("\n".join(plain_text.paragraph(note, "  ", "! ") for note in record.notes))
-    parts.append(plain_text.paragraph(closing(record)))
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 def html(record: Comparison) -> Markup:
     """Render the comparison in one element that reads well without style, script and SVG."""
-    rows = columns.ordered(record)
-    drawn = [Chart(record, rows, "Speedup", log=wide(record)).png()]
-    if has_precisions(record):
-        drawn.append(Chart(record, rows, "Error").png())
-    return element("div", STYLE, *_parts(record, *drawn), class_="dx dx-static")
-
-
-def mimebundle(record: Comparison) -> dict[str, str]:
-    """Make the static forms by mime type: ``text/html`` and ``text/plain``."""
-    return {"text/html": str(html(record)), "text/plain": text(record)}
+    drawn = [each.png() for each in _charts(record)]
+    return element("div", STYLE, *_parts(record, drawn), class_="dx dx-static")
 
 
 def page(record: Comparison) -> str:
     """Make a page of its own that needs no network: light or dark, its columns sortable."""
-    rows = columns.ordered(record)
-    log = wide(record)
-    drawn = [Chart(record, rows, "Speedup", log=log).svg()]
-    if has_precisions(record):
-        drawn.append(Chart(record, rows, "Error").svg())
-    if any(each.timing for each in rows):
-        samples = Chart(record, rows, "Samples", log=log).svg()
-        drawn.append(markup.titled("Samples", samples))
-    title = _title(record)
-    parts = _parts(record, *drawn, click=_click)
+    drawn = [each.svg() for each in _charts(record)]
+    samples = Chart(record, columns.ordered(record), "Samples", log=wide(record))
+    if samples.rows:
+        drawn.append(markup.titled("Samples", samples.svg()))
+    parts = _parts(record, drawn, click=lambda title: f"dxSort(this, {json.dumps(title)})")
     order = {
         column.title: {
             "up": _names(columns.ordered(record, column.title)),
@@ -77,7 +60,7 @@ def page(record: Comparison) -> str:
         element("script", data, type="application/json", id="dx-order"),
         element("script", asset("sort.js")),
     ]
-    return markup.page(title, parts, scripts)
+    return markup.page(_title(record), parts, scripts)
 
 
 def lead(record: Comparison) -> Markup:
@@ -94,8 +77,14 @@ def notes(record: Comparison) -> Markup:
     return markup.join([known, element("p", closing(record), class_="dx-quiet dx-note")])
 
 
+def _charts(record: Comparison) -> list[Chart]:
+    rows = columns.ordered(record)
+    speed = Chart(record, rows, "Speedup", log=wide(record))
+    return [speed, Chart(record, rows, "Error")] if has_precisions(record) else [speed]
+
+
 def _parts(
-    record: Comparison, *charts: Markup, click: Callable[[str], str] | None = None
+    record: Comparison, charts: Sequence[Markup], click: Callable[[str], str] | None = None
 ) -> list[Markup]:
     rows = columns.ordered(record)
     table = comparison_table.html(record, rows, click=click)
@@ -121,10 +110,6 @@ def wide(record: Comparison) -> bool:
 
 def _title(record: Comparison) -> str:
     return f"Comparison · {printable(' '.join(record.title.split()))}"
-
-
-def _click(title: str) -> str:
-    return f"dxSort(this, {json.dumps(title)})"
 
 
 def _names(rows: Sequence[CandidateResult]) -> list[str]:

@@ -38,11 +38,6 @@ def verdict(record: Comparison, candidate: CandidateResult, *, brief: bool = Fal
     return words[record.verdict(candidate)]
 
 
-def compared(speedup: Speedup) -> str:
-    """What a speedup alone comes to, as a sign and a word."""
-    return WORDS[speedup.verdict]
-
-
 def grade(record: Comparison, candidate: CandidateResult) -> str:
     """``good``, ``part`` or ``bad``, as the style sheet tints it; empty for neither."""
     return _GRADES.get(record.verdict(candidate), "")

@@ -1,7 +1,5 @@
 """One operation of a graph, for its drawing and its tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import takewhile

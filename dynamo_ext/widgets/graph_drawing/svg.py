@@ -1,7 +1,5 @@
 """A graph as SVG: a box an operation, coloured by engine, opened at its own size."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -77,10 +75,7 @@ def draw(
     ``<details>`` for each that has others inside. It has no ids, so that many fit on one page;
     empty for no boxes.
     """
-    boxes = boxes[:MAX_NODES]
-    if not boxes:
-        return EMPTY
-    return _drawing(graph, placement, boxes, hits)
+    return _drawing(graph, placement, boxes[:MAX_NODES], hits) if boxes else EMPTY
 
 
 def _drawing(
@@ -96,12 +91,12 @@ def _drawing(
         x, y = laid.boxes[box.name]
         corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
         shapes.append(_box(box, corner, _class(box, placement, tints, hits), whole))
-        about = _about(box, placement, whole)
         if isinstance(box, Fold):
+            about = _about_fold(box, placement, whole)
             inside = _drawing(graph, placement, _with_inputs(graph, box), hits)
             buttons.append(_unfolding(box, corner, about, inside))
         else:
-            buttons.append(_button(box, corner, about, reached))
+            buttons.append(_button(box, corner, _about(box, placement, whole), reached))
     size = {"width": f"{laid.width:.0f}", "height": f"{laid.height:.0f}"}
     label = f"Drawing of graph {graph.id}: {count(len(boxes), 'node')}"
     drawn = element("svg", edges, *shapes, role="img", aria_label=label, **size)
@@ -168,15 +163,6 @@ def title_of(box: Fold) -> str:
     return f"{box.title} × {box.times:,}" if box.times > 1 else box.title
 
 
-def _about(box: Box, placement: Placement, whole: float) -> str:
-    """Everything that the record holds of a node, a line each."""
-    return (
-        _about_fold(box, placement, whole)
-        if isinstance(box, Fold)
-        else _about_one(box, placement, whole)
-    )
-
-
 def _about_fold(box: Fold, placement: Placement, whole: float) -> str:
     lines = [f"{title_of(box)}: {count(box.size, 'operation')}", box.path]
     engines = dict.fromkeys(placement.engine_of(op) for op in box.operations if computes(op))
@@ -188,7 +174,8 @@ def _about_fold(box: Fold, placement: Placement, whole: float) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _about_one(op: Operation, placement: Placement, whole: float) -> str:
+def _about(op: Operation, placement: Placement, whole: float) -> str:
+    """Everything that the record holds of an operation, a line each."""
     keywords = f", {op.kwargs}" if op.kwargs.strip("{}()") else ""
     lines = [f"{op.name}: {op.opcode} {op.target}", result(op)]
     if computes(op):
@@ -242,7 +229,7 @@ def _box(box: Box, corner: tuple[float, float], class_: str, whole: float) -> Ma
 def _lines(box: Box) -> tuple[str, str]:
     """What a box says in its two lines."""
     if isinstance(box, Fold):
-        times = f" × {box.times:,}" if box.times > 1 else ""
+        times = title_of(box).removeprefix(box.title)
         name = clip(box.title, _LETTERS - 2 - len(times))
         return f"▸ {name}{times}", count(box.size, "operation")
     # Names of inputs and parameters begin alike and differ at their end.

@@ -1,7 +1,5 @@
 """HTML that is well formed and escaped by construction: only `Markup` is not escaped."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path

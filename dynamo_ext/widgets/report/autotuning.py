@@ -1,7 +1,5 @@
 """How ``auto`` chose: how often each backend won, and for each graph why the others lost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Graph breaks: where capture stopped, why, and what lets it go on; torch's words are folded."""
 
-from __future__ import annotations
-
 from dynamo_ext.analysis.break_location import callers, origin, where
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.formatting import count, function_name, place, sentence

@@ -1,7 +1,5 @@
 """Each frame's bytecode as Python compiled it, beside what Dynamo made of it."""
 
-from __future__ import annotations
-
 from dynamo_ext.formatting import count, function_name, printable
 from dynamo_ext.records.capture import Bytecode
 from dynamo_ext.records.report import Report

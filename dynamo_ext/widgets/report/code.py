@@ -3,8 +3,6 @@
 A line has a label where the record has an operation of it; others were evaluated in tracing.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import math
@@ -14,14 +12,7 @@ from dataclasses import dataclass, field
 
 from dynamo_ext.analysis.break_location import origin
 from dynamo_ext.analysis.placement import EAGER, place_graph
-from dynamo_ext.formatting import (
-    clip,
-    count,
-    function_name,
-    percent,
-    place,
-    printable,
-)
+from dynamo_ext.formatting import clip, count, function_name, percent, place, printable
 from dynamo_ext.records.common import CodeBlock, SourceLine
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report

@@ -1,7 +1,5 @@
 """Everything that fell back to eager, why, and the remedy."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 

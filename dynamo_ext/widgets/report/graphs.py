@@ -1,7 +1,5 @@
 """The graphs: where each ran, its operations as a table, and its source."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Guards in words, by variable; those that failed come first, with expected and actual."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from dynamo_ext.analysis.guard_groups import Alike, grouped, total

@@ -1,6 +1,4 @@
-"""A whole report, or a part, as static html and as text: what stays without kernel and script."""
-
-from __future__ import annotations
+"""A whole report, or a part, as static html, text and Markdown: what stays without a kernel."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -47,6 +45,7 @@ NAMED: dict[str, Part] = {
 
 _ROOM = 130_000  # characters of all parts; the style sheet and tags take the rest of 150 kB
 _CUT = 'Long lists are cut here: dynamo_ext.last_report().save("report.html") writes all of it.'
+_LINES = 60  # of a section in Markdown
 _FIRST = {code.TITLE, fallbacks.TITLE}
 """Parts that are open in html and come first in a terminal."""
 
@@ -98,12 +97,34 @@ def _body(report: Report, bodies: Sequence[Markup]) -> list[Markup]:
 
 def text(report: Report) -> str:
     """Render the report for a terminal, 96 columns wide; the bytecode itself is left out."""
-    sections = [
-        f"{plain_text.heading(_name(part, report))}\n{body}"
-        for part in sorted(PARTS, key=lambda part: part.TITLE not in _FIRST)
-        if (body := part.text(report))
-    ]
-    return "\n\n".join([plain_text.heading(title(report)), summary.text(report), *sections])
+    parts = sorted(PARTS, key=lambda part: part.TITLE not in _FIRST)
+    sections = (plain_text.section(_name(part, report), part.text(report)) for part in parts)
+    lead = [plain_text.heading(title(report)), summary.text(report)]
+    return "\n\n".join([*lead, *filter(None, sections)])
+
+
+def markdown(report: Report) -> str:
+    """Render code, breaks, failed guards and fallbacks, short enough for an issue."""
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions)
+    sections = {
+        code.TITLE: code.text(report),
+        guards.FAILED: guards.failures_text(report),
+        fallbacks.TITLE: fallbacks.text(report),
+    }
+    shown = [f"#### {name}\n\n{_fenced(body)}" for name, body in sections.items() if body]
+    lead = f"### {title(report)}\n\n{_fenced(summary.text(report))}"
+    return "\n\n".join([lead, *shown, f"Versions: {versions}."]) + "\n"
+
+
+def _fenced(body: str) -> str:
+    """Text as it is, whatever fences it has itself."""
+    lines = body.splitlines()
+    if len(lines) > _LINES:
+        lines = [*lines[:_LINES], f"… {count(len(lines) - _LINES, 'line')} more"]
+    fence = "```"
+    while fence in body:
+        fence += "`"
+    return "\n".join([f"{fence}text", *lines, fence])
 
 
 class ReportPart(Shown):

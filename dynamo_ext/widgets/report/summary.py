@@ -1,7 +1,5 @@
 """What happened, in one sentence to act on, and the counts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.placement import coverage, operator_times
 from dynamo_ext.formatting import clip, count, function_name, percent, seconds, sentence
@@ -13,6 +14,9 @@ from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.blocks import Block, Quiet, Table
 from dynamo_ext.widgets.html.markup import Markup, element
 from dynamo_ext.widgets.report import autotuning, graphs, timeline
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TITLE = "Timing"
 NOTHING = ""
@@ -108,6 +112,23 @@ def parts(report: Report) -> list[tuple[str, float]]:
     spent = [*_apart(report), ("Running graphs", running)]
     spent += [("Their backward passes", backward)] if backward else []
     return [*spent, ("Python and uncaptured code", rest)]
+
+
+def plot(report: Report, axes: Axes | None) -> Axes:
+    """Draw a bar for each part of the run on ``axes``, or in a new figure of pyplot's.
+
+    Raises ``OptionError`` where matplotlib is not installed.
+    """
+    from dynamo_ext.widgets.comparison.chart import new_axes
+
+    names, spent = zip(*parts(report), strict=True)
+    axes = axes or new_axes(6.6, 0.75 + 0.34 * len(names))
+    bars = axes.barh(names, spent, height=0.6)
+    axes.bar_label(bars, [seconds(each) for each in spent], padding=4)
+    axes.invert_yaxis()
+    axes.margins(x=0.2)
+    axes.set_xlabel(f"Seconds of {report.title} on {report.backend}", parse_math=False)
+    return axes
 
 
 def _parts(report: Report) -> list[list[str]]:

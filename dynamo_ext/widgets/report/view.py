@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.guard_groups import grouped, total
 from dynamo_ext.analysis.placement import place_graph, sets_mode
 from dynamo_ext.formatting import clip, count
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks, live
 from dynamo_ext.widgets.graph_drawing.folds import fold
-from dynamo_ext.widgets.graph_drawing.nodes import modules_of
+from dynamo_ext.widgets.graph_drawing.nodes import computes, modules_of
 from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, matches, select
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element, quiet_words
 from dynamo_ext.widgets.live import control, framed, ipywidgets, row
 from dynamo_ext.widgets.report import graphs, guards, static, summary
-from dynamo_ext.widgets.report.guard_pane import GuardPane
 
 if TYPE_CHECKING:
     from ipywidgets import Widget
 
-    from dynamo_ext.records.report import Report
-
 TITLES = (summary.TITLE, *(part.TITLE for part in static.PARTS))
 _VIEWS = ("Drawing", "Table", "Source")
+_GUARDS = 1000  # rows of all tables
 _ZOOMS = (25, 50, 75, 100, 150)  # percent
 
 
@@ -114,32 +114,20 @@ class GraphPane:
             tooltips=["Boxes and edges", "FX table", "Python source of the graph"],
             style={"button_width": "80px"},
         )
-        self.find = control(
-            "Text",
-            "Find",
-            "240px",
-            placeholder="module, operator, name or shape",
-            continuous_update=False,
-        )
+        hint = "module, operator, name or shape"
+        self.find = control("Text", "Find", "240px", placeholder=hint, continuous_update=False)
         self.parameters = control("Checkbox", "Show parameters", "150px", indent=False)
         self.folded = control("Checkbox", "Fold modules", "130px", indent=False, value=True)
         sizes = [(f"{size} %", size) for size in _ZOOMS]
         self.zoom = control("Dropdown", "Zoom", "125px", options=sizes, value=100)
         self.body = widgets.HTML()
-        for each in (
-            self.choice,
-            self.view,
-            self.find,
-            self.parameters,
-            self.folded,
-            self.zoom,
-        ):
+        controls = [self.view, self.find, self.parameters, self.folded, self.zoom]
+        for each in (self.choice, *controls):
             each.observe(self._draw, "value")
         top = [widgets.HTML(framed(blocks.html([graphs.overview(report)])))]
         if len(report.graphs) > 1:
             top.append(self.choice)
-        controls = row(self.view, self.find, self.parameters, self.folded, self.zoom)
-        self.widget = widgets.VBox([*top, controls, self.body])
+        self.widget = widgets.VBox([*top, row(*controls), self.body])
         self._draw()
 
     def _draw(self, _change: object = None) -> None:
@@ -172,11 +160,11 @@ class GraphPane:
         key = [
             element("span", engine, class_=f"dx-key {tints[engine]}") for engine in placement.shares
         ]
-        computed = [op for op in shown if op.opcode.startswith("call_") and not sets_mode(op)]
-        engines = {placement.engine_of(op) for op in computed}
-        for found, why in (("", "the record does not tell"), (" + ", "more than one engine")):
-            if any(found in engine if found else not engine for engine in engines):
-                key.append(quiet_words(f"no tint: {why}. "))
+        engines = {placement.engine_of(op) for op in shown if computes(op) and not sets_mode(op)}
+        if "" in engines:
+            key.append(quiet_words("no tint: the record does not tell. "))
+        if any(" + " in engine for engine in engines):
+            key.append(quiet_words("no tint: more than one engine. "))
         return markup.join([element("p", markup.join(key), said), canvas])
 
     def _said(self, shown: int, boxes: int, hits: int) -> Markup:
@@ -195,6 +183,30 @@ class GraphPane:
         return quiet_words("; ".join(words)) if words else EMPTY
 
 
+class GuardPane:
+    """Those that failed, then all that the search names, by the module that they are about."""
+
+    def __init__(self, report: Report) -> None:
+        widgets = ipywidgets()
+        self._report = report
+        hint = "module, name or condition"
+        self.find = control("Text", "Find", "320px", placeholder=hint, continuous_update=False)
+        self.find.observe(self._draw, "value")
+        self.body = widgets.HTML()
+        top = widgets.HTML(framed(guards.failures(report)))
+        self.widget = widgets.VBox([top, row(self.find), self.body])
+        self._draw()
+
+    def _draw(self, _change: object = None) -> None:
+        find = self.find.value.strip()
+        found = grouped(self._report, find)
+        hits = sum(map(total, found.values()))
+        said = f"{count(hits, 'match', 'matches')} of {len(self._report.guards):,}." if find else ""
+        self.body.value = framed(
+            markup.quiet(said), guards.listed(found, _GUARDS, opened=bool(find))
+        )
+
+
 def report_mimebundle(report: Report) -> dict[str, str]:
     """Make the static forms of a report, by mime type: ``text/html`` and ``text/plain``."""
     return {"text/html": str(static.html(report)), "text/plain": static.text(report)}
@@ -207,6 +219,6 @@ def display_report(report: Report, *, widget: bool = True) -> None:
     """
     live.show(
         lambda: static.text(report),
-        lambda: report_mimebundle(report),
+        lambda: static.html(report),
         (lambda: ReportView(report)) if widget else None,
     )

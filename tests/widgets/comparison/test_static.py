@@ -186,13 +186,6 @@ def test_user_text_stays_text(compared, page, rude):
     assert whole.count("</script>") == 2, "the page's own two"
 
 
-def test_the_bundle_has_html_and_text_alone(a_comparison):
-    bundle = static.mimebundle(a_comparison)
-    assert set(bundle) == {"text/html", "text/plain"}
-    assert all(type(value) is str for value in bundle.values())
-    json.dumps(bundle)
-
-
 def test_text_fits_a_terminal(a_comparison):
     made = static.text(a_comparison)
     assert max(map(len, made.split("\n"))) <= plain_text.WIDTH
@@ -306,7 +299,6 @@ def test_graph_matrix_marks_the_fastest_and_sums_what_is_whole(compared, page):
 def test_a_result_uses_these_forms(compared, tmp_path):
     result = ComparisonResult(compared["full"])
     assert repr(result) == static.text(compared["full"])
-    assert set(static.mimebundle(result.record)) == {"text/html", "text/plain"}
     assert result.save(tmp_path / "c.html").read_text(encoding="utf-8").startswith("<!doctype")
     again = Comparison.from_dict(json.loads(result.to_json()))
     assert static.text(again) == repr(result)

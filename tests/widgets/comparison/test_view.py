@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from types import SimpleNamespace
 
@@ -219,10 +220,17 @@ def test_a_notebook_gets_the_static_form_and_then_the_widget_alone(compared, sen
     live.views.clear()
     display_comparison(compared["full"], str)
     static, alive = sent
-    assert set(static) == {"text/html", "text/plain"}
     assert 'class="dx dx-static"' in static["text/html"]
     assert set(alive) == {VIEW}
     assert "dx-live" in live.views[-1].widget._dom_classes
+    live.views.pop().close()
+
+
+def test_the_static_form_is_html_and_text_alone(a_comparison, sent):
+    display_comparison(a_comparison)
+    assert set(sent[0]) == {"text/html", "text/plain"}
+    assert all(type(value) is str for value in sent[0].values())
+    json.dumps(sent[0])
     live.views.pop().close()
 
 

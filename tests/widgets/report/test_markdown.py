@@ -9,7 +9,7 @@ import pytest
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.records.report import Report
-from dynamo_ext.widgets.report import fallbacks, markdown, static
+from dynamo_ext.widgets.report import fallbacks, static
 
 
 def test_it_has_the_verdict_code_breaks_failed_guards_fallbacks_and_versions(reports):
@@ -42,7 +42,7 @@ def test_fences_in_a_message_end_no_fence(reports):
 
 
 def test_what_has_nothing_to_show_is_left_out(reports):
-    assert "Fallbacks\n" not in markdown.text(reports["clean"])
+    assert "Fallbacks\n" not in static.markdown(reports["clean"])
 
 
 def test_it_is_saved_in_each_form(reports, tmp_path):

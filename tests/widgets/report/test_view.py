@@ -13,8 +13,7 @@ from IPython.core import display_functions, getipython
 
 from dynamo_ext.records.capture import Guard
 from dynamo_ext.widgets import ReportView, display_report, live, report_mimebundle
-from dynamo_ext.widgets.report.guard_pane import GuardPane
-from dynamo_ext.widgets.report.view import TITLES, GraphPane
+from dynamo_ext.widgets.report.view import TITLES, GraphPane, GuardPane
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
