@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 CompiledFn = Callable[..., Sequence[Any]]
 CompilerFn = Callable[["GraphModule", Sequence[Any]], Callable[..., Any]]
 Stage = Callable[["GraphModule", "PartitionRole"], Callable[..., Any]]
+Inputs = Sequence["torch.Tensor"]
 Options = Mapping[str, Any]
 
 
@@ -155,9 +156,7 @@ class Backend(Protocol):
         ...
 
     @abstractmethod
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Turn a graph into a callable with the same inputs and a sequence of outputs.
 
         Raises anything: the pipeline records it and runs the graph eagerly. ``StayEager`` is for

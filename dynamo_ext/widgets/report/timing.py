@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -160,7 +160,7 @@ def _some(value: float) -> str:
 
 
 def _frames(report: Report, most: int | None, slots: int) -> list[list[str]]:
-    lowered = Counter[str]()
+    lowered: dict[str, float] = defaultdict(float)
     for graph in report.graphs:
         lowered[graph.frame] += graph.compile_seconds if graph.compiled_now else 0.0
     rows = [

@@ -1,14 +1,13 @@
 """Backends that are functions of others: a user's callable, or one registered with torch."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import torch_registered
-from dynamo_ext.backends.base import CompiledFn, Options, WholeGraphBackend
+from dynamo_ext.backends.base import CompiledFn, Inputs, Options, WholeGraphBackend
 from dynamo_ext.backends.torch_private import backend_registry
 from dynamo_ext.records.common import Availability
 
@@ -27,9 +26,7 @@ class CallableBackend(WholeGraphBackend):
         version = "" if code is None else hashlib.sha256(code.co_code).hexdigest()[:16]
         return Availability(available=True, version=version)
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Call the function."""
         del options
         compiled: CompiledFn = self.function(graph, list(example_inputs))
@@ -47,9 +44,7 @@ class TorchBackend(CallableBackend):
         """What is known of torch's backend of this name."""
         return torch_registered.availability(self.name)
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Look the function up and call it."""
         self.function = backend_registry.torch_backend(self.name)
         return super().lower(graph, example_inputs, options)

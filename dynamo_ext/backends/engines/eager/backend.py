@@ -6,11 +6,10 @@ makes of it.
 
 from collections.abc import Sequence
 
-import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import VERIFY_GRAPH, CompiledFn, Options, WholeGraphBackend
+from dynamo_ext.backends.base import VERIFY_GRAPH, CompiledFn, Inputs, Options, WholeGraphBackend
 from dynamo_ext.backends.torch_private import aot
 from dynamo_ext.records.common import OptionSpec
 
@@ -22,9 +21,7 @@ class EagerBackend(WholeGraphBackend):
     summary = "The captured graph, run by PyTorch operation by operation"
     options: Sequence[OptionSpec] = (precision.option("bf16", "fp16"), VERIFY_GRAPH)
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Return the graph's own ``forward``."""
         del example_inputs, options
         return graph.forward
@@ -38,9 +35,7 @@ class AotEagerBackend(WholeGraphBackend):
     through_aot = True
     options: Sequence[OptionSpec] = (precision.option("bf16", "fp16"), VERIFY_GRAPH)
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Run AOTAutograd and compile nothing."""
         del options
         return aot.bare(aot.compile_by_aot("aot_eager", graph, example_inputs))

@@ -9,7 +9,6 @@ Names were read in the wheels of lightning-thunder 0.2.6 and of nvFuser 0.2.34 t
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
@@ -17,7 +16,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import CompiledFn, Options, WholeGraphBackend, unavailable
+from dynamo_ext.backends.base import CompiledFn, Inputs, Options, WholeGraphBackend, unavailable
 from dynamo_ext.records.common import Availability
 
 _LAST_TORCH = (2, 10)
@@ -48,9 +47,7 @@ class NvFuserBackend(WholeGraphBackend):
         version = metadata.version("lightning-thunder")
         return Availability(available=True, version=version, device="cuda:0")
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Compile with thunder; what it hands on to inductor is journalled with its reason."""
         del options
         compiler = importlib.import_module("thunder.dynamo").ThunderCompiler(

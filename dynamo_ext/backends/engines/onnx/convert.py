@@ -37,11 +37,7 @@ def translate(graph: GraphModule, *, fold: bool = True) -> Any:
         # Provenance is formatted into each ONNX node, which costs more than the conversion.
         node.meta["nn_module_stack"] = {}
         node.meta.pop("stack_trace", None)
-    model = onnx_ir.Model(
-        onnx_ir.Graph([], [], nodes=[], name="partition"),
-        ir_version=torch_private.onnx_ir_version(),
-    )
-    torch_private.onnx_translate(graph, model)
+    model = torch_private.onnx_translate(graph)
     values = list(model.graph.inputs)
     model.graph.inputs.clear()
     for count, (name, value) in enumerate(zip(names, values, strict=True)):
@@ -50,7 +46,7 @@ def translate(graph: GraphModule, *, fold: bool = True) -> Any:
             model.graph.inputs.append(value)
             continue
         value.name = f"constant_{count}"
-        value.const_value = torch_private.onnx_constant(constants[name], value.name)
+        value.const_value = onnx_ir.tensor_adapters.TorchTensor(constants[name], value.name)
         model.graph.initializers[value.name] = value
     _separate_outputs(model)
     if fold:

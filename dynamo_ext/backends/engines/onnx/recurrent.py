@@ -6,10 +6,7 @@ anything that is read there is not finite, and then the call is eager's.
 """
 
 import functools
-from collections.abc import Callable, Mapping
 from typing import Any
-
-import torch
 
 FLAG = "not_finite"
 """The name of the output that says so: one boolean, the last of the model's outputs."""
@@ -27,12 +24,7 @@ _SEQUENCE_LENGTHS = 4
 """The only one of the operator's inputs that is not floating-point."""
 
 
-def functions() -> Mapping[Any, Callable[..., Any]]:
-    """Operators, and what writes their ONNX form, for torch.onnx's table."""
-    return {torch.ops.aten.mkldnn_rnn_layer.default: _layer}
-
-
-def _layer(  # noqa: PLR0913, PLR0917 - the operator's own signature
+def layer(  # noqa: PLR0913, PLR0917 - the operator's own signature
     inputs: Any,
     weight_ih: Any,
     weight_hh: Any,

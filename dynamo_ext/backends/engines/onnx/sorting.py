@@ -6,10 +6,7 @@ type in which there is room above infinity.
 """
 
 import math
-from collections.abc import Callable, Mapping
 from typing import Any
-
-import torch
 
 from dynamo_ext.backends.engines.onnx.recurrent import opset
 
@@ -20,24 +17,21 @@ _ABOVE = 2.0**200
 """Stands for infinity, so that infinity may stand for NaN; no narrower type has such a number."""
 
 
-def functions() -> Mapping[Any, Callable[..., Any]]:
-    """Operators, and what writes their ONNX form, for torch.onnx's table."""
-    return {torch.ops.aten.sort.stable: _sort, torch.ops.aten.topk.default: _topk}
-
-
-def _sort(x: Any, *, stable: Any = None, dim: int = -1, descending: bool = False) -> Any:
+def sort(x: Any, *, stable: Any = None, dim: int = -1, descending: bool = False) -> Any:
+    """``aten::sort.stable``."""
     del stable
     dim %= max(len(x.shape), 1)
     return _ordered(x, opset().Shape(x, start=dim, end=dim + 1), dim, largest=descending)
 
 
-def _topk(
+def topk(
     x: Any,
     k: Any,
     dim: int = -1,
     largest: bool = True,  # noqa: FBT001, FBT002 - ATen's own signature
     sorted: bool = True,  # noqa: A002, FBT001, FBT002, ARG001
 ) -> Any:
+    """``aten::topk``."""
     count = [k] if isinstance(k, int) else opset().Reshape(k, [1])
     return _ordered(x, count, dim, largest=largest)
 

@@ -12,7 +12,11 @@ from dynamo_ext.backends.engines.onnx import torch_private
 from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tried_backend import TriedBackend
-from dynamo_ext.backends.torch_private import decompositions
+from dynamo_ext.backends.torch_private.decompositions import (
+    BACKWARD,
+    Decompositions,
+    attention_decomposition,
+)
 from dynamo_ext.errors import one_line
 
 _NOISE = re.compile(r"^((\[ONNXRuntimeError\] : )?\d+ : \w+ : |(\{\{|Stack trace|in ).*)")
@@ -24,7 +28,7 @@ class ThroughOnnx(TriedBackend):
 
     cut_up: Sequence[str] = (
         # torch.onnx's batch norm gives the running variance without Bessel's correction.
-        *decompositions.BACKWARD,
+        *BACKWARD,
         # As with nll_loss, it makes up the total weight, by which the backward graph divides.
         "nll_loss2d_forward.default",
         # It takes the logarithm of a sum of exponentials, which overflow.
@@ -41,9 +45,7 @@ class ThroughOnnx(TriedBackend):
         "var_mean.correction",
     )
 
-    def decompositions(
-        self, table: dict[Any, Callable[..., Any]], *, training: bool
-    ) -> dict[Any, Callable[..., Any]]:
+    def decompositions(self, table: Decompositions, *, training: bool) -> Decompositions:
         """Keep what the exporter knows, and decompose what it gets wrong.
 
         Attention stays one operator for training.
@@ -66,7 +68,7 @@ class ThroughOnnx(TriedBackend):
         return one_line(error, _NOISE)
 
 
-def _own_decompositions() -> dict[Any, Callable[..., Any]]:
+def _own_decompositions() -> Decompositions:
     aten = torch.ops.aten
 
     def product(matrix: Any, vector: Any) -> Any:
@@ -98,7 +100,7 @@ def _own_decompositions() -> dict[Any, Callable[..., Any]]:
     }
 
 
-def _split_attention() -> dict[Any, Callable[..., Any]]:
+def _split_attention() -> Decompositions:
     """Attention decomposed where it has a mask, or fewer keys' heads than queries'.
 
     Whole, a row masked throughout would become NaN, and shared heads do not load.
@@ -112,4 +114,4 @@ def _split_attention() -> dict[Any, Callable[..., Any]]:
 
         return attention
 
-    return {op: decide(cut) for op, cut in decompositions.attention_decomposition().items()}
+    return {op: decide(cut) for op, cut in attention_decomposition().items()}

@@ -31,8 +31,9 @@ def onnx_registry() -> Any:
     del _core
     with quiet_exporter():
         registry = _registration.ONNXRegistry.from_torchlib()
-        for operator, function in {**recurrent.functions(), **sorting.functions()}.items():
-            registry.register_op(operator, function)
+        registry.register_op(torch.ops.aten.mkldnn_rnn_layer.default, recurrent.layer)
+        registry.register_op(torch.ops.aten.sort.stable, sorting.sort)
+        registry.register_op(torch.ops.aten.topk.default, sorting.topk)
     return registry
 
 
@@ -64,27 +65,16 @@ def onnx_promote_types(graph: GraphModule) -> None:
         passes.InsertTypePromotion(graph).run()
 
 
-def onnx_constant(tensor: Any, name: str) -> Any:
-    """A torch tensor as an ``onnx_ir`` one, memory shared (``raw`` gives it back)."""
-    from torch.onnx._internal.exporter._core import TorchTensor
-
-    return TorchTensor(tensor, name=name)
-
-
-def onnx_ir_version() -> int:
-    """The version of the ONNX format that the exporter writes."""
-    from torch.onnx._internal.exporter import _constants
-
-    return int(_constants.ONNX_IR_VERSION)
-
-
-def onnx_translate(graph: GraphModule, model: Any) -> None:
-    """Write an ATen graph without ``get_attr`` nodes into an empty ``onnx_ir.Model``.
+def onnx_translate(graph: GraphModule) -> Any:
+    """An ATen graph without ``get_attr`` nodes as an ``onnx_ir.Model``.
 
     The model's inputs and outputs have the order of the graph's.
     """
+    import onnx_ir
     from torch.onnx._internal.exporter import _constants, _core, _ir_passes
 
+    empty = onnx_ir.Graph([], [], nodes=[], name="partition")
+    model = onnx_ir.Model(empty, ir_version=_constants.ONNX_IR_VERSION)
     _core._translate_fx_graph(
         graph.graph,
         model,
@@ -96,3 +86,4 @@ def onnx_translate(graph: GraphModule, model: Any) -> None:
     _ir_passes.add_opset_imports(model)
     # A model in which nothing is left to compute uses no opset, and must name one.
     model.opset_imports.setdefault("", _constants.TORCHLIB_OPSET)
+    return model

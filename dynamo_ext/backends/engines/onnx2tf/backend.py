@@ -20,11 +20,7 @@ from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits
 from dynamo_ext.records.common import Availability
 
-_LIMITS = TensorLimits(
-    "TensorFlow",
-    DTYPES,
-    "No {} tensors go to TensorFlow by way of ONNX.",
-)
+_LIMITS = TensorLimits("TensorFlow", DTYPES, "No {} tensors go to TensorFlow by way of ONNX.")
 
 
 class OnnxToTensorFlowBackend(ThroughOnnx):

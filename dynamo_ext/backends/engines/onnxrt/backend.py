@@ -36,9 +36,7 @@ class OnnxRuntimeBackend(ThroughOnnx):
         device = "cuda:0" if session.has_cuda() else "cpu"
         return Availability(available=True, version=onnxruntime.__version__, device=device)
 
-    def unsupported_reason(self, node: Node) -> str:
-        """See ``limits``."""
-        return limits.unsupported_reason(node)
+    unsupported_reason = staticmethod(limits.unsupported_reason)
 
     def attempt(self, node: Node) -> str:
         """Convert the one operation and load it."""

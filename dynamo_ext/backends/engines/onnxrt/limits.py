@@ -10,7 +10,7 @@ from dynamo_ext.backends.engines.onnx import torch_private
 from dynamo_ext.backends.engines.onnx.limits import input_dtype, integral_input, truncated
 from dynamo_ext.backends.engines.onnxrt import session
 from dynamo_ext.backends.support.single_op import operator_name, tensor_inputs, used
-from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, is_empty, tensors
+from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, is_empty
 from dynamo_ext.torch_private import fx_nodes
 
 _DIVISIONS = ("aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod")
@@ -43,11 +43,7 @@ _NEVER = {
 }
 """Operators, by how their names begin, that are refused whatever their arguments."""
 
-_LIMITS = TensorLimits(
-    "ONNX Runtime",
-    DTYPES,
-    "ONNX Runtime takes no {} tensors.",
-)
+_LIMITS = TensorLimits("ONNX Runtime", DTYPES, "ONNX Runtime takes no {} tensors.")
 
 
 def unsupported_reason(node: Node) -> str:
@@ -60,8 +56,8 @@ def unsupported_reason(node: Node) -> str:
 
 
 def _tensors(node: Node, _: str) -> str:
-    cuda = any(tensor.is_cuda for tensor in tensors(node)) and session.has_cuda()
-    found = _LIMITS.unsupported_reason(node, ("cpu", "cuda") if cuda else ("cpu",))
+    devices = ("cpu", "cuda") if session.has_cuda() else ("cpu",)
+    found = _LIMITS.unsupported_reason(node, devices)
     if not found and any(is_empty(source.meta["val"]) for source in tensor_inputs(node)):
         # A product over nothing forgets its bias, a mean of nothing is 0, and so on.
         return "ONNX Runtime does not compute on tensors without elements as torch does."
@@ -113,7 +109,9 @@ def _arithmetic(node: Node, name: str) -> str:
             return "torch.onnx divides integers as float32, which has not all of them."
     if name.startswith("aten::remainder") and not _integral(node):
         return "torch.onnx's remainder is not exact where the quotient is large."
-    return ""
+    if name.startswith("aten::pow") and _integral(node):
+        return "ONNX Runtime raises integers to powers as floating-point numbers."
+    return truncated(node)
 
 
 def _special_values(node: Node, name: str) -> str:
@@ -131,12 +129,6 @@ def _special_values(node: Node, name: str) -> str:
     return ""
 
 
-def _integers(node: Node, name: str) -> str:
-    if name.startswith("aten::pow") and _integral(node):
-        return "ONNX Runtime raises integers to powers as floating-point numbers."
-    return truncated(node)
-
-
 def _layouts(node: Node, name: str) -> str:
     if name.startswith(_SCATTERS) and _dtype(node) in ("float16", "bfloat16", "bool"):
         return "ONNX Runtime has no kernel that scatters and adds up this dtype."
@@ -144,8 +136,7 @@ def _layouts(node: Node, name: str) -> str:
         return "ONNX Runtime scatters all of a tensor, and torch as much as there are indices."
     if name.startswith(_ANTIALIASED) and True in node.args[2:3]:
         return "ONNX Runtime's antialiased resizing aligns no corners."
-    override = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")  # noqa: PLR2004 - its position
-    if name.startswith("aten::avg_pool") and override is not None:
+    if name.startswith("aten::avg_pool") and fx_nodes.arguments(node).get("divisor_override"):
         return "ONNX Runtime's average pooling has no divisor of its own."
     return ""
 
@@ -214,7 +205,6 @@ _RULES = (
     _reductions,
     _arithmetic,
     _special_values,
-    _integers,
     _layouts,
     _conversions,
     _merged,

@@ -140,15 +140,14 @@ def to_ort(tensor: Any, boolean: bool) -> Any:  # noqa: FBT001 - as in ONNX Runt
 
     Booleans go as ``uint8`` with ``boolean`` set, for DLPack to ONNX Runtime has none.
     """
-    export, adopt = _dlpack()
-    return adopt(export(tensor), boolean)
+    return _adopt()(to_dlpack(tensor), boolean)
 
 
 @functools.cache
-def _dlpack() -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
+def _adopt() -> Callable[[Any, bool], Any]:
     from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
-    return to_dlpack, ort.OrtValue.from_dlpack
+    return ort.OrtValue.from_dlpack  # type: ignore[no-any-return]
 
 
 class Session:

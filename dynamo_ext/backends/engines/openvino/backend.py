@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, CompiledFn, Options, unavailable
@@ -67,7 +67,7 @@ class OpenVinoBackend(TriedBackend):
     def probe(self) -> Availability:
         """Its version and whether it has a CPU plugin."""
         version = session.version()
-        if "CPU" not in session.devices():
+        if "CPU" not in session.core().available_devices:
             reason = f"OpenVINO {version} finds no CPU plugin."
             return unavailable(reason, "Reinstall openvino.", version)
         return Availability(available=True, version=version, device="cpu")
@@ -78,9 +78,7 @@ class OpenVinoBackend(TriedBackend):
             return ""
         return f"OpenVINO computes in {precision} only where the processor does, and this does not."
 
-    def unsupported_reason(self, node: Node) -> str:
-        """See ``limits``."""
-        return limits.unsupported_reason(node)
+    unsupported_reason = staticmethod(limits.unsupported_reason)
 
     def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
         """Convert and compile; see ``session.Session`` for the call."""

@@ -31,17 +31,6 @@ def package() -> Any:
 
 
 @functools.cache
-def types() -> dict[torch.dtype, Any]:
-    """The dtypes that cross over, as OpenVINO's types."""
-    kinds = package().Type
-    return {
-        torch.float32: kinds.f32,
-        torch.bfloat16: kinds.bf16,
-        torch.bool: kinds.boolean,
-    }
-
-
-@functools.cache
 def _frontend() -> Any:
     manager = package().frontend.FrontEndManager()
     return manager.load_by_framework("pytorch"), manager
@@ -105,12 +94,13 @@ def convert(graph: GraphModule) -> Any:
     """
     frontend, _ = _frontend()
     from openvino.frontend.pytorch.fx_decoder import TorchFXPythonDecoder
+    from openvino.frontend.pytorch.utils import pt_to_ov_type_map
     from openvino.preprocess import PrePostProcessor
 
     decoder = TorchFXPythonDecoder(graph)
     model = frontend.convert(frontend.load(decoder))
     outputs: Any = graph.graph.output_node().args[0]
-    wanted = [types()[node.meta["val"].dtype] for node in outputs]
+    wanted = [pt_to_ov_type_map[str(node.meta["val"].dtype)] for node in outputs]
     if len(model.outputs) != len(wanted):
         message = f"{len(model.outputs)} results came where {len(wanted)} were expected"
         raise RuntimeError(message)

@@ -3,7 +3,7 @@
 import ctypes
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -31,12 +31,6 @@ def core() -> Any:
 def version() -> str:
     """OpenVINO's version, without its build."""
     return str(convert.package().__version__).partition("-")[0]
-
-
-def devices() -> Sequence[str]:
-    """The devices that OpenVINO can run on here."""
-    found: Sequence[str] = core().available_devices
-    return found
 
 
 _TYPES = {FULL: "f32", "bf16": "bf16", "fp16": "f16"}

@@ -21,6 +21,7 @@ from torch.fx import GraphModule
 from dynamo_ext.backends.base import (
     VERIFY_GRAPH,
     CompiledFn,
+    Inputs,
     Options,
     WholeGraphBackend,
     unavailable,
@@ -63,9 +64,7 @@ class TensorRtBackend(WholeGraphBackend):
             return unavailable(reason, remedy)
         return Availability(available=True, version=version, device="cuda:0")
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Import torch_tensorrt, which registers its backend, and compile with that."""
         # The import registers its backend with torch.
         theirs = importlib.import_module("torch_tensorrt.dynamo")

@@ -4,7 +4,7 @@
 last has run one model, on a GPU.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends.base import (
     Backend,
     CompiledFn,
+    Inputs,
     Options,
     StayEager,
     Support,
@@ -21,6 +22,7 @@ from dynamo_ext.backends.base import (
 )
 from dynamo_ext.backends.engines.torchscript import torch_private
 from dynamo_ext.backends.engines.torchscript.writer import Writer, written
+from dynamo_ext.backends.torch_private.decompositions import Decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import Availability
@@ -38,12 +40,7 @@ class TorchScriptBackend(Backend):
         """Every torch has it."""
         return in_torch()
 
-    def decompositions(
-        self,
-        table: dict[Any, Callable[..., Any]],
-        *,
-        training: bool,
-    ) -> dict[Any, Callable[..., Any]]:
+    def decompositions(self, table: Decompositions, *, training: bool) -> Decompositions:
         """Keep what eager has a kernel for: TorchScript calls the very same one."""
         if training:
             return {}
@@ -61,9 +58,7 @@ class TorchScriptBackend(Backend):
             return Support(supported=False, reason=one_line(error))
         return Support(supported=True)
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Write the graph, fold its constants, hand it to the interpreter."""
         del example_inputs, options
         return written(graph).jit.function()
@@ -75,9 +70,7 @@ class InferenceBackend(TorchScriptBackend):
     name = "ofi"
     summary = "TorchScript optimised for inference: folded batch norms, oneDNN layouts"
 
-    def decompositions(
-        self, table: dict[Any, Callable[..., Any]], *, training: bool
-    ) -> dict[Any, Callable[..., Any]]:
+    def decompositions(self, table: Decompositions, *, training: bool) -> Decompositions:
         """As ``ts``; a graph that will be differentiated is left to eager."""
         if training:
             reason = "optimize_for_inference takes no graph that will be differentiated."
@@ -85,9 +78,7 @@ class InferenceBackend(TorchScriptBackend):
             raise StayEager(reason, remedy)
         return super().decompositions(table, training=training)
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """As ``ts``, with constants folded, and then the passes for inference."""
         del example_inputs, options
         writer = written(graph, fold=True)
@@ -114,9 +105,7 @@ class NncBackend(TorchScriptBackend):
         remedy = "Use a torch built with USE_LLVM, or a machine with an NVIDIA GPU."
         return unavailable(reason, remedy)
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """As ``ts``; the fuser is on while TorchScript profiles and compiles, and only then."""
         run = super().lower(graph, example_inputs, options)
         left = WARM_CALLS

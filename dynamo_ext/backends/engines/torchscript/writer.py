@@ -65,7 +65,20 @@ class Writer:
 
     def operation(self, node: Node) -> None:
         """One call of one overload, every argument in its place."""
-        target, args = _turned(node)
+        self._call(node, *_turned(node))
+
+    def composite(self, node: Node) -> bool:
+        """Write a node as the composite operator that TorchScript optimizes, if it is one."""
+        made = _composite(node)
+        if made is not None:
+            self._call(node, *made)
+        return made is not None
+
+    def returns(self, nodes: Sequence[Any]) -> None:
+        """The results."""
+        self.jit.returns([self._values[node] for node in nodes])
+
+    def _call(self, node: Node, target: Any, args: Sequence[Any]) -> None:
         schema = target._schema  # noqa: SLF001 - FX itself reads it so
         inputs, loose = [], False
         for position, argument in enumerate(schema.arguments):
@@ -90,27 +103,9 @@ class Writer:
             what = f"takes it for {got}" if got else "has no such operator"
             message = f"TorchScript {what}."
             raise LoweringError(message, str(target))
-        self._values[node] = results[0] if len(results) == 1 else results
-
-    def composite(self, node: Node) -> bool:
-        """Write a node as the composite operator that TorchScript optimizes, if it is one."""
-        made = _composite(node)
-        if made is None:
-            return False
-        target, given = made
-        types = [argument.type for argument in target._schema.arguments]  # noqa: SLF001
-        inputs = [self._value(v, t, target) for v, t in zip(given, types, strict=True)]
-        kinds = [each.type for each in target._schema.returns]  # noqa: SLF001
-        found, results = self.jit.call(target._schema.name, inputs, kinds)  # noqa: SLF001
-        if found.startswith("("):
-            raise LoweringError(found, str(target))
-        several = isinstance(node.meta.get("val"), (tuple, list))
-        self._values[node] = results if several else results[0]
-        return True
-
-    def returns(self, nodes: Sequence[Any]) -> None:
-        """The results."""
-        self.jit.returns([self._values[node] for node in nodes])
+        # A composite operator may have the first of several alone.
+        own: Any = node.target
+        self._values[node] = results[0] if len(own._schema.returns) == 1 else results  # noqa: SLF001
 
     def _value(self, given: Any, kind: Any, target: object) -> Any:
         if isinstance(given, Node):

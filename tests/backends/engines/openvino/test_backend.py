@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -177,7 +178,7 @@ def test_infinity_is_tried_where_other_engines_are_excused(
 def test_probe_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     found = registry.get("openvino").probe()
     assert (found.available, found.device) == (True, "cpu")
-    monkeypatch.setattr(session, "devices", list)
+    monkeypatch.setattr(session, "core", lambda: SimpleNamespace(available_devices=[]))
     assert "no CPU plugin" in registry.get("openvino").probe().reason
 
 

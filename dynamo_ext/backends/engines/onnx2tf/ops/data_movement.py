@@ -26,7 +26,7 @@ def _reshape(call: Call) -> Any:
 @converts("Unsqueeze")
 def _unsqueeze(call: Call) -> Any:
     value = call.tensor(0)
-    axes = call.axes(1) or []
+    axes = call.known(1, [])
     rank = value.shape.rank + len(axes)
     for axis in sorted(axis % rank for axis in axes):
         value = call.tf.expand_dims(value, axis)
@@ -44,21 +44,18 @@ def _expand(call: Call) -> Any:
 def _split(call: Call) -> Any:
     value, axis = call.tensor(0), call.get("axis", 0)
     total = sizes(value)[axis]
-    if call.has(1):
-        parts = call.known(1)
-    else:
-        count = call.get("num_outputs", len(call.outputs))
-        each = -(-total // count)
-        parts = [min(each, max(total - each * i, 0)) for i in range(count)]
-    return call.tf.split(value, parts, axis)
+    count = call.get("num_outputs", len(call.outputs))
+    each = -(-total // count)
+    alike = [min(each, max(total - each * i, 0)) for i in range(count)]
+    return call.tf.split(value, call.known(1, alike), axis)
 
 
 @converts("Slice")
 def _slice(call: Call) -> Any:
     value = call.tensor(0)
     starts, ends = call.known(1), call.known(2)
-    axes = call.known(3) if call.has(3) else list(range(len(starts)))
-    steps = call.known(4) if call.has(4) else [1] * len(starts)
+    axes = call.known(3, range(len(starts)))
+    steps = call.known(4, [1] * len(starts))
     cuts = [slice(None)] * value.shape.rank
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         # Python resolves bounds beyond the ends as ONNX does; a negative step may end before 0.
@@ -138,7 +135,7 @@ def _pad(call: Call) -> Any:
     if call.get("mode", "constant") != "constant":
         call.refuse(f"mode {call.get('mode')}")
     pads, rank = call.known(1), value.shape.rank
-    axes = call.known(3) if call.has(3) else list(range(rank))
+    axes = call.known(3, range(rank))
     both = [(0, 0)] * rank
     for place, axis in enumerate(axes):
         both[axis] = (pads[place], pads[place + len(axes)])

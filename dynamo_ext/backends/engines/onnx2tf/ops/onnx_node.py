@@ -34,18 +34,15 @@ class Call:
         """Whether an optional input is given."""
         return position < len(self.inputs) and self.inputs[position] is not None
 
-    def known(self, position: int) -> list[Any]:
-        """An input that must be a constant, as a flat list."""
+    def known(self, position: int, default: Any = None) -> Any:
+        """An input that must be a constant, as a flat list; the default where it is left out."""
+        if not self.has(position):
+            return default
         value = self.inputs[position]
         if not isinstance(value, np.ndarray):
             message = f"{self.kind} takes an argument that is not a constant."
             raise LoweringError(message)
-        found: list[Any] = value.reshape(-1).tolist()
-        return found
-
-    def axes(self, position: int) -> list[int] | None:
-        """An input of axes; ``None`` where it is not given."""
-        return self.known(position) if self.has(position) else None
+        return value.reshape(-1).tolist()
 
     def get(self, name: str, default: Any = None) -> Any:
         """An attribute."""

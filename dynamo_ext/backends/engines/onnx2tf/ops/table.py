@@ -64,7 +64,7 @@ def _by_element(path: str) -> Callable[[Call], Any]:
 
 def _reduction(name: str) -> Callable[[Call], Any]:
     def run(call: Call) -> Any:
-        value, axes = call.tensor(0), call.axes(1)
+        value, axes = call.tensor(0), call.known(1)
         if not axes and call.get("noop_with_empty_axes", 0):
             return value
         keepdims = bool(call.get("keepdims", 1))
@@ -83,7 +83,7 @@ TABLE.update(
         "CumSum": lambda call: call.tf.cumsum(call.tensor(0), *call.known(1)),
         "MatMul": lambda call: call.tf.matmul(call.tensor(0), call.tensor(1)),
         "Softmax": lambda call: call.tf.nn.softmax(call.tensor(0), call.get("axis", -1)),
-        "Squeeze": lambda call: call.tf.squeeze(call.tensor(0), call.axes(1)),
+        "Squeeze": lambda call: call.tf.squeeze(call.tensor(0), call.known(1)),
         "Transpose": lambda call: call.tf.transpose(call.tensor(0), call.get("perm")),
     }
 )
