@@ -12,6 +12,7 @@ from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import (
     VERIFY_GRAPH,
     CompiledFn,
+    Inputs,
     Options,
     WholeGraphBackend,
     unavailable,
@@ -49,9 +50,7 @@ class CudagraphsBackend(WholeGraphBackend):
         remedy = "Run on a machine with an NVIDIA GPU and a CUDA build of torch."
         return unavailable(reason, remedy)
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Hand the graph to torch's backend, and watch its counter of skips."""
         journal = journals.current()
         with _skips_journalled(journal), warnings.catch_warnings():

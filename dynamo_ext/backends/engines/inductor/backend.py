@@ -12,6 +12,7 @@ from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import (
     VERIFY_GRAPH,
     CompiledFn,
+    Inputs,
     Options,
     WholeGraphBackend,
     unavailable,
@@ -47,9 +48,7 @@ class InductorBackend(WholeGraphBackend):
             return unavailable(reason, "Install g++ or clang, or point CXX at one.")
         return super().probe()
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Compile with inductor under ``options["mode"]``."""
         mode = str(options.get("mode", "default"))
         return torch_private.inductor_compile(graph, example_inputs, mode)

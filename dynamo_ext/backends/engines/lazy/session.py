@@ -46,8 +46,7 @@ class Session:
         torch_private.lazy_start()
         self._number = next(_numbers)
         self._graph = prepare(graph)
-        device = torch.device("lazy")
-        self._device = device
+        self._device = device = torch.device("lazy")
         with _STEP:
             for node in self._graph.graph.nodes:
                 if node.op == "get_attr":
@@ -64,11 +63,14 @@ class Session:
         """Trace and compute the partition."""
         with torch.no_grad(), _STEP:
             try:
-                values = self._values(inputs)
+                return self._values(inputs)
             except BaseException:
-                self._settle()
+                # Let the error, which the next step raises again, be over.
+                for _ in range(_SETTLING):
+                    with contextlib.suppress(Exception):
+                        torch_private.lazy_step()
+                        break
                 raise
-        return values
 
     def _values(self, inputs: Sequence[Any]) -> list[Any]:
         there = [
@@ -85,17 +87,9 @@ class Session:
         del mark
         return [value.to("cpu") for value in results]
 
-    def _settle(self) -> None:
-        """Let a failed step's error, which the next one raises again, be over."""
-        for _ in range(_SETTLING):
-            with contextlib.suppress(Exception):
-                torch_private.lazy_step()
-                return
-
 
 def _creates(target: Any) -> bool:
     """Whether an operator takes a device and no tensor, so that it would run on the CPU."""
     arguments = target._schema.arguments if fx_nodes.is_overload(target) else ()  # noqa: SLF001 - FX itself reads it so
-    names = [argument.name for argument in arguments]
     tensors = any("Tensor" in str(argument.type) for argument in arguments)
-    return "device" in names and not tensors
+    return not tensors and any(argument.name == "device" for argument in arguments)

@@ -179,7 +179,6 @@ class Session:
         self._plain = self._session._sess  # noqa: SLF001 - the public methods wrap each value
         self._stream: Any = torch.cuda.current_stream() if cuda else None
         self._run = self._run_bound if cuda else self._plain.run_with_ort_values
-        self._receive: Callable[[Any], Any] = from_dlpack
 
     def run(self, *inputs: Any) -> list[Any]:
         """Run the session on torch's memory.
@@ -191,15 +190,14 @@ class Session:
             name: take(value)
             for name, take, value in zip(self._inputs, self._takes, inputs, strict=True)
         }
-        receive = self._receive
         values = self._run(feeds, self._outputs, None)
-        if self._flag is not None and receive(values[self._flag].to_dlpack()):
+        if self._flag is not None and from_dlpack(values[self._flag].to_dlpack()):
             message = (
                 "A recurrent layer reads NaN or infinity, of which ONNX Runtime makes numbers."
             )
             raise RunEagerlyError(message)
         # By index: iterating over ONNX Runtime's vector takes ten times as long as the run.
-        results = [receive(values[position].to_dlpack()) for position in self._positions]
+        results = [from_dlpack(values[position].to_dlpack()) for position in self._positions]
         for position in self._booleans:
             results[position] = results[position].bool()
         return results

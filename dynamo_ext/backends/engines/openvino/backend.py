@@ -12,7 +12,7 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, CompiledFn, Options, unavailable
-from dynamo_ext.backends.engines.openvino import limits, session
+from dynamo_ext.backends.engines.openvino import convert, limits, session
 from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
@@ -66,7 +66,8 @@ class OpenVinoBackend(TriedBackend):
 
     def probe(self) -> Availability:
         """Its version and whether it has a CPU plugin."""
-        version = session.version()
+        # Without its build.
+        version = str(convert.package().__version__).partition("-")[0]
         if "CPU" not in session.core().available_devices:
             reason = f"OpenVINO {version} finds no CPU plugin."
             return unavailable(reason, "Reinstall openvino.", version)
@@ -74,7 +75,7 @@ class OpenVinoBackend(TriedBackend):
 
     def lacks_precision(self, precision: str) -> str:
         """The processor must have instructions for it: OpenVINO would go on in float32."""
-        if session.has(precision):
+        if precision.upper() in session.core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             return ""
         return f"OpenVINO computes in {precision} only where the processor does, and this does not."
 

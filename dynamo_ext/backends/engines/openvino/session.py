@@ -28,17 +28,7 @@ def core() -> Any:
     return convert.package().Core()
 
 
-def version() -> str:
-    """OpenVINO's version, without its build."""
-    return str(convert.package().__version__).partition("-")[0]
-
-
 _TYPES = {FULL: "f32", "bf16": "bf16", "fp16": "f16"}
-
-
-def has(chosen: str) -> bool:
-    """Whether the CPU plugin computes in a precision on this processor."""
-    return chosen.upper() in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 def compiled(model: Any, options: Mapping[str, Any]) -> Any:

@@ -39,12 +39,6 @@ def converts(*names: str) -> Callable[[Converter], Converter]:
     return register
 
 
-def refuse(what: str) -> NoReturn:
-    """Raise the error that says why an operation is not converted."""
-    message = f"The converter to TVM does not take it: {what}."
-    raise LoweringError(message)
-
-
 def facts(node: Any) -> torch.Tensor:
     """A node's value as AOTAutograd traced it; of several results, the first."""
     value = node.meta["val"]
@@ -60,18 +54,6 @@ def shape_of(value: Any) -> tuple[int, ...]:
 def dtype_of(node: Any) -> str:
     """The dtype of a node's (first) result, as TVM calls it."""
     return str(facts(node).dtype).removeprefix("torch.")
-
-
-def positive(dim: int, rank: int) -> int:
-    """A dimension counted from the front."""
-    return dim + rank if dim < 0 else dim
-
-
-def load(tensor: Any, index: Sequence[Any]) -> Any:
-    """An element of a tensor that is broadcast to the rank and sizes of an index."""
-    shape = tensor.shape
-    own = list(index)[len(index) - len(shape) :]
-    return tensor(*[0 if int(size) == 1 else i for size, i in zip(shape, own, strict=True)])
 
 
 class GraphConverter:
@@ -270,7 +252,12 @@ class Operation:
 
     def dim(self, rank: int | None = None) -> int:
         """The argument ``dim``, counted from the front, of as many as the result has."""
-        return positive(self["dim"], len(self.shape) if rank is None else rank)
+        return int(self["dim"]) % (len(self.shape) if rank is None else rank)
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise the error that says why it is not converted."""
+        message = f"The converter to TVM does not take it: {what}."
+        raise LoweringError(message)
 
     def results_read(self) -> set[Any]:
         """Positions of the results that are read, of an operator with several."""

@@ -42,6 +42,23 @@ def one(x: Any) -> Any:
     return const(1, kind(x))
 
 
+def load(tensor: Any, index: Sequence[Any]) -> Any:
+    """An element of a tensor that is broadcast to the rank and sizes of an index."""
+    shape = tensor.shape
+    own = list(index)[len(index) - len(shape) :]
+    return tensor(*[0 if int(size) == 1 else i for size, i in zip(shape, own, strict=True)])
+
+
+def scaled(x: Any, factor: Any) -> Any:
+    """A TIR expression times a number."""
+    return x if factor == 1 else x * const(factor, kind(x))
+
+
+def at_most(index: Any, last: int) -> Any:
+    """The lesser of an index and a number."""
+    return _tir().Min(index, const(last, kind(index)))
+
+
 def cast(value: Any, dtype: str) -> Any:
     """A value in another dtype, as torch converts it."""
     if kind(value) == dtype:

@@ -30,6 +30,7 @@ from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, tensors
 from dynamo_ext.backends.support.tried_backend import TriedBackend
+from dynamo_ext.backends.torch_private.decompositions import Decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import Availability, OptionSpec
@@ -62,26 +63,16 @@ class XlaBackend(TriedBackend):
     def probe(self) -> Availability:
         """Whether a package does not fit, or the versions and the device."""
         version = f"jax {metadata.version('jax')}, torchax {metadata.version('torchax')}"
-        try:
-            device = session.client("cpu")
-        except Exception as error:  # noqa: BLE001 - JAX raises many kinds, all with their reason
-            pass_on(error)
-            reason = f"JAX finds no CPU platform: {one_line(error, with_type=True)}"
+        if wrong := _failure(session.client, "cpu"):
+            reason = f"JAX finds no CPU platform: {wrong}"
             remedy = "Let JAX have it: JAX_PLATFORMS must be unset, or name cpu too."
             return unavailable(reason, remedy, version)
-        try:
-            table.lowering(None)
-        except Exception as error:  # noqa: BLE001 - another version's insides may fail anyhow
-            pass_on(error)
-            reason = f"{version} do not fit together: {one_line(error, with_type=True)}"
-            return unavailable(reason, _INSTALL, version)
+        if wrong := _failure(table.lowering, None):
+            return unavailable(f"{version} do not fit together: {wrong}", _INSTALL, version)
         cuda = torch.cuda.is_available() and not _device_reason("cuda")
-        place = "cuda:0" if cuda else str(device.platform)
-        return Availability(available=True, version=version, device=place)
+        return Availability(available=True, version=version, device="cuda:0" if cuda else "cpu")
 
-    def decompositions(
-        self, core: dict[Any, Callable[..., Any]], *, training: bool
-    ) -> dict[Any, Callable[..., Any]]:
+    def decompositions(self, core: Decompositions, *, training: bool) -> Decompositions:
         """Decompose more, for XLA fuses the parts again.
 
         Attention stays whole in training: its decomposition gives wrong gradients, and this
@@ -140,11 +131,16 @@ _UNTRIED = (
 def _device_reason(kind: str = "cpu") -> str:
     if kind not in ("cpu", "cuda"):
         return f"This XLA backend does not run on {kind} devices."
+    return f"JAX has no {kind} device here." if _failure(session.client, kind) else ""
+
+
+def _failure(call: Callable[[Any], Any], argument: Any) -> str:
+    """What a call of JAX raises, in one line; nothing where it does not."""
     try:
-        session.client(kind)
-    except Exception as error:  # noqa: BLE001 - JAX raises many kinds where one is missing
+        call(argument)
+    except Exception as error:  # noqa: BLE001 - JAX raises many kinds, all with their reason
         pass_on(error)
-        return f"JAX has no {kind} device here."
+        return one_line(error, with_type=True)
     return ""
 
 

@@ -11,10 +11,8 @@ from dynamo_ext.backends.engines.tvm.convert import (
     OUT_ELEMENTWISE_FUSABLE,
     Operation,
     converts,
-    refuse,
     shape_of,
 )
-from dynamo_ext.backends.engines.tvm.ops.data_movement import padded
 from dynamo_ext.backends.engines.tvm.ops.reductions import reducer
 from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
     channel_width,
@@ -59,22 +57,20 @@ def _as_planes(shape: Sequence[int]) -> tuple[int, ...]:
 
 @converts("convolution.default")
 def _convolution(op: Operation) -> Any:
+    from tvm import topi
+
     spatial = len(op.shape) - 2
     if op["transposed"]:
-        refuse("A transposed convolution")
+        op.refuse("A transposed convolution")
     if spatial > 2 or not op.dtype.startswith("float"):  # noqa: PLR2004 - planes
-        refuse("A convolution of volumes, or of whole numbers")
+        op.refuse("A convolution of volumes, or of whole numbers")
     shape, filters = (_as_planes(shape_of(op[name])) for name in ("input", "weight"))
     result = _as_planes(op.shape)
     window = _Window.of(op, filters[-spatial:], spatial)
     source = op.graph.reshape(op["input"], shape)
     if any(window.padding):
-        before = [0, 0, *window.padding]
-        full = [size + 2 * margin for size, margin in zip(shape, before, strict=True)]
-        nothing = scalar_math.const(0, op.dtype)
-        source = op.graph.compute(
-            full, op.dtype, lambda x, i: padded(x, i, before, shape, nothing), [source], "margins"
-        )
+        margins = [0, 0, *window.padding]
+        source = op.graph.emit(lambda x: topi.nn.pad(x, margins), [source], "margins")
     convolve = _depthwise if op["groups"] == shape[1] == filters[0] > 1 else _dense
     made = convolve(op, source, filters, window, result)
     if op["bias"] is not None:
@@ -91,7 +87,7 @@ def _dense(
     window: _Window,
     result: Sequence[int],
 ) -> Any:
-    from tvm import te, tirx
+    from tvm import te
 
     channels, inputs = filters[:2]
     groups = int(op["groups"])
@@ -103,9 +99,8 @@ def _dense(
 
     def held(place: Any, d: int) -> Any:
         # Places beyond the image are its last again, and are not read.
-        if plane[d] == result[2 + d]:
-            return place
-        return tirx.Min(place, scalar_math.const(result[2 + d] - 1, scalar_math.kind(place)))
+        whole = plane[d] == result[2 + d]
+        return place if whole else scalar_math.at_most(place, result[2 + d] - 1)
 
     def function(x: Any, w: Any) -> Any:
         axes = _axes([inputs, *window.kernel], "iyx")
@@ -186,21 +181,17 @@ def _pooled(
     finish: Callable[[Any, Sequence[Any]], Any] | None = None,
 ) -> Any:
     """The largest, or the sum, of each window, and what ``finish`` makes of it at its place."""
-    from tvm import te
+    from tvm import te, topi
 
     shape, result = shape_of(op["self"]), op.shape[-2:]
     sizes, before = [math.prod(shape[:-2]), *shape[-2:]], [0, *window.padding]
     # A last window may reach beyond the far margin.
     last = window.under([size - 1 for size in result], [size - 1 for size in window.kernel])
-    full = [max(s + p, end + 1) for s, p, end in zip(sizes, before, [0, *last], strict=True)]
+    after = [max(end + 1 - s - p, 0) for s, p, end in zip(sizes, before, [0, *last], strict=True)]
     filler = scalar_math.const(-math.inf if kind == "max" else 0, op.dtype)
 
     def function(x: Any) -> Any:
-        wide = x
-        if full != sizes:
-            wide = te.compute(
-                tuple(full), lambda *i: padded(x, i, before, sizes, filler), name="margins"
-            )
+        wide = topi.nn.pad(x, before, after, filler) if any((*before, *after)) else x
         axes = _axes(window.kernel)
 
         def element(n: Any, *place: Any) -> Any:
@@ -219,16 +210,16 @@ def _pooled(
 @converts("max_pool2d_with_indices.default")
 def _max_pool(op: Operation) -> Any:
     if op.results_read() - {0}:
-        refuse("The places of the largest")
+        op.refuse("The places of the largest")
     if not op.dtype.startswith("float"):
-        refuse("The largest of whole numbers")
+        op.refuse("The largest of whole numbers")
     return [_pooled(op, _Window.of(op, op["kernel_size"]), "max")]
 
 
 @converts("avg_pool2d.default")
 def _avg_pool(op: Operation) -> Any:
     if op["ceil_mode"]:
-        refuse("An average over windows that reach beyond the margin")
+        op.refuse("An average over windows that reach beyond the margin")
     window = _Window.of(op, op["kernel_size"])
     whole = op["count_include_pad"] or not any(window.padding)
     divisor = op["divisor_override"] or (math.prod(window.kernel) if whole else 0)
@@ -238,9 +229,8 @@ def _avg_pool(op: Operation) -> Any:
         from tvm import tirx
 
         first = place * window.stride[d] - window.padding[d]
-        kind = scalar_math.kind(place)
-        last = tirx.Min(first + window.kernel[d], scalar_math.const(sizes[d], kind))
-        return last - tirx.Max(first, scalar_math.const(0, kind))
+        last = scalar_math.at_most(first + window.kernel[d], sizes[d])
+        return last - tirx.Max(first, scalar_math.zero(place))
 
     def mean(total: Any, place: Sequence[Any]) -> Any:
         if divisor:
@@ -254,7 +244,7 @@ def _avg_pool(op: Operation) -> Any:
 def _adaptive(op: Operation) -> Any:
     sizes, result = shape_of(op["self"])[-2:], op.shape[-2:]
     if any(size % out for size, out in zip(sizes, result, strict=True)):
-        refuse("Windows of several sizes")
+        op.refuse("Windows of several sizes")
     kernel = [size // out for size, out in zip(sizes, result, strict=True)]
     count = scalar_math.const(math.prod(kernel), op.dtype)
     window = _Window(kernel, kernel, [0, 0], [1, 1])

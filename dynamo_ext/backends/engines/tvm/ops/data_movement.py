@@ -1,10 +1,10 @@
 """Operators that hand elements on to other places."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from dynamo_ext.backends.engines.tvm import scalar_math
-from dynamo_ext.backends.engines.tvm.convert import Operation, converts, positive, shape_of
+from dynamo_ext.backends.engines.tvm.convert import Operation, converts, shape_of
 
 
 def _moved(op: Operation, where: Callable[[list[Any]], list[Any]]) -> Any:
@@ -20,7 +20,7 @@ def _view(op: Operation) -> Any:
 @converts("permute.default")
 def _permute(op: Operation) -> Any:
     rank = len(op.shape)
-    order = [positive(d, rank) for d in op["dims"]]
+    order = [d % rank for d in op["dims"]]
     sizes = shape_of(op["self"])
     moving = [d for d in order if sizes[d] != 1]
     if moving == sorted(moving):
@@ -32,7 +32,7 @@ def _permute(op: Operation) -> Any:
 def _select(op: Operation) -> Any:
     shape = shape_of(op["self"])
     dim = op.dim(len(shape))
-    place = positive(int(op["index"]), shape[dim])
+    place = int(op["index"]) % shape[dim]
     return _moved(op, lambda i: [*i[:dim], place, *i[dim:]])
 
 
@@ -52,7 +52,7 @@ def _slice(op: Operation) -> Any:
 
 @converts("flip.default")
 def _flip(op: Operation) -> Any:
-    turned = {positive(d, len(op.shape)) for d in op["dims"]}
+    turned = {d % len(op.shape) for d in op["dims"]}
     return _moved(
         op, lambda index: [op.shape[d] - 1 - i if d in turned else i for d, i in enumerate(index)]
     )
@@ -76,46 +76,23 @@ def _split(op: Operation) -> Any:
 
 @converts("cat.default")
 def _cat(op: Operation) -> Any:
-    from tvm import tirx
+    from tvm import topi
 
-    dim = op.dim()
+    def joined(*tensors: Any) -> Any:
+        return topi.concatenate([topi.cast(each, op.dtype) for each in tensors], op.dim())
 
-    def element(*given: Any) -> Any:
-        *tensors, index = given
-        end = op.shape[dim]
-        chosen = None
-        for tensor in reversed(tensors):
-            begin = end - int(tensor.shape[dim])
-            own = [*index[:dim], index[dim] - begin, *index[dim + 1 :]]
-            value = scalar_math.cast(tensor(*own), op.dtype)
-            # The branch that is not taken must not be read: its index is out of range.
-            chosen = value if chosen is None else tirx.if_then_else(index[dim] < end, value, chosen)
-            end = begin
-        return chosen
-
-    return op.compute(element, *op["tensors"])
+    return op.graph.emit(joined, op["tensors"], op.name)
 
 
 @converts("constant_pad_nd.default")
 def _pad(op: Operation) -> Any:
+    from tvm import topi
+
     pads = [int(pad) for pad in op["pad"]]
-    before = [0] * (len(op.shape) - len(pads) // 2) + pads[-2::-2]
-    sizes = shape_of(op["self"])
+    others = [0] * (len(op.shape) - len(pads) // 2)
+    before, after = others + pads[-2::-2], others + pads[::-2]
     filler = scalar_math.const(op["value"], op.dtype)
-    return op.compute(lambda x, index: padded(x, index, before, sizes, filler), op["self"])
-
-
-def padded(
-    x: Any, index: Sequence[Any], before: Sequence[int], sizes: Sequence[int], filler: Any
-) -> Any:
-    """An element of a tensor with margins: ``filler`` where the index is beyond its sizes."""
-    from tvm import tirx
-
-    own = [i - first for i, first in zip(index, before, strict=True)]
-    inside = []
-    for i, first, size in zip(own, before, sizes, strict=True):
-        inside += [i >= 0] * bool(first) + [i < size]
-    return tirx.if_then_else(tirx.all(*inside), x(*own), filler)
+    return op.graph.emit(lambda x: topi.nn.pad(x, before, after, filler), [op["self"]], op.name)
 
 
 @converts("slice_scatter.default")

@@ -13,8 +13,6 @@ from dynamo_ext.backends.engines.tvm.convert import (
     converts,
     dtype_of,
     facts,
-    load,
-    refuse,
     shape_of,
 )
 from dynamo_ext.backends.engines.tvm.scalar_math import one, zero
@@ -44,7 +42,7 @@ def elementwise(
         tensors = iter(given[:-1])
         return formula(
             *[
-                scalar_math.cast(load(next(tensors), given[-1]), inside)
+                scalar_math.cast(scalar_math.load(next(tensors), given[-1]), inside)
                 if tensor
                 else scalar_math.const(operand, inside)
                 for operand, tensor in zip(operands, is_tensor, strict=True)
@@ -146,7 +144,7 @@ for _name, _function in (_FUNCTIONS | {name: named(name) for name in _SAME_NAME}
 def _not_finite(op: Operation) -> Any:
     kind = dtype_of(op["self"])
     if not kind.startswith("float"):
-        refuse("Whole numbers")
+        op.refuse("Whole numbers")
     return elementwise(named(op.name), op, inside=kind)
 
 
@@ -171,27 +169,22 @@ def _differ(op: Operation) -> None:
     operands = [o for o in (op["self"], op["other"]) if hasattr(o, "meta")]
     bases = {hash(op.graph.base(op.graph.value(operand))) for operand in operands}
     if len(bases) < len(operands):
-        refuse("both operands are the same")
-
-
-def _scaled(op: Operation, x: Any) -> Any:
-    """A number times the argument ``alpha``."""
-    return x if op["alpha"] == 1 else x * scalar_math.const(op["alpha"], scalar_math.kind(x))
+        op.refuse("both operands are the same")
 
 
 @_formula("add.Tensor", "add.Scalar")
 def _add(op: Operation, x: Any, y: Any) -> Any:
     if op.dtype == "bool":
         if op["alpha"] != 1:
-            refuse("Booleans with a factor")
+            op.refuse("Booleans with a factor")
         return named("Or")(x, y)
-    return x + _scaled(op, y)
+    return x + scalar_math.scaled(y, op["alpha"])
 
 
 @_formula("sub.Tensor", "sub.Scalar")
 def _sub(op: Operation, x: Any, y: Any) -> Any:
     _differ(op)
-    return x - _scaled(op, y)
+    return x - scalar_math.scaled(y, op["alpha"])
 
 
 @_formula("mul.Tensor", "mul.Scalar")
@@ -210,7 +203,7 @@ def _truncated(op: Operation, x: Any, y: Any) -> Any:
     if not op.dtype.startswith("float") or op["rounding_mode"] != "trunc":
         # Whole numbers divided by zero end a process, and a quotient that is rounded up to the
         # next whole number before it is cut off has a floor that is one too high.
-        refuse("A quotient rounded down, or of whole numbers")
+        op.refuse("A quotient rounded down, or of whole numbers")
     return named("trunc")(x / y)
 
 
@@ -218,8 +211,10 @@ def _truncated(op: Operation, x: Any, y: Any) -> Any:
 def _where(op: Operation) -> Any:
     def element(condition: Any, *rest: Any) -> Any:
         *values, index = rest
-        x, y = (scalar_math.cast(load(value, index), op.dtype) for value in values)
-        return scalar_math.select(scalar_math.cast(load(condition, index), "bool"), x, y)
+        x, y = (scalar_math.cast(scalar_math.load(value, index), op.dtype) for value in values)
+        return scalar_math.select(
+            scalar_math.cast(scalar_math.load(condition, index), "bool"), x, y
+        )
 
     return op.compute(element, op["condition"], op["self"], op["other"])
 
@@ -248,7 +243,7 @@ def _power(op: Operation, x: Any, y: Any) -> Any:
     if exponent in simple and (is_float or exponent in {2, 3}):
         return simple[exponent](x)
     if not is_float:
-        refuse("A power of whole numbers")
+        op.refuse("A power of whole numbers")
     return named("power")(x, y)
 
 

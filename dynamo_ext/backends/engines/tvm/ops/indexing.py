@@ -8,13 +8,12 @@ the call then fails, and eager raises torch's own error.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
     Operation,
     converts,
     dtype_of,
     facts,
-    load,
-    refuse,
     shape_of,
 )
 from dynamo_ext.backends.engines.tvm.ops.reductions import merged, reduced
@@ -30,7 +29,7 @@ def _checked(
     from tvm import tirx
 
     if dtype_of(argument) in ("bool", "uint8"):
-        refuse("A mask in the place of indices")
+        op.refuse("A mask in the place of indices")
     low = -size if negative else 0
 
     def within(index: Any) -> Any:
@@ -41,7 +40,7 @@ def _checked(
     constant = op.graph.constant(argument)
     if constant is not None:
         if constant.min() < low or constant.max() >= size:
-            refuse("A constant index out of range")
+            op.refuse("A constant index out of range")
         return within
     shape = shape_of(argument)
     sizes, gone = merged(shape, range(len(shape)))
@@ -70,7 +69,7 @@ def _along_dim(op: Operation) -> Any:
     shape = shape_of(op["self"])
     one = op.name == "index_select"
     if not shape or facts(op["index"]).dim() != (1 if one else len(shape)):
-        refuse("An index of no dimensions")
+        op.refuse("An index of no dimensions")
     dim = op.dim(len(shape))
     within = _checked(op, op["index"], shape[dim])
 
@@ -97,7 +96,7 @@ def _index(op: Operation) -> Any:
         looked = index[begin : begin + rank]
         others = iter([*index[:begin], *index[begin + rank :]])
         own = [
-            within[d](load(chosen[d], looked)) if d in chosen else next(others)
+            within[d](scalar_math.load(chosen[d], looked)) if d in chosen else next(others)
             for d in range(len(shape))
         ]
         return x(*own)

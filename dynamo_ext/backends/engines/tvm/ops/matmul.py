@@ -15,8 +15,6 @@ from dynamo_ext.backends.engines.tvm.convert import (
     GraphConverter,
     Operation,
     converts,
-    load,
-    refuse,
     shape_of,
 )
 from dynamo_ext.backends.engines.tvm.ops.reductions import softmax_of
@@ -54,7 +52,7 @@ def _panels(graph: GraphConverter, argument: Any, rows: int) -> Any:
 
 def _product(graph: GraphConverter, left: Any, right: Any) -> Any:
     """``(M, K)`` or ``(B, M, K)`` times ``(K, N)`` or ``(B, K, N)``: nodes or Relax values."""
-    from tvm import te, tirx
+    from tvm import te
 
     *batch, rows, depth = shape_of(left)
     columns = shape_of(right)[-1]
@@ -68,8 +66,7 @@ def _product(graph: GraphConverter, left: Any, right: Any) -> Any:
         def element(*index: Any) -> Any:
             *own, m, panel, lane = index
             # Rows beyond the last are the last again, and are not read.
-            last = scalar_math.const(rows - 1, scalar_math.kind(m))
-            row = m if padded == rows else tirx.Min(m, last)
+            row = m if padded == rows else scalar_math.at_most(m, rows - 1)
             return te.sum(a(*own, row, k.var) * b(*own, panel, k.var, lane), axis=k)
 
         tiles = te.compute((*batch, padded, count, width), element, name="product")
@@ -84,7 +81,7 @@ def _product(graph: GraphConverter, left: Any, right: Any) -> Any:
 
 def _multiply(op: Operation, left: str, right: str) -> Any:
     if not op.dtype.startswith("float"):
-        refuse("A product of whole numbers")
+        op.refuse("A product of whole numbers")
     return _product(op.graph, op[left], op[right])
 
 
@@ -96,25 +93,24 @@ def _mm(op: Operation) -> Any:
 @converts("addmm.default")
 def _addmm(op: Operation) -> Any:
     if op["beta"] == 0:
-        refuse("A summand that does not count")
+        op.refuse("A summand that does not count")
     made = _multiply(op, "mat1", "mat2")
 
-    def scaled(name: str, value: Any) -> Any:
-        return value if op[name] == 1 else value * scalar_math.const(op[name], op.dtype)
+    def element(x: Any, y: Any, index: Any) -> Any:
+        summand = scalar_math.scaled(scalar_math.load(y, index), op["beta"])
+        return scalar_math.scaled(x(*index), op["alpha"]) + summand
 
-    return op.compute(
-        lambda x, y, i: scaled("alpha", x(*i)) + scaled("beta", load(y, i)), made, op["self"]
-    )
+    return op.compute(element, made, op["self"])
 
 
 @converts("_scaled_dot_product_flash_attention_for_cpu.default")
 def _attention(op: Operation) -> Any:
     if op.results_read() - {0} or op["dropout_p"]:
-        refuse("More than attention's result")
+        op.refuse("More than attention's result")
     batch, heads, rows, depth = shape_of(op["query"])
     _, own_heads, keys, width = shape_of(op["value"])
     if own_heads != heads:
-        refuse("Keys that are shared by heads")
+        op.refuse("Keys that are shared by heads")
     graph, dtype, flat = op.graph, op.dtype, batch * heads
     scale = 1 / math.sqrt(depth) if op["scale"] is None else op["scale"]
     query = graph.reshape(op["query"], (flat, rows, depth))
@@ -129,7 +125,9 @@ def _attention(op: Operation) -> Any:
         *mask, index = rest
         score = x(*index) * scalar_math.const(scale, dtype)
         if mask:
-            given = load(mask[0], [index[0] // heads, index[0] % heads, index[1], index[2]])
+            given = scalar_math.load(
+                mask[0], [index[0] // heads, index[0] % heads, index[1], index[2]]
+            )
             boolean = scalar_math.kind(given) == "bool"
             score = scalar_math.select(given, score, lowest) if boolean else score + given
         if op["is_causal"]:

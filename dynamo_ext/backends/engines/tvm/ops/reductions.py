@@ -16,8 +16,6 @@ from dynamo_ext.backends.engines.tvm.convert import (
     Operation,
     converts,
     facts,
-    positive,
-    refuse,
     shape_of,
 )
 
@@ -129,7 +127,7 @@ def _over(op: Operation, dims: Any) -> tuple[Any, list[int]]:
     source = op.node.args[0]
     shape = shape_of(source)
     dims = [dims] if isinstance(dims, int) else dims or range(len(shape))
-    sizes, gone = merged(shape, [positive(d, len(shape)) for d in dims])
+    sizes, gone = merged(shape, [d % len(shape) for d in dims])
     return op.graph.reshape(source, sizes), gone
 
 
@@ -143,9 +141,9 @@ def _reduction(op: Operation) -> Any:
 @converts("any.default", "any.dim", "any.dims")
 def _any(op: Operation) -> Any:
     if op.dtype != "bool":
-        refuse("Not a boolean")
+        op.refuse("Not a boolean")
     if facts(op["self"]).is_floating_point():
-        refuse("TVM takes NaN for false")
+        op.refuse("TVM takes NaN for false")
     return _reduction(op)
 
 
@@ -229,7 +227,7 @@ def _without(index: Sequence[Any], dim: int) -> list[Any]:
 @converts("_softmax.default", "_log_softmax.default")
 def _softmax(op: Operation) -> Any:
     if not op.shape:
-        refuse("One number")
+        op.refuse("One number")
     value, (dim,) = _over(op, op["dim"])
     function = _log_softmax_of if op.name == "log_softmax" else softmax_of
     made = op.graph.emit(lambda x: function(x, dim, op.dtype), [value], "softmax")
