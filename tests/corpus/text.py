@@ -29,7 +29,7 @@ _FIRST_CELL = re.compile(r"Cell In\[(\d+)\]")
 _SYNTAX = ("SyntaxError", "IndentationError", "TabError")
 # IPython's own frames, which its printing of syntax errors and exception groups shows.
 _IPYTHON = re.compile(
-    r"^[ |]*File \"?\S*IPython/core/.*\n.*\n(?:[ |]*\^+\n)?(?:[ |]*\n)?", re.MULTILINE
+    r"^[ |]*File \"?\S*IPython/core/.*\n.*\n(?:[ |]*[~^]+\n)?(?:[ |]*\n)?", re.MULTILINE
 )
 # The warning IPython's own look at a plain cell prints, before the one of running it.
 _LOOKED_AT = re.compile(r"^<>:\d+: SyntaxWarning: .*\n", re.MULTILINE)

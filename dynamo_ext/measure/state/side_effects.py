@@ -46,11 +46,12 @@ def effects() -> Iterator[list[str]]:
 
 @functools.cache
 def _add_hook() -> None:
-    sys.addaudithook(_hear)
+    sys.addaudithook(functools.partial(_hear, _listening))
 
 
-def _hear(event: str, details: tuple[Any, ...]) -> None:
-    for thread, seen in _listening:
+def _hear(listening: list[tuple[int, list[str]]], event: str, details: tuple[Any, ...]) -> None:
+    # Python 3.13 calls it as the process ends, too, when names of modules are gone.
+    for thread, seen in listening:
         # An error here would become the user's.
         with contextlib.suppress(Exception):
             said = _clause(event, details) if thread == threading.get_ident() else ""
