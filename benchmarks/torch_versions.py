@@ -93,13 +93,18 @@ def _page(rows: list[dict[str, Any]]) -> str:
             line([row["torch"], row["python"], row["date"], *map("{:,}".format, count)])
             for row, count in zip(rows, counts, strict=True)
         ),
-        failed=_listed(f"torch {row['torch']}: {test}" for row in rows for test in row["failed"]),
-        lacking=_listed(f"torch {row['torch']}: {lost}" for row in rows for lost in row["lacking"]),
-        skipped=_listed(
-            f"{cell(reason)}: {', '.join(row['torch'] for row in rows if reason in row['skipped'])}"
-            for reason in reasons
+        failed=_listed(
+            f"torch {row['torch']}, Python {row['python']}: {test}"
+            for row in rows
+            for test in row["failed"]
         ),
+        lacking=_listed(f"torch {row['torch']}: {lost}" for row in rows for lost in row["lacking"]),
+        skipped=_listed(f"{cell(reason)}: {_of(reason, rows)}" for reason in reasons),
     )
+
+
+def _of(reason: str, rows: list[dict[str, Any]]) -> str:
+    return ", ".join(dict.fromkeys(row["torch"] for row in rows if reason in row["skipped"]))
 
 
 def _listed(lines: Iterable[str]) -> str:
