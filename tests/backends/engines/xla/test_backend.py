@@ -365,7 +365,7 @@ def state():
             len(torch._decomp.global_decomposition_table["post_autograd"]),
             torch.utils.rename_privateuse1_backend, torch._register_device_module,
             torch.get_rng_state().sum().item(), torch.get_default_dtype(), hasattr(torch, "jax"),
-            dict(jax.config.values), dict(os.environ))
+            dict(jax.config.values), dict(os.environ), hasattr(torch.ops.aten, "qr"))
 model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16)).eval()
 x = torch.randn(2, 8)
 before = state()

@@ -15,6 +15,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
+
 from dynamo_ext.backends.engines.xla.ops import attention, indexing, overrides
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.torch_private import decompositions as decompositions_private
@@ -62,6 +64,8 @@ _DENIED_GROUPS = {
 for _reason, _names in _DENIED_GROUPS.items():
     _DENIED |= {f"aten::{name}": _reason for name in _names}
 _ALLOWED = ("aten::linalg_vector_norm",)
+_GONE = ("cholesky", "qr")
+"""Operators that torch 2.14 has no more, and for which torchax has functions all the same."""
 
 
 @functools.cache
@@ -131,9 +135,14 @@ def _without_side_effects() -> Iterator[None]:
     root = logging.getLogger()
     before = root.manager.disable
     logging.disable(logging.WARNING)
+    gone = [name for name in _GONE if not hasattr(torch.ops.aten, name)]
+    for name in gone:
+        setattr(torch.ops.aten, name, name)
     try:
         yield
     finally:
+        for name in gone:
+            delattr(torch.ops.aten, name)
         logging.disable(before)
         for name in [m for m in sys.modules if m.partition(".")[0] == "torchax"]:
             del sys.modules[name]
