@@ -12,6 +12,8 @@ from unittest import mock
 
 import pytest
 
+from tests.frozen_objects import older_objects_frozen
+
 # Before anything imports transformers or jupyter: neither may look for updates or models.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
@@ -65,12 +67,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(800))
 
 
-@pytest.fixture
-def older_objects_frozen():
-    """Garbage collections within the test pass by all older objects: a worker has millions."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
+@pytest.fixture(name="older_objects_frozen")
+def _older_objects_frozen():
+    with older_objects_frozen():
+        yield
 
 
 @pytest.fixture(scope="module")

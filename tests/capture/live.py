@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
+from tests.frozen_objects import older_objects_frozen
 from tests.magics.shell import Notebook, load_extension, notebook
 
 if TYPE_CHECKING:
@@ -94,8 +94,6 @@ def counting_compiles(started: list[str] | None = None) -> Iterator[list[str]]:
     """Every compile that Dynamo starts, by its id, in the list that is given or in one of its own."""
     from torch._dynamo.callback import callback_handler
 
-    # The finalisers of what earlier tests left would be captured, too.
-    gc.freeze()
     started = [] if started is None else started
 
     def note(arguments: Any) -> None:
@@ -103,9 +101,10 @@ def counting_compiles(started: list[str] | None = None) -> Iterator[list[str]]:
 
     callback_handler.register_start_callback(note)
     try:
-        yield started
+        # The finalisers of what earlier tests left would be captured, too.
+        with older_objects_frozen():
+            yield started
     finally:
-        gc.unfreeze()
         # A reset of Dynamo has taken it out already.
         if note in callback_handler.start_callbacks:
             callback_handler.remove_start_callback(note)
