@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from dynamo_ext.backends import registry
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.operation_profiler import is_torchs_own
@@ -27,6 +29,12 @@ MOST_PAIRS = 6
 
 SHARE = 0.02
 """The share of a run's compiling and of its graph calls that may go to pairs."""
+
+_NOT_COMPARED = frozenset({"auto", "eager"})
+"""A race has times of its own, and eager is not faster than itself."""
+
+_REPLAYING = _NOT_COMPARED | {"cudagraphs", "inductor"}
+"""On CUDA, another call of a CUDA graph writes its results where those of the user's call are."""
 
 
 class PairedCalls:
@@ -50,7 +58,7 @@ class PairedCalls:
     ) -> None:
         """Time ``compiled`` and eager, as often as the run can afford."""
         pairs = entry.pairs
-        if len(pairs) >= MOST_PAIRS or not self._suits(entry, graph):
+        if len(pairs) >= MOST_PAIRS or not self._suits(entry, graph, args):
             return
         spent = run.compile_seconds + sum(each.seconds for each in run.calls.values())
         # A pair takes no longer than the calls before it: the first one had the check in it.
@@ -65,13 +73,16 @@ class PairedCalls:
             pass_on(error)
             self._suited[entry] = False
 
-    def _suits(self, entry: GraphEntry, graph: GraphModule) -> bool:
+    def _suits(self, entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> bool:
         if entry not in self._suited:
-            # A race has times of its own, and eager is not faster than itself.
-            engines = {*registry.OURS} - {"auto", "eager"}
-            own = entry.backend.partition(":")[0] in engines
-            own = own and not (entry.mutates or entry.draws)
-            self._suited[entry] = own and all(map(is_torchs_own, graph.graph.nodes))
+            cuda = any(isinstance(each, torch.Tensor) and each.is_cuda for each in args)
+            engine = entry.backend.partition(":")[0]
+            self._suited[entry] = (
+                engine in registry.OURS
+                and engine not in (_REPLAYING if cuda else _NOT_COMPARED)
+                and not (entry.mutates or entry.draws)
+                and all(map(is_torchs_own, graph.graph.nodes))
+            )
         return self._suited[entry]
 
     def _pair(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 import torch
 
@@ -146,3 +148,13 @@ def test_gradients_are_as_without(cells):
     report(cells, "loss = (model(x) ** 2).sum()\nloss.backward()", "-b ts")
     for expected_one, parameter in zip(expected, cells.user_ns["model"].parameters(), strict=True):
         torch.testing.assert_close(parameter.grad, expected_one)
+
+
+@pytest.mark.parametrize(("backend", "taken"), [("ts", True), ("inductor", False)])
+def test_what_replays_on_cuda_is_called_once(backend, taken):
+    """The results of a CUDA graph lie where its next replay writes."""
+    entry = mock.Mock(backend=backend, mutates=False, draws=False)
+    graph = torch.fx.symbolic_trace(lambda x: x + 1)
+    given = mock.Mock(spec=torch.Tensor, is_cuda=True)
+    assert PairedCalls()._suits(entry, graph, [given]) is taken
+    assert PairedCalls()._suits(entry, graph, [torch.ones(1)]) is True
