@@ -26,7 +26,7 @@ with torch.no_grad():
     y = model(x).softmax(-1)
 """
 BACKEND = "after.backend"
-LONG = COMPARE.replace("--budget 4", "--budget 90")
+LONG = COMPARE.replace("--budget 4", "-n 100000")
 
 
 @pytest.fixture(scope="module")
