@@ -61,8 +61,9 @@ class PairedCalls:
         if len(pairs) >= MOST_PAIRS or not self._suits(entry, graph, args):
             return
         spent = run.compile_seconds + sum(each.seconds for each in run.calls.values())
-        # A pair takes no longer than the calls before it: the first one had the check in it.
-        expected = sum(pairs[-1]) if pairs else run.calls[entry].seconds / run.calls[entry].count
+        # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
+        calls = run.calls[entry]
+        expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 2
         eager = forward_of(graph)
         try:
             while len(pairs) < MOST_PAIRS and run.paired_seconds + expected <= SHARE * spent:
