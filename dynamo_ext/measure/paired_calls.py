@@ -63,7 +63,7 @@ class PairedCalls:
         spent = run.compile_seconds + sum(each.seconds for each in run.calls.values())
         # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
         calls = run.calls[entry]
-        expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 2
+        expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 4
         eager = forward_of(graph)
         try:
             while len(pairs) < MOST_PAIRS and run.paired_seconds + expected <= SHARE * spent:
