@@ -28,7 +28,7 @@ MOST_PAIRS = 6
 """Pairs of a graph, after which no more are taken."""
 
 SHARE = 0.02
-"""The share of a run's compiling and of its graph calls that may go to pairs."""
+"""The share of a run's compiling and of a graph's calls that may go to pairs."""
 
 _NOT_COMPARED = frozenset({"auto", "eager"})
 """A race has times of its own, and eager is not faster than itself."""
@@ -60,14 +60,16 @@ class PairedCalls:
         pairs = entry.pairs
         if len(pairs) >= MOST_PAIRS or not self._suits(entry, graph, args):
             return
-        spent = run.compile_seconds + sum(each.seconds for each in run.calls.values())
-        # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
         calls = run.calls[entry]
+        # The calls of this graph alone: adding all up at every call would cost more the more there
+        # are.
+        allowed = SHARE * (run.compile_seconds + calls.seconds)
+        # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
         expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 4
-        eager = forward_of(graph)
         try:
-            while len(pairs) < MOST_PAIRS and run.paired_seconds + expected <= SHARE * spent:
-                pairs.append(self._pair(compiled, eager, args, eager_first=bool(len(pairs) % 2)))
+            while len(pairs) < MOST_PAIRS and run.paired_seconds + expected <= allowed:
+                eager, odd = forward_of(graph), len(pairs) % 2 == 1
+                pairs.append(self._pair(compiled, eager, args, eager_first=odd))
                 expected = sum(pairs[-1])
                 run.paired_seconds += expected
         except Exception as error:  # noqa: BLE001 - the user's own call went well: no estimate, then
