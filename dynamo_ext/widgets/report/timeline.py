@@ -25,10 +25,16 @@ class _Span(NamedTuple):
     end: float
 
 
-def track(report: Report, frame: Frame, slots: int) -> Markup:
-    """One sign for each slot of the run: what was done most of the time for a function."""
+def length(report: Report) -> float:
+    """Seconds from the run's start to its end, with what passed between the calls of a session."""
+    compiled = (frame.compile_started + frame.compile_seconds for frame in report.frames)
+    called = (graph.last_call_ended for graph in report.graphs)
+    return max([report.seconds, *compiled, *called])
+
+
+def track(report: Report, frame: Frame, slot: float, slots: int) -> Markup:
+    """One sign for each ``slot`` of seconds: what was done most of the time for a function."""
     spans = _spans(frame, [g for g in report.graphs if g.frame == frame.id])
-    slot = report.seconds / slots
     kinds = [_kind(spans, number * slot, (number + 1) * slot) for number in range(slots)]
     pieces = [
         element("span", _SIGNS.get(kind, _NOTHING) * len(list(run)), class_=f"dx-time-{kind}")

@@ -160,13 +160,14 @@ def _some(value: float) -> str:
 
 
 def _frames(report: Report, most: int | None, slots: int) -> list[list[str]]:
+    slot = timeline.length(report) / slots
     lowered: dict[str, float] = defaultdict(float)
     for graph in report.graphs:
         lowered[graph.frame] += graph.compile_seconds if graph.compiled_now else 0.0
     rows = [
         [
             f"{function_name(frame.name)} ({frame.id})" if frame.id else function_name(frame.name),
-            timeline.track(report, frame, slots),
+            timeline.track(report, frame, slot, slots),
             frame.outcome,
             _some(frame.compile_seconds - lowered[frame.id]),
             _some(lowered[frame.id]),

@@ -33,12 +33,19 @@ def report(frame: Frame = FRAME, graph: Graph = GRAPH) -> Report:
     ],
 )
 def test_a_sign_for_each_slot(made: Report, signs: str) -> None:
-    assert timeline.track(made, made.frames[0], 10).striptags() == signs
+    assert timeline.track(made, made.frames[0], made.seconds / 10, 10).striptags() == signs
+
+
+def test_what_passes_between_the_calls_of_a_session_counts() -> None:
+    made = dataclasses.replace(report(), seconds=5.0)
+    assert timeline.length(made) == 8.0
+    assert "▒" in timing.text(made)
+    assert timeline.length(dataclasses.replace(made, frames=(), graphs=())) == 5.0
 
 
 def test_the_longest_of_a_slot_is_shown() -> None:
     made = report()
-    assert timeline.track(made, FRAME, 4).striptags() == "▒█░░"
+    assert timeline.track(made, FRAME, 2.5, 4).striptags() == "▒█░░"
 
 
 def test_the_legend_goes_with_the_tracks() -> None:
