@@ -29,22 +29,22 @@ logging.getLogger("torch.__trace").addHandler = lambda _: None  # type: ignore[m
 ALONE = (
     "auto/test_autotuned_graph.py",
     "auto/test_backend.py",
-    "browser/",
-    "measure/remote/",
     "measure/test_compare.py",
     "timing/test_race.py",
 )
-"""Tests that go by the clock, or have many processes of their own."""
+"""Tests that go by the clock."""
 
 SWEEPS = (
     "backends/engines/test_engines_coexist.py",
+    "backends/test_fork_safety.py",
+    "benchmarks/test_call_cost.py",
     "benchmarks/test_operators.py",
     "benchmarks/test_zoo.py",
     "magics/test_memory.py",
     "notebooks/",
     "test_left_alone.py",
 )
-"""Every engine on every model, operator or notebook: minutes each, begun first."""
+"""Every engine on every model, operator or notebook, and whole studies."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -29,7 +29,7 @@ def test_the_page() -> None:
     assert Row.from_dict(rows[0].to_dict()) == rows[0]
 
 
-@pytest.mark.alone
+@pytest.mark.sweep
 def test_a_narrow_one_for_real() -> None:
     words = ["--model", NAME, "--quick", "--budget", "1", "--backends", "aot_eager,ts"]
     found = workers.answer("loops.run", words, Bounds(300))

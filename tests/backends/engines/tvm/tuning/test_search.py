@@ -125,6 +125,7 @@ print(counts)
 """
 
 
+@pytest.mark.sweep
 @searches
 def test_what_is_new_is_tuned_once(
     harness: Harness, tmp_path: Path, told: list[tuple[Any, ...]], measured: list[int]
@@ -153,6 +154,7 @@ def test_what_is_new_is_tuned_once(
     assert len(single(tmp_path)) == 9
 
 
+@pytest.mark.sweep
 @searches
 def test_the_learned_model_searches_too(
     harness: Harness, tmp_path: Path, told: list[tuple[Any, ...]], measured: list[int]
@@ -177,6 +179,7 @@ def test_a_search_without_time_leaves_the_rules(
     assert not list(tmp_path.glob("*.jsonl"))
 
 
+@pytest.mark.sweep
 @searches
 def test_an_interrupt_keeps_what_was_measured(
     harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: list[int]
