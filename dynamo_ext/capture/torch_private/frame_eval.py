@@ -148,7 +148,7 @@ def is_library_code(code: types.CodeType, frame: types.FrameType | None = None) 
 
     In a ``frame`` of its own it does trace a layer of torch's that has hooks, from torch 2.12 on.
     """
-    about = {"frame": frame} if frame is not None and _CHECKS_FRAMES else {}
+    about: dict[str, Any] = {"frame": frame} if frame is not None and _CHECKS_FRAMES else {}
     return bool(trace_rules.check(code, **about))
 
 
