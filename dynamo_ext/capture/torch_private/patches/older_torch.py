@@ -19,7 +19,8 @@ from torch._dynamo.variables.dicts import (
     DictItemsVariable,
     DictViewVariable,
 )
-from torch._dynamo.variables.lists import ListIteratorVariable, ListVariable
+from torch._dynamo.variables.functions import NestedUserFunctionVariable
+from torch._dynamo.variables.lists import ListIteratorVariable, ListVariable, TupleVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedDictVariable
 
@@ -46,6 +47,14 @@ if not hasattr(UserDefinedClassVariable, "resolve_cls_plain_attr"):
         if tx.output.side_effects.has_pending_mutation_of_attr(self, "forward"):
             end_at_operator(type(self.value), "forward")
         return upstream(self, tx, args, kwargs)
+
+    @patches(NestedUserFunctionVariable, "reconstruct")
+    def nested_function(upstream: Callable[..., None], self: Any, codegen: Any) -> None:
+        """Pair names with annotations: torch 2.11 pairs annotations with the next names, too."""
+        if isinstance(self.annotations, TupleVariable):
+            flat = self.annotations.items
+            self.annotations = ConstDictVariable(dict(zip(flat[::2], flat[1::2], strict=True)))
+        upstream(self, codegen)
 
 
 if not hasattr(ListVariable, "sq_inplace_repeat_impl"):
@@ -80,11 +89,9 @@ if not hasattr(variables.iter, "DictViewIterator"):
     @patches(DictViewVariable, "call_method")
     @patches(DictItemsVariable, "call_method")
     @patches(variables.SetVariable, "call_method")
-    def iterator(
-        upstream: Callable[..., Any], self: Any, tx: Any, name: str, args: Any, kwargs: Any
-    ) -> Any:
+    def iterator(upstream: Callable[..., Any], *given: Any) -> Any:
         """Have what is iterated over known of the iterator."""
-        made = upstream(self, tx, name, args, kwargs)
+        made = upstream(*given)
         if type(made) is ListIteratorVariable:
             made.__class__ = _DictIterator
         return made
