@@ -20,6 +20,8 @@ _PLACES = (
     re.compile(r"(<cell (\d+)>:)(\d+)"),
     re.compile(r"(<cell (\d+)>\"?, line \d+ to )(\d+)"),
 )
+# Where the shell, from Python 3.12 on, cannot divide a cell into tokens.
+_UNREAD = re.compile(r"(File (?:\"<string>\", line |<string>:))(\d+)")
 _HEADER = re.compile(r"^(?:Cell In\[(\d+)\], line |File )")
 _NUMBERED = re.compile(r"^(?P<mark>-+> |\s+)(?P<line>\d+)(?P<code> .*|)$")
 _CLOCK = re.compile(r"[\d.]+(?:e[+-]?\d+)? (?:ns|µs|us|μs|ms|s|min)\b")
@@ -52,10 +54,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Cleaner:
-    """Makes one session's texts comparable with the other's."""
+    """Makes one session's texts comparable with the other's.
+
+    ``unread`` is the number of a cell that ended before it ran: a place in it may name no cell.
+    """
 
     case: Case
     magic: bool
+    unread: int = 0
 
     def shift(self, number: int) -> int:
         """How far lines of cell ``number`` move, to count as they do under the magic."""
@@ -68,6 +74,8 @@ class Cleaner:
         )
         for place in _PLACES:
             text = place.sub(lambda m: f"{m[1]}{int(m[3]) + self.shift(int(m[2]))}", text)
+        if self.unread:
+            text = _UNREAD.sub(lambda m: f"{m[1]}{int(m[2]) + self.shift(self.unread)}", text)
         if self.case.clock:
             text = _COUNTER.sub("", _CLOCK.sub("…", text))
         return text

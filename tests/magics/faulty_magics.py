@@ -36,9 +36,9 @@ def _install(shell: Any, rewrite: Callable[[str], str]) -> None:
     @no_var_expand
     @output_can_be_silenced
     def dynamo(line: str, cell: str) -> None:
-        text = f"# %%dynamo {line}\n{shell.transform_cell(cell)}"
-        filename = shell.compile.cache(text, shell.displayhook.exec_result.execution_count)
         try:
+            text = shell.transform_cell(f"# %%dynamo {line}\n{cell}")
+            filename = shell.compile.cache(text, shell.displayhook.exec_result.execution_count)
             tree = shell.transform_ast(ast.parse(rewrite(text), filename))
         except SyntaxError:
             _show_instead(shell, lambda **_: shell.showsyntaxerror())

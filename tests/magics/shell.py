@@ -95,12 +95,13 @@ class Notebook(InteractiveShell):
 
 @dataclass
 class CellRun:
-    """What one cell did: its outputs in order, how it ended, what it raised."""
+    """What one cell did: its outputs in order, how it ended, what it raised, and whether it ran."""
 
     outputs: list[Output]
     success: bool
     error: BaseException | None
     result: Any
+    ran: bool
 
     @property
     def text(self) -> str:
@@ -194,7 +195,7 @@ def run_cell(shell: Notebook, text: str) -> CellRun:
     ):
         done = shell.run_cell(text, store_history=True)
     error = done.error_before_exec or done.error_in_exec
-    return CellRun(outputs, done.success, error, done.result)
+    return CellRun(outputs, done.success, error, done.result, done.error_before_exec is None)
 
 
 def seed() -> None:

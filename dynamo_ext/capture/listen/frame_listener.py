@@ -92,7 +92,7 @@ class FrameListener:
         code = frame.f_code
         if is_plain(code):
             return frame_eval.skip_permanently()
-        if frame_eval.is_library_code(code):
+        if frame_eval.is_library_code(code, frame):
             return self._callback(frame, cache, state)
         if instead := self._kept_out(run):
             return instead(frame, cache, state)

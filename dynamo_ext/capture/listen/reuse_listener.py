@@ -19,7 +19,7 @@ class ReuseListener:
     def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ARG002
         """Let the frame run eagerly, and say so."""
         run, code = run_log.active_run(), frame.f_code
-        if run is None or is_plain(code) or frame_eval.is_library_code(code):
+        if run is None or is_plain(code) or frame_eval.is_library_code(code, frame):
             return frame_eval.skip_permanently()
         versions, reasons = code_cache.recompile_reasons(frame, self._compiler)
         in_cell = code.co_filename == run.cell_file and code.co_name == "<module>"

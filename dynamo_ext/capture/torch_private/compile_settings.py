@@ -18,14 +18,16 @@ def capture_settings(**more: Any) -> contextlib.AbstractContextManager[Any]:
     Errors are raised, to distinguish interruptions. Traced NumPy has other random numbers, aliasing
     and warnings. Symbolic floats come back stale from Inductor, in float32 from AOTAutograd
     (2.13.0). A hook that is added to a module later is to run. ``addcmul_`` and its like,
-    decomposed, take eager four times as long. A log of side effects that is not read is not
-    written: that takes a fifth of a small cell's capture.
+    decomposed, take eager four times as long. Torch 2.11 takes a list that is a default (`kept=[]`)
+    for a constant. A log of side effects that is not read is not written: that takes
+    a fifth of a small cell's capture.
     """
     settings: contextlib.AbstractContextManager[Any] = dynamo.config.patch(
         suppress_errors=False,
         trace_numpy=False,
         specialize_float=True,
         skip_nnmodule_hook_guards=False,
+        skip_guards_on_constant_func_defaults=False,
         enable_dynamo_decompositions=False,
         side_effect_replay_policy=_side_effect_policy(),
         **more,

@@ -143,9 +143,16 @@ def skip_permanently() -> ConvertFrameReturn:
     return ConvertFrameReturn()
 
 
-def is_library_code(code: types.CodeType) -> bool:
-    """Whether Dynamo never traces this code (torch itself, the standard library …)."""
-    return bool(trace_rules.check(code))
+def is_library_code(code: types.CodeType, frame: types.FrameType | None = None) -> bool:
+    """Whether Dynamo never traces this code (torch itself, the standard library …).
+
+    In a ``frame`` of its own it does trace a layer of torch's that has hooks, from torch 2.12 on.
+    """
+    about: dict[str, Any] = {"frame": frame} if frame is not None and _CHECKS_FRAMES else {}
+    return bool(trace_rules.check(code, **about))
+
+
+_CHECKS_FRAMES = "frame" in inspect.signature(trace_rules.check).parameters
 
 
 def has_nothing_to_trace(frame: types.FrameType) -> bool:

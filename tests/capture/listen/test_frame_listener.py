@@ -10,6 +10,7 @@ import torch
 import dynamo_ext
 from dynamo_ext.analysis.guards import condition
 from dynamo_ext.capture.torch_private import frame_eval
+from tests.needs import captures_less
 
 if TYPE_CHECKING:
     from dynamo_ext.records.report import Report
@@ -145,6 +146,22 @@ def test_a_skipped_frame_stays_reported_on_later_runs(cells: Live) -> None:
     eager = {(f.name, f.outcome) for f in first.frames if f.outcome in ("skipped", "failed")}
     assert eager <= {(f.name, f.outcome) for f in again.frames}
     assert [b.reason for b in again.breaks] == [b.reason for b in first.breaks]
+
+
+@captures_less("2.12", "captures nothing of a layer whose hook ends a graph")
+def test_a_layer_whose_hook_ends_a_graph_is_in_the_report(cells: Live) -> None:
+    cells.well(
+        "net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())\n"
+        "for layer in net:\n    _ = layer.register_forward_hook(lambda *about: print('ran'))"
+    )
+    first = cells.report("y = net(x)")
+    assert [graph.operation_count for graph in first.graphs] == [1, 1]
+    assert [f.outcome for f in first.frames if f.name == "forward"] == ["compiled", "compiled"]
+    again = cells.report("y = net(x)", "run")
+    assert [graph.calls for graph in again.graphs] == [1, 1]
+    cells.well("x = torch.ones(2, 3)")
+    kept = cells.report("y = net(x)", "run")
+    assert [f.outcome for f in kept.frames if f.name == "forward"] == ["eager", "eager"]
 
 
 def test_a_failed_capture_is_a_fallback(cells: Live) -> None:

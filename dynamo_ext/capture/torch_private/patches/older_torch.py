@@ -6,14 +6,21 @@ Each patch is in place only where torch lacks the name that came with its own fi
 import inspect
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
-from torch._dynamo import symbolic_convert
+from torch._dynamo import symbolic_convert, variables
+from torch._dynamo.exc import unimplemented
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import ValueMutationNew, VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.constant import ConstantVariable
-from torch._dynamo.variables.lists import ListVariable
+from torch._dynamo.variables.dicts import (
+    ConstDictVariable,
+    DictItemsVariable,
+    DictViewVariable,
+)
+from torch._dynamo.variables.functions import NestedUserFunctionVariable
+from torch._dynamo.variables.lists import ListIteratorVariable, ListVariable, TupleVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedDictVariable
 
@@ -41,6 +48,14 @@ if not hasattr(UserDefinedClassVariable, "resolve_cls_plain_attr"):
             end_at_operator(type(self.value), "forward")
         return upstream(self, tx, args, kwargs)
 
+    @patches(NestedUserFunctionVariable, "reconstruct")
+    def nested_function(upstream: Callable[..., None], self: Any, codegen: Any) -> None:
+        """Pair names with annotations: torch 2.11 pairs annotations with the next names, too."""
+        if isinstance(self.annotations, TupleVariable):
+            flat = self.annotations.items
+            self.annotations = ConstDictVariable(dict(zip(flat[::2], flat[1::2], strict=True)))
+        upstream(self, codegen)
+
 
 if not hasattr(ListVariable, "sq_inplace_repeat_impl"):
 
@@ -54,6 +69,32 @@ if not hasattr(ListVariable, "sq_inplace_repeat_impl"):
             if isinstance(left, ListVariable | UserDefinedDictVariable):
                 end_at_operator(left.python_type(), _IN_PLACE[self.fn])
         return upstream(self, tx, args, kwargs)
+
+
+if not hasattr(variables.iter, "DictViewIterator"):
+
+    class _DictIterator(ListIteratorVariable):
+        """An iterator over a dict, its view or a set; torch before 2.13 makes one of a tuple."""
+
+        def reconstruct(self, codegen: Any) -> NoReturn:  # noqa: ARG002
+            """End the graph before it is made, as torch 2.13 does."""
+            unimplemented(
+                gb_type="Reconstruction failure",
+                context="an iterator over a dict or a set",
+                explanation="Torch before 2.13 gives an iterator over a tuple.",
+                hints=[],
+            )
+
+    @patches(ConstDictVariable, "call_method")
+    @patches(DictViewVariable, "call_method")
+    @patches(DictItemsVariable, "call_method")
+    @patches(variables.SetVariable, "call_method")
+    def iterator(upstream: Callable[..., Any], *given: Any) -> Any:
+        """Have what is iterated over known of the iterator."""
+        made = upstream(*given)
+        if type(made) is ListIteratorVariable:
+            made.__class__ = _DictIterator
+        return made
 
 
 if not hasattr(symbolic_convert, "unpack_iterable"):

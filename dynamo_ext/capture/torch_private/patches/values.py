@@ -200,9 +200,18 @@ class _Format(BuiltinVariable):
 
 @patches(TensorVariable, "dynamic_getattr")
 def dynamic_getattr(upstream: Callable[..., Any], self: Any, tx: Any, name: str) -> Any:
-    """Raise for an attribute that no tensor has; upstream raises too late, or not at all."""
+    """Raise for an attribute that no tensor has; upstream raises too late, or not at all.
+
+    Torch 2.11 raises, of a tensor that comes into the frame, what it takes for an error of its own.
+    """
     kind = self.python_type()
     if self.source is None and kind is torch.Tensor and not hasattr(kind, name):
-        error = f"'{kind.__name__}' object has no attribute '{name}'"
-        raise_observed_exception(AttributeError, tx, args=[error])
-    return upstream(self, tx, name)
+        missing = f"'{kind.__name__}' object has no attribute '{name}'"
+    else:
+        try:
+            return upstream(self, tx, name)
+        except AttributeError as error:
+            # Raised from here, it would hold the frame and its objects.
+            missing = str(error)
+    raise_observed_exception(AttributeError, tx, args=[missing])
+    return None

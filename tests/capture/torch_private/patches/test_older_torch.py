@@ -38,10 +38,30 @@ DOUBLE = "z = x * 2\nitems *= 2\ny = len(items), items is kept"
 UNITE = "z = x * 2\nnamed |= {'b': 2}\ny = type(named).__name__, named is kept_named"
 FORWARD = "net.forward = lambda x: x * 4\ny = net(x)[0].item()"
 
+ITERATE = "z = x * 2\nit = iter({kind})\ny = type(it).__name__"
+
+KEEP = "def f(x, seen=[]):\n    seen.append(1)\n    return x * len(seen)\nf(x)\ny = f(x)[0].item()"
+
+ANNOTATE = """\
+def outer(x):
+    def inner(a: int, b: float): return a
+    return x * 2, inner
+y = [*outer(x)[1].__annotations__]
+"""
+
 
 @pytest.mark.parametrize(
     ("cell", "shown"),
     [
+        # Without them in pairs, annotations are names of arguments, too.
+        (ANNOTATE, "['a', 'b'] 0"),
+        # Without a guard on it, a default is what it was when it was traced.
+        (KEEP, "2.0 0"),
+        # Without an end of the graph, the name gets an iterator over a tuple.
+        (ITERATE.format(kind="{1: 2}"), "dict_keyiterator 0"),
+        (ITERATE.format(kind="{1: 2}.values()"), "dict_valueiterator 0"),
+        (ITERATE.format(kind="{1: 2}.items()"), "dict_itemiterator 0"),
+        (ITERATE.format(kind="{1, 2}"), "set_iterator 0"),
         # Without a guard on what a class holds, compiled code keeps what was there first.
         (COUNT, "[1.0, 2.0, 3.0] 3"),
         (CALL, "[2.0, 3.0, 4.0] 3"),
