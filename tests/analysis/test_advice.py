@@ -693,7 +693,7 @@ def test_equal_recompiles_add_up_their_seconds() -> None:
     for seconds in (1.0, 2.0):
         entry = FrameEntry("0/1", "f", "f.py", 1, lambda: None, seconds=seconds)
         log.add_recompile(Recompile("0/1", "f", "guard", "x", "1", "2"), entry)
-    log.add_recompile(Recompile("0/1", "f", "guard", "x", "1", "3", prevented=True), None)
+    log.add_recompile(Recompile("0/1", "f", "guard", "x", "1", "3", prevented=True))
     found = log.all_recompiles()
     assert [(each.count, each.compile_seconds) for each in found] == [(2, 3.0), (1, 0.0)]
 

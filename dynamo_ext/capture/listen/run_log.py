@@ -197,7 +197,7 @@ class RunLog:
         """The code of each frame that Dynamo looked at; ``None`` where it is gone."""
         return [entry.code() for entry in self.compiled]
 
-    def add_recompile(self, found: Recompile, entry: FrameEntry | None) -> None:
+    def add_recompile(self, found: Recompile, entry: FrameEntry | None = None) -> None:
         """Keep equal recompiles once, with their count; ``entry`` is the frame that compiles."""
         came = (found.actual, found.actual_type)
         key = (found.function, found.guard, *came, str(found.prevented))
