@@ -4,18 +4,25 @@ from collections.abc import Iterator
 
 from dynamo_ext.analysis import capture_advice
 from dynamo_ext.analysis.advice_step import MAX_LISTED, NEGLIGIBLE_WEIGHT, Advice, clause, how_often
-from dynamo_ext.analysis.placement import EAGER, coverage, operator_times, shares_by_reason
+from dynamo_ext.analysis.placement import EAGER, coverage, eager_seconds, operator_times
 from dynamo_ext.analysis.speed import whole_gain
-from dynamo_ext.formatting import count, listing, percent
+from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Fallback, Report
 
 COMPILE_DOMINATES = 3.0
 """Compile seconds over run seconds from which a first run says nothing about speed."""
 
+COSTLY = 2.0
+"""Seconds of a run, at least a tenth of it, that put a problem before those of unknown cost."""
+
 
 def advise(report: Report) -> tuple[Advice, ...]:
-    """Every step that the record suggests, the most useful one first."""
+    """Every step that the record suggests, the most useful one first.
+
+    What is known to have cost much of the run comes first, by its seconds; what needs no change
+    comes last.
+    """
     if report.error:
         # The code's own error comes first, and what led to it may be recorded as a break.
         return ()
@@ -36,7 +43,13 @@ def advise(report: Report) -> tuple[Advice, ...]:
     ]
     if all(advice.weight < NEGLIGIBLE_WEIGHT for advice in found):
         found += _nothing_wrong(report)
-    return tuple(sorted(found, key=lambda advice: -advice.weight))
+    least = max(COSTLY, report.seconds / 10)
+
+    def order(advice: Advice) -> tuple[float, float]:
+        costly = advice.seconds >= least and advice.weight >= NEGLIGIBLE_WEIGHT
+        return -advice.seconds if costly else 0.0, -advice.weight
+
+    return tuple(sorted(found, key=order))
 
 
 def _kept_out(report: Report) -> Iterator[Advice]:
@@ -79,7 +92,8 @@ def _unsupported(report: Report) -> Iterator[Advice]:
     short = sum(p.operations for p in every if p.short)
     split = [len(g.partitions) for g in report.graphs if len(g.partitions) > 1]
     lead = f"{len(split):,} graphs run" if len(split) > 1 else "the graph runs"
-    times = shares_by_reason(report)
+    times = eager_seconds(report)
+    whole = sum(each.seconds for each in operator_times(report))
     for (named, message), group in groups.items():
         kept = sum(f.count for f in group)
         if named:
@@ -94,7 +108,8 @@ def _unsupported(report: Report) -> Iterator[Advice]:
             )
             evidence = f"{percent(kept / max(covered.total, 1))} of the operations{also}"
             if message in times:
-                evidence += f"; these have {percent(times[message])} of their time in eager"
+                evidence += f"; these have {percent(times[message] / whole)} of their time in eager"
+                evidence += f", {seconds(times[message])} over all calls"
             if split:
                 evidence += f"; {lead} in {sum(split):,} parts"
         else:
@@ -106,7 +121,8 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         otherwise = "See which backend takes it: %%dynamo compare."
         step = next((f.remedy for f in group if f.remedy), otherwise)
         weight = 0.05 if all(f.harmless for f in group) else 0.3 + 0.4 * share
-        yield Advice("unsupported", problem, step, evidence, weight)
+        took = times.get(message, 0.0)
+        yield Advice("unsupported", problem, step, evidence, weight, seconds=took)
 
 
 def _nothing_wrong(report: Report) -> Iterator[Advice]:

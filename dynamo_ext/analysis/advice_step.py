@@ -14,7 +14,8 @@ class Advice:
 
     ``topic`` is the kind of situation, ``problem`` what is in the way and why, ``step`` what to do;
     ``evidence`` counts what the record holds, and ``part`` is the title of the report's part that
-    shows it. ``weight`` is from 0 (nice to know) to 1 (nothing works before that is done).
+    shows it. ``weight`` is from 0 (nice to know) to 1 (nothing works before that is done);
+    ``seconds`` is what the problem cost in this run, 0 where the record does not have it.
     """
 
     topic: str
@@ -23,6 +24,7 @@ class Advice:
     evidence: str
     weight: float
     part: str = "Fallbacks"
+    seconds: float = 0.0
 
 
 def how_often(number: int) -> str:

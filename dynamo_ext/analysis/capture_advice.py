@@ -42,13 +42,17 @@ def limits(report: Report) -> Iterator[Advice]:
         found = changes(own)
         times = sum(each.times for each in found)
         why = f", because {found[0].what} changed each time{_examples(found[0])}" if found else ""
+        took = sum(each.seconds for each in found)
         yield Advice(
             "recompile-limit",
             f"{_name(report, frame)} was compiled so often that it stays in eager now{why}",
             found[0].step if found else fallback.remedy,
-            f"{count(times, 'recompile')} in this run" if times else "torch's recompile limit",
+            f"{count(times, 'recompile')} in this run{_which_took(took)}"
+            if times
+            else "torch's recompile limit",
             0.9,
             "Guards" if found else "Fallbacks",
+            took,
         )
 
 
@@ -104,8 +108,10 @@ def libraries(report: Report) -> Iterator[Advice]:
             if "" in outside
             else " ".join(o[0].upper() + o[1:] for o in outside)
         )
-        again = sum(r.count for r in report.recompiles if package(r.line) == name)
-        also = f"; {count(again, 'recompile')} of its functions" if again else ""
+        again = [r for r in report.recompiles if package(r.line) == name]
+        took = sum(r.compile_seconds for r in again)
+        times = count(sum(r.count for r in again), "recompile")
+        also = f"; {times} of its functions{_which_took(took)}" if again else ""
         calls = dict.fromkeys(place(x.line) for group in places.values() for x in group)
         lines = listing([each for each in calls if each and each not in places], MAX_LISTED)
         via = f", called at {lines}," if lines else ""
@@ -117,6 +123,7 @@ def libraries(report: Report) -> Iterator[Advice]:
             f"{count(len(report.graphs), 'graph')} in this run{also}",
             0.05 if harmless else 0.6,
             "Code",
+            took,
         )
 
 
@@ -198,13 +205,16 @@ def recompiles(report: Report) -> Iterator[Advice]:
         times = sum(each.times for each in group)
         share = f"{times:,} of {count(total, 'recompile')}"
         lead = share if total > times else count(times, "recompile")
+        took = sum(each.seconds for each in group)
+        again, spent = (" again", took) if took else ("", report.compile_seconds)
         yield Advice(
             "recompile",
             f"{lead} came from {listing([e.what + _examples(e) for e in group], MAX_LISTED)}",
             step,
-            f"compiling took {report.compile_seconds:.1f} s of this run's {report.seconds:.1f} s",
+            f"compiling{again} took {spent:.1f} s of this run's {report.seconds:.1f} s",
             0.06 if group[0].harmless else 0.3 + 0.3 * min(times, 8) / 8,
             "Guards",
+            took,
         )
 
 
@@ -219,6 +229,10 @@ def _name(report: Report, frame: Frame | None) -> str:
         captured = any(f.is_cell and f.graphs for f in report.frames)
         return "Part of the cell's own code" if captured else "The cell's own code"
     return f"Function {frame.name}"
+
+
+def _which_took(seconds: float) -> str:
+    return f", which took {seconds:.1f} s of compiling" if seconds else ""
 
 
 def _examples(each: Changes) -> str:

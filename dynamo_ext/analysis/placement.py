@@ -167,18 +167,16 @@ def operator_times(report: Report) -> tuple[OperatorTime, ...]:
     return tuple(sorted(times, key=lambda each: -each.seconds))
 
 
-def shares_by_reason(report: Report) -> dict[str, float]:
-    """How much of the operations' time in eager is of those that no engine took, by reason."""
+def eager_seconds(report: Report) -> dict[str, float]:
+    """What operations that no engine took have of this run's time in eager, by reason."""
     found: dict[str, float] = {}
-    whole = 0.0
     for graph in report.graphs:
         taken = {op.name: op.seconds * graph.calls for op in graph.operations if not sets_mode(op)}
-        whole += sum(taken.values())
         for part in graph.partitions:
             if part.reason and part.role in FORWARD:
                 seconds = sum(taken.get(name, 0.0) for name in part.captured)
                 found[part.reason] = found.get(part.reason, 0.0) + seconds
-    return {reason: seconds / whole for reason, seconds in found.items() if seconds}
+    return {reason: seconds for reason, seconds in found.items() if seconds}
 
 
 def _from_partitions(report: Report, graph: Graph) -> Placement:

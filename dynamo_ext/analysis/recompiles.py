@@ -35,7 +35,8 @@ class Changes:
     """Recompiles with one cause.
 
     ``what`` changed, as a noun (``the batch size of `x```), from and to ``values``, without
-    repeats; ``step`` is what to do. ``harmless``: nothing to gain by it.
+    repeats; ``step`` is what to do. ``harmless``: nothing to gain by it. ``seconds`` is what
+    compiling took, 0 where that is not known.
     """
 
     what: str
@@ -44,6 +45,7 @@ class Changes:
     values: tuple[str, ...]
     prevented: bool = False
     harmless: bool = False
+    seconds: float = 0.0
 
 
 def changes(recompiles: Sequence[Recompile]) -> tuple[Changes, ...]:
@@ -87,6 +89,7 @@ def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]
         tuple(dict.fromkeys(values)),
         group[0].prevented,
         kind in _HARMLESS or (kind in _HARMLESS_ONCE and not many),
+        sum(each.compile_seconds for each in group),
     )
 
 

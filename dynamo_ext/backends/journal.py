@@ -12,7 +12,7 @@ import dataclasses
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -100,6 +100,7 @@ def _users_level() -> int:
 
 
 _current: ContextVar[Journal | None] = ContextVar("dynamo_ext_journal", default=None)
+_listener: ContextVar[Callable[[str], object] | None] = ContextVar("dynamo_ext_doing", default=None)
 
 
 def current() -> Journal:
@@ -107,11 +108,24 @@ def current() -> Journal:
     return _current.get() or Journal(warns=True)
 
 
+def say(words: str) -> None:
+    """Have it shown what is done for the graph being compiled, where something shows progress."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(words)
+
+
 @contextlib.contextmanager
-def active(journal: Journal) -> Iterator[Journal]:
-    """Make ``journal`` the one that backends write to while a graph compiles."""
-    token = _current.set(journal)
+def active(
+    journal: Journal, on_progress: Callable[[str], object] | None = None
+) -> Iterator[Journal]:
+    """Make ``journal`` the one that backends write to while a graph compiles.
+
+    ``on_progress`` gets what they ``say``.
+    """
+    tokens = _current.set(journal), _listener.set(on_progress)
     try:
         yield journal
     finally:
-        _current.reset(token)
+        _current.reset(tokens[0])
+        _listener.reset(tokens[1])

@@ -1,4 +1,4 @@
-"""``%dynamo cache``: races, engines that ended a process, and what engines say of operations."""
+"""``%dynamo cache``: races, engines that ended a process, answers of engines, checks."""
 
 import collections
 from pathlib import Path
@@ -10,6 +10,7 @@ from dynamo_ext.auto.cache import Entry, Place, Store
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.support import support_cache
+from dynamo_ext.backends.torch_private import vec_isa
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.formatting import count
 from dynamo_ext.magics.argument_errors import refuse
@@ -31,24 +32,36 @@ def cache_command(action: str = "show", file: str | None = None) -> None:
         refuse("cache")
     path = Path(unquoted(file)).expanduser() if file else Path()
     if action == "show":
-        answers = len(support_cache.AnswerTable().rows())
-        said = "\n".join([_summary(store.all(), store.path), *_ended(crash_records.all_of())])
-        if answers:
-            said += f"\n{count(answers, 'answer')} of engines on whether they take an operation."
+        said = _shown(store)
     elif action == "clear":
-        said = f"{count(store.clear(), 'race')} forgotten."
-        if answers := support_cache.clear():
-            said += f" {count(answers, 'answer')} of engines forgotten."
-        if machine_limits.forget():
-            said += " What %dynamo machine measured is forgotten."
-        ended = crash_records.clear()
-        if ended:
-            said += f" {count(ended, 'engine')} that ended a process may be tried again."
+        said = _cleared(store)
     elif action == "export":
         said = f"{count(_export(store, path), 'race')} written to {path}."
     else:
         said = f"{count(store.take(path), 'race')} read from {path}."
     print(said)  # noqa: T201 - a magic's answer goes to stdout
+
+
+def _shown(store: Store) -> str:
+    lines = [_summary(store.all(), store.path), *_ended(crash_records.all_of())]
+    if answers := len(support_cache.AnswerTable().rows()):
+        lines.append(f"{count(answers, 'answer')} of engines on whether they take an operation.")
+    if checks := len(vec_isa.Checks().rows()):
+        lines.append(f"{count(checks, 'check')} of the C++ compiler by Inductor.")
+    return "\n".join(lines)
+
+
+def _cleared(store: Store) -> str:
+    said = f"{count(store.clear(), 'race')} forgotten."
+    if answers := support_cache.clear():
+        said += f" {count(answers, 'answer')} of engines forgotten."
+    if checks := vec_isa.Checks().clear():
+        said += f" {count(checks, 'check')} of the C++ compiler forgotten."
+    if machine_limits.forget():
+        said += " What %dynamo machine measured is forgotten."
+    if ended := crash_records.clear():
+        said += f" {count(ended, 'engine')} that ended a process may be tried again."
+    return said
 
 
 def _export(store: Store, path: Path) -> int:

@@ -118,6 +118,7 @@ class Recompile:
     of which expression, ``dimension`` which size; ``bound`` which side ``expected`` is of. Where
     another object came (``is_object``), ``actual`` is its name and ``actual_type`` its type's.
     ``resumed``: it is of the code after a graph break, whose inputs the code before it made.
+    ``compile_seconds`` are those of all ``count``, 0 where they are not known.
     """
 
     frame: str
@@ -136,6 +137,7 @@ class Recompile:
     is_object: bool = False
     actual_type: str = ""
     resumed: bool = False
+    compile_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ REMEDY = "Install torch 2.13.0."
 """With it every feature works."""
 
 CORE = "capturing code"
+CHECKS = "remembering Inductor's checks of the compiler"
 _BACKENDS = "every backend but eager"
 _PATCHES = "capture/torch_private/patches"
 FEATURES: dict[str, tuple[str, ...]] = {
@@ -35,6 +36,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "lists that grow": (f"{_PATCHES}/growing_lists.py", f"{_PATCHES}/opaque_value.py"),
     "compiling without timing guards": (f"{_PATCHES}/guard_timing.py",),
     "recurrent layers, masked transformers": (f"{_PATCHES}/torch_layers.py",),
+    CHECKS: ("backends/torch_private/vec_isa.py",),
     _BACKENDS: ("backends/torch_private",),
 }
 """What does not work without certain files, and their folders, as a user calls it.

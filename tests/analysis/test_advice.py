@@ -18,10 +18,13 @@ import torch
 import dynamo_ext
 from dynamo_ext.analysis import capture_advice
 from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.advice_step import NEGLIGIBLE_WEIGHT
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.recompiles import changes
+from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
+from dynamo_ext.records.capture import Recompile
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import Fallback
 from tests.capture.live import live
@@ -662,6 +665,87 @@ def test_what_harms_nothing_at_a_split_keeps_a_loop_from_capture() -> None:
     assert first.topic == "uncaptured"
     assert "put the loop's body into a function" in first.step
     assert "Nothing needs" not in first.step
+
+
+def prints_and_scales(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    print(y.shape)  # noqa: T201
+    return y * 3
+
+
+def test_recompiles_have_the_seconds_that_their_frames_took() -> None:
+    report = run(adds, [(X, X), (X[:2], X[:2])], "eager")
+    (recompile,) = report.recompiles
+    (frame,) = [each for each in report.frames if each.id == recompile.frame]
+    assert recompile.compile_seconds == frame.compile_seconds > 0
+    (found,) = [each for each in advise(report) if each.topic == "recompile"]
+    assert found.seconds == recompile.compile_seconds
+    assert found.evidence.startswith(f"compiling again took {found.seconds:.1f} s of this run's")
+    (unknown,) = advise(
+        dataclasses.replace(report, recompiles=(dataclasses.replace(recompile, compile_seconds=0),))
+    )
+    assert unknown.seconds == 0
+    assert unknown.evidence.startswith(f"compiling took {report.compile_seconds:.1f} s of")
+
+
+def test_equal_recompiles_add_up_their_seconds() -> None:
+    log = RunLog()
+    for seconds in (1.0, 2.0):
+        entry = FrameEntry("0/1", "f", "f.py", 1, lambda: None, seconds=seconds)
+        log.add_recompile(Recompile("0/1", "f", "guard", "x", "1", "2"), entry)
+    log.add_recompile(Recompile("0/1", "f", "guard", "x", "1", "3", prevented=True))
+    found = log.all_recompiles()
+    assert [(each.count, each.compile_seconds) for each in found] == [(2, 3.0), (1, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("took", "whole", "topics"),
+    [
+        (29.0, 30.0, ["recompile", "break"]),
+        # Of little cost, of none that is known, or of little beside the whole run's.
+        (1.0, 2.0, ["break", "recompile"]),
+        (0.0, 30.0, ["break", "recompile"]),
+        (3.0, 60.0, ["break", "recompile"]),
+    ],
+)
+def test_what_is_known_to_have_cost_much_comes_first(
+    took: float, whole: float, topics: list[str]
+) -> None:
+    report = run(prints_and_scales, [(X,), (X[:2],)], "eager")
+    recompiles = tuple(
+        dataclasses.replace(each, compile_seconds=took if number == 0 else 0.0)
+        for number, each in enumerate(report.recompiles)
+    )
+    found = advise(dataclasses.replace(report, recompiles=recompiles, seconds=whole))
+    assert [each.topic for each in found] == topics
+
+
+def test_what_needs_no_change_stays_last_whatever_it_cost() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8))
+    fast = dynamo_ext.optimize("eager")(model)
+    fast(torch.ones(2, 8))
+    model[0].register_forward_hook(lambda *_: None)
+    fast(torch.ones(2, 8))
+    report = fast.report()
+    costly = tuple(dataclasses.replace(r, compile_seconds=29.0) for r in report.recompiles)
+    found = advise(dataclasses.replace(report, recompiles=costly, seconds=30.0))
+    assert found[-1].topic == "recompile"
+    assert found[-1].weight < NEGLIGIBLE_WEIGHT
+
+
+def test_an_operator_that_the_engine_lacks_has_its_seconds_in_eager() -> None:
+    report = run(sorts, [(X,)], Engine())
+    (graph,) = report.graphs
+    timed = tuple(
+        dataclasses.replace(op, seconds=3.0 if "sort" in op.target else 1.0)
+        if op.opcode.startswith("call_")
+        else op
+        for op in graph.operations
+    )
+    graphs = (dataclasses.replace(graph, operations=timed, calls=2),)
+    (first,) = advise(dataclasses.replace(report, graphs=graphs))
+    assert first.seconds == 6.0
+    assert ", 6.00 s over all calls; the graph runs in 3 parts" in first.evidence
 
 
 def adds(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -262,11 +262,11 @@ def note_guard_failure(failure: Any) -> None:
     if entry.guard_failed or "BACKEND_MATCH" in failure.reason:
         return
     entry.guard_failed = True
-    note_miss(run, frame, failure.reason, prevented=False)
+    note_miss(run, frame, failure.reason, entry)
 
 
-def note_miss(run: RunLog, frame: Any, reason: str, *, prevented: bool) -> None:
-    """Record why no compiled version of ``frame`` fits."""
+def note_miss(run: RunLog, frame: Any, reason: str, entry: FrameEntry | None) -> None:
+    """Record why no compiled version of ``frame`` fits; ``entry`` is it where it is compiled."""
     code = frame.f_code
     name = original_function(code.co_name)
     run.add_recompile(
@@ -276,11 +276,12 @@ def note_miss(run: RunLog, frame: Any, reason: str, *, prevented: bool) -> None:
             reason,
             {"L": frame.f_locals, "G": frame.f_globals},
             source_line(code.co_filename, code.co_firstlineno, name, run.cell_file),
-            prevented=prevented,
+            prevented=entry is None,
             cell_file=run.cell_file,
             arguments=_argument_names(frame),
             resumed=name != code.co_name,
-        )
+        ),
+        entry,
     )
 
 

@@ -80,7 +80,7 @@ class RecordedCompiler:
         run.calls_of(entry)
         run.on_progress(f"{title} with {self.name}")
         entry.compile_started = time.perf_counter()
-        with journal.active(entry.journal):
+        with journal.active(entry.journal, run.on_progress):
             compiled = self._compiled(graph, inputs, (*run.codes, frame.code()))
         entry.compile_seconds = time.perf_counter() - entry.compile_started
         return _recorded(compiled, graph, entry)

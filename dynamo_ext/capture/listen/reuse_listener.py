@@ -35,5 +35,5 @@ class ReuseListener:
                 "", *key, weakref.ref(code), outcome="eager", reason=reason
             )
             if reasons:
-                frame_listener.note_miss(run, frame, reasons[0], prevented=True)
+                frame_listener.note_miss(run, frame, reasons[0], None)
         return frame_eval.run_eagerly_once(callees_too=not in_cell)

@@ -174,6 +174,7 @@ class RunLog:
         self.calls: dict[GraphEntry, GraphCalls] = {}
         self.compiled: list[FrameEntry] = []
         self.recompiles: dict[tuple[str, ...], Recompile] = {}
+        self.recompiled: dict[tuple[str, ...], list[FrameEntry]] = {}
         self.eager_frames: dict[tuple[str, str, int], FrameEntry] = {}
         self.started = 0.0
         self.compile_seconds = 0.0
@@ -196,14 +197,24 @@ class RunLog:
         """The code of each frame that Dynamo looked at; ``None`` where it is gone."""
         return [entry.code() for entry in self.compiled]
 
-    def add_recompile(self, found: Recompile) -> None:
-        """Keep equal recompiles once, with their count."""
+    def add_recompile(self, found: Recompile, entry: FrameEntry | None = None) -> None:
+        """Keep equal recompiles once, with their count; ``entry`` is the frame that compiles."""
         came = (found.actual, found.actual_type)
         key = (found.function, found.guard, *came, str(found.prevented))
         with self.lock:
             known = self.recompiles.get(key)
             count = known.count + 1 if known else 1
             self.recompiles[key] = dataclasses.replace(found, count=count)
+            if entry is not None:
+                self.recompiled.setdefault(key, []).append(entry)
+
+    def all_recompiles(self) -> tuple[Recompile, ...]:
+        """Every recompile, with its seconds."""
+        took = {key: sum(e.seconds for e in found) for key, found in self.recompiled.items()}
+        return tuple(
+            dataclasses.replace(found, compile_seconds=took.get(key, 0.0))
+            for key, found in self.recompiles.items()
+        )
 
 
 _active: RunLog | None = None

@@ -9,6 +9,9 @@ import pytest
 import torch
 
 import dynamo_ext
+from dynamo_ext.backends import journal
+from dynamo_ext.widgets.progress import Waiting
+from tests.capture.live import live
 
 
 def compiler_raising_at(call: int) -> Any:
@@ -95,3 +98,16 @@ def test_random_numbers_are_drawn_once(call: int) -> None:
     found = [compiled(x), compiled(x), torch.rand(2)]
     torch.testing.assert_close(found, expected)
     assert [f.stage for f in compiled.report().fallbacks] == ["run"]
+
+
+def test_what_a_backend_says_while_it_compiles_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiler(graph: Any, inputs: Any) -> Any:
+        journal.say("it compiles")
+        return graph.forward
+
+    heard: list[str] = []
+    monkeypatch.setattr(Waiting, "tell", lambda _, words, *__: heard.append(words))
+    with live() as cells:
+        cells.names.update(compiler=compiler, x=torch.ones(2))
+        cells.well("%%dynamo -b compiler\nx + 1")
+    assert "it compiles" in heard
