@@ -10,9 +10,11 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.backends import registry
+from dynamo_ext.backends.journal import Journal
 from dynamo_ext.backends.pipeline import sensitive_operations
 from dynamo_ext.backends.pipeline.sensitive_operations import smallest
 from dynamo_ext.numerics.lowered_precision import BOUNDS, relative_error
+from dynamo_ext.records.graph import KeptOperation
 from dynamo_ext.records.report import Report
 from tests.needs import needs_backend
 
@@ -278,3 +280,10 @@ def test_a_saved_report_has_them() -> None:
     assert Report.from_dict(record).graphs[0].kept == compiled.report().graphs[0].kept
     del record["graphs"][0]["kept"]
     assert Report.from_dict(record).graphs[0].kept == ()
+
+
+def test_another_journal_takes_them_over() -> None:
+    journal, other = Journal(), Journal()
+    other.kept = (KeptOperation("p", 0.03, 0.002),)
+    journal.merge(other)
+    assert journal.kept == other.kept
