@@ -8,7 +8,7 @@ from dynamo_ext.records.report import Report
 
 
 def clauses(report: Report) -> tuple[str, ...]:
-    """Which they are, by line, and what the error is without each; equal ones once."""
+    """Which they are, by line or else by module, and what the error is without each; equal ones once."""
     called = [graph for graph in report.graphs if graph.calls]
     return tuple(dict.fromkeys(_clause(graph, each) for graph in called for each in graph.kept))
 
@@ -16,7 +16,7 @@ def clauses(report: Report) -> tuple[str, ...]:
 def _clause(graph: Graph, kept: KeptOperation) -> str:
     found = next((each for each in graph.operations if each.name == kept.name), None)
     name = operator(found.target) if found else kept.name
-    where = place(found.line) if found else ""
+    where = (place(found.line) or found.module) if found else ""
     without = kept.error_without
     why = "a result is wrong without it"
     if without is not None:

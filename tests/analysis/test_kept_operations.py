@@ -44,6 +44,13 @@ def test_equal_graphs_are_named_once_and_those_not_called_not_at_all() -> None:
     assert clauses(report(KeptOperation("p", 0.03, 0.002), calls=0)) == ()
 
 
+def test_torch_s_own_code_is_named_by_the_module() -> None:
+    layer = dataclasses.replace(SOFTMAX, line=None, modules=(("model.head", "Head"),))
+    graph = dataclasses.replace(KEPT.graphs[0], operations=(layer,))
+    [said] = clauses(dataclasses.replace(KEPT, graphs=(graph,)))
+    assert said.startswith("`softmax` of model.head stays in float32")
+
+
 def test_an_operation_that_the_record_lacks() -> None:
     [said] = clauses(report(KeptOperation("q", 0.03, 0.002)))
     assert said.startswith("`q` stays in float32")

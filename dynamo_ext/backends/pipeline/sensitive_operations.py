@@ -31,7 +31,7 @@ SHARE = 0.25
 """How many of the operations that are lowered may be kept; where there are few, one."""
 
 MOST_TRIALS = 64
-MOST_SECONDS = 10.0
+MOST_SECONDS = 30.0
 """What a search may take: runs of the graph, and the time after which none begins."""
 
 
