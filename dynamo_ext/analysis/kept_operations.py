@@ -8,7 +8,7 @@ from dynamo_ext.records.report import Report
 
 
 def clauses(report: Report) -> tuple[str, ...]:
-    """Which they are, by line or else by module, and what the error is without each; equal ones once."""
+    """Which they are, by line or module, and what the error is without each; equal ones once."""
     called = [graph for graph in report.graphs if graph.calls]
     return tuple(dict.fromkeys(_clause(graph, each) for graph in called for each in graph.kept))
 

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 RUN_FAILURES = 3
 """Failed calls after which a graph, or a partition, stays in eager."""
 
+_WITHOUT_GRADIENTS = (
+    "If no backward pass follows, call it under torch.no_grad(): the operations to blame are "
+    "looked for there, and stay in float32 alone."
+)
+
 _LEVELS = frozenset({"_grad_increment_nesting", "_jvp_increment_nesting"})
 
 
@@ -104,13 +109,16 @@ class GraphCall:
             if dispatch.ends_recomputation(error) or not (undo is None or undo.restore()):
                 raise
             return self._failed(error, args)
-        wrong, undone = "", False
+        wrong, remedy, undone = "", "", False
         if expected is not None:
             right = expected if self._precision == FULL else self._exact(args, undo, expected)
             wrong = self._wrong(args, undo, outputs, expected, right)
             # What autograd has recorded of an input cannot be undone: the result has to stay then.
             undone = bool(wrong) and (undo is None or undo.restore())
-            if undone and (again := self._again(args, undo, outputs, expected, right)):
+            # A search by results says nothing of gradients.
+            if self._second is not None and _may_be_differentiated(outputs):
+                remedy = _WITHOUT_GRADIENTS
+            elif undone and (again := self._again(args, undo, expected, right)):
                 outputs, wrong = again[0], ""
         self._proven = True
         if not wrong:
@@ -118,14 +126,13 @@ class GraphCall:
         self._run = self._eager
         for name, partition in list(self._journal.partitions.items()):
             self._journal.partitions[name] = replace(partition, engine="eager", reason=wrong)
-        self._journal.add_fallback("verify", "graph", message=wrong)
+        self._journal.add_fallback("verify", "graph", message=wrong, remedy=remedy)
         return self._eager(*args) if undone else outputs
 
     def _again(
         self,
         args: Sequence[Any],
         undo: Undo | None,
-        outputs: Any,
         expected: _Outcome,
         right: _Outcome,
     ) -> tuple[Any] | None:
@@ -134,9 +141,7 @@ class GraphCall:
         ``None`` where there is none that is right; what a call changes is as before it then.
         """
         second, self._second = self._second, None
-        results = [each for each in _flat(outputs) if isinstance(each, torch.Tensor)]
-        # A search by results says nothing of gradients.
-        if second is None or self._held or any(each.requires_grad for each in results):
+        if second is None or self._held:
             return None
 
         def judge(given: Sequence[Any], found: Any) -> Verdict:
@@ -243,6 +248,10 @@ class _Outcome(NamedTuple):
 
 def _flat(outputs: Any) -> Sequence[Any]:
     return outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+
+
+def _may_be_differentiated(outputs: Any) -> bool:
+    return any(isinstance(each, torch.Tensor) and each.requires_grad for each in _flat(outputs))
 
 
 def _copies(args: Sequence[Any], undo: Undo | None) -> Sequence[Any] | None:
