@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dynamo_ext.analysis import capture_advice
+from dynamo_ext.analysis import capture_advice, kept_operations
 from dynamo_ext.analysis.advice_step import MAX_LISTED, NEGLIGIBLE_WEIGHT, Advice, clause, how_often
 from dynamo_ext.analysis.placement import EAGER, coverage, eager_seconds, operator_times
 from dynamo_ext.analysis.speed import whole_gain
@@ -36,6 +36,7 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *capture_advice.limits(report),
         *_failures(report),
         *_unsupported(report),
+        *_kept_operations(report),
         *capture_advice.uncaptured(report),
         *capture_advice.libraries(report),
         *capture_advice.breaks(report),
@@ -123,6 +124,15 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         weight = 0.05 if all(f.harmless for f in group) else 0.3 + 0.4 * share
         took = times.get(message, 0.0)
         yield Advice("unsupported", problem, step, evidence, weight, seconds=took)
+
+
+def _kept_operations(report: Report) -> Iterator[Advice]:
+    found = kept_operations.clauses(report)
+    if found:
+        rest = [f"{len(found) - MAX_LISTED:,} more"] if found[MAX_LISTED:] else []
+        problem = "; ".join([*found[:MAX_LISTED], *rest])
+        evidence = "so the results are within the bound of the precision"
+        yield Advice("kept", problem, "Nothing needs to be done.", evidence, 0.05)
 
 
 def _nothing_wrong(report: Report) -> Iterator[Advice]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphRace
-from dynamo_ext.records.graph import Partition
+from dynamo_ext.records.graph import KeptOperation, Partition
 from dynamo_ext.records.report import Fallback, FallbackScope, FallbackStage
 
 
@@ -39,6 +39,8 @@ class Journal:
         # By name: one whose engine is built again gets a new record.
         self.partitions: dict[str, Partition] = {}
         self.fallbacks: dict[tuple[str, ...], Fallback] = {}
+        # Operations that stay in the code's precision where the graph is computed in a lower one.
+        self.kept: tuple[KeptOperation, ...] = ()
         self.contest: GraphRace | None = None
         self.race_seconds = 0.0
 
@@ -46,6 +48,7 @@ class Journal:
         """Take over what another journal says of the same graph, and receive what it says later."""
         self.normalised = other.normalised
         self.folded = other.folded
+        self.kept = other.kept
         self.partitions.update(other.partitions)
         self.fallbacks.update(other.fallbacks)
         other.graph, other.warns = self.graph, self.warns

@@ -54,6 +54,22 @@ def difference(got: Any, right: Any, precision: str) -> str:
     )
 
 
+def largest_error(found: Sequence[Any], exact: Sequence[Any]) -> float:
+    """The largest ``relative_error`` of outputs as in ``disagreement``, of equal shapes.
+
+    Infinity where one of the two is not finite and the other is.
+    """
+    import torch
+
+    largest = 0.0
+    for got, right in zip(found, exact, strict=True):
+        if isinstance(right, torch.Tensor) and right.is_floating_point():
+            if not torch.equal(got.isfinite(), right.isfinite()):
+                return float("inf")
+            largest = max(largest, relative_error(got.detach(), right))
+    return largest
+
+
 def relative_error(found: torch.Tensor, exact: torch.Tensor) -> float:
     """The root mean square of an error over that of the exact result; what is infinite left out.
 

@@ -64,6 +64,20 @@ class Partition:
 
 
 @dataclass(frozen=True)
+class KeptOperation:
+    """An operation that stays in the code's precision in a graph that is computed in a lower one.
+
+    ``name`` is that of the captured ``Operation``. ``error_without`` is the largest relative error
+    of a result (root mean square) where this one is lowered, too, and ``error`` that where it is
+    kept, both in eager. ``None``: a result is not finite then, or not equal where it has to be.
+    """
+
+    name: str
+    error_without: float | None
+    error: float
+
+
+@dataclass(frozen=True)
 class Graph:
     """One FX graph that Dynamo handed to a backend.
 
@@ -76,7 +90,8 @@ class Graph:
     ``run_seconds``; ``backward_untimed``: autograd runs its operations one by one.
     ``pairs`` are seconds of a further call and of one in eager, one after the other, in this run
     or an earlier one. ``compile_started`` (where ``compiled_now``), ``first_call_started`` and
-    ``last_call_ended`` are seconds after the run's start.
+    ``last_call_ended`` are seconds after the run's start. ``kept`` are those of its operations that
+    are not lowered with the others.
     """
 
     id: str
@@ -101,6 +116,7 @@ class Graph:
     first_call_started: float = 0.0
     first_call_seconds: float = 0.0
     last_call_ended: float = 0.0
+    kept: tuple[KeptOperation, ...] = ()
 
     @property
     def operation_seconds(self) -> float:

@@ -164,6 +164,21 @@ def test_integers_and_views_of_inputs_are_as_in_eager() -> None:
     assert compiled.report().fallbacks == ()
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_results_in_one_memory_are_as_in_eager(backend: str) -> None:
+    needs_backend(backend)
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = (x @ x.t()).relu()
+        return y.view(-1), y, y @ y, y[0]
+
+    compiled = dynamo_ext.optimize(f"{backend}:bf16")(function)
+    flat, whole, _, row = found = compiled(torch.randn(8, 8))
+    assert {each.dtype for each in found} == {torch.float32}
+    assert flat.data_ptr() == whole.data_ptr() == row.data_ptr()
+    assert compiled.report().fallbacks == ()
+
+
 def test_a_graph_break_hands_on_eagers_dtype() -> None:
     seen: list[torch.dtype] = []
 

@@ -3,11 +3,14 @@
 Torch's own lists say which operations are computed in the lower dtype, and which (norms, softmax,
 losses) stay in float32. Results leave the graph in the dtypes that they have without it. Autocast
 is on around the calls of the graph, or around its compilation, and no part of it: a graph that
-raised would leave it on.
+raised would leave it on. It is off around single operations that are kept.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from operator import is_not
 from typing import Any
 
 import torch
@@ -15,46 +18,77 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.fx_graph import held_tensors, own_copy
 from dynamo_ext.backends.pipeline.input_views import root_of
+from dynamo_ext.torch_private import dispatch
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def with_eagers_dtypes(graph: GraphModule) -> GraphModule:
-    """A copy of a captured graph whose results have eager's dtypes under autocast, too."""
-    made = own_copy(graph)
-    output = made.graph.output_node()
-    with made.graph.inserting_before(output):
-        replaced = {node: _as_before(node) for node in output.all_input_nodes}
-    output.args = torch.fx.map_arg(output.args, lambda node: replaced[node])
-    made.recompile()
-    return made
+class Lowering:
+    """Autocast of a ``captured`` graph to ``bf16`` or ``fp16``, on the devices of its tensors."""
 
-
-def autocast_for(
-    graph: GraphModule, inputs: Sequence[Any], precision: str
-) -> Callable[[], contextlib.AbstractContextManager[None]]:
-    """Makes contexts of autocast to ``bf16`` or ``fp16`` on the devices of a graph's tensors."""
-    values = [*inputs, *held_tensors(graph)]
-    kinds = [value.device.type for value in values if isinstance(value, torch.Tensor)]
-    devices = tuple(dict.fromkeys(kinds)) or ("cpu",)
+    def __init__(self, captured: GraphModule, inputs: Sequence[Any], precision: str) -> None:
+        self.captured = captured
+        self._dtype = _DTYPES[precision]
+        values = [*inputs, *held_tensors(captured)]
+        kinds = [value.device.type for value in values if isinstance(value, torch.Tensor)]
+        self._devices = tuple(dict.fromkeys(kinds)) or ("cpu",)
 
     @contextlib.contextmanager
-    def lowering() -> Iterator[None]:
+    def on(self) -> Iterator[None]:
+        """Autocast, for a call or a compilation of ``graph()``."""
         with contextlib.ExitStack() as stack:
-            for device in devices:
-                stack.enter_context(torch.autocast(device, _DTYPES[precision]))
+            for device in self._devices:
+                stack.enter_context(torch.autocast(device, self._dtype))
             yield
 
-    return lowering
+    def graph(self, kept: Collection[str] = ()) -> GraphModule:
+        """A copy of the graph whose results have eager's dtypes under autocast, too.
+
+        So have the operands and the result of the operations named ``kept``.
+        """
+        made = own_copy(self.captured)
+        for node in list(made.graph.nodes):
+            if node.name in kept:
+                self._keep(node)
+        _give_eagers_dtypes(made)
+        made.recompile()
+        return made
+
+    def _keep(self, node: Node) -> None:
+        """Have an operation computed in eager's dtypes."""
+        with node.graph.inserting_before(node):
+            for source in filter(_may_be_lower, node.all_input_nodes):
+                node.replace_input_with(source, _cast(source))
+        for device in self._devices:
+            dispatch.take_out_of_autocast(node, device, self._dtype)
 
 
-def _as_before(node: Node) -> Node:
-    """A result of the graph in its own dtype; an input, or a view of one, has that already."""
+def _give_eagers_dtypes(graph: GraphModule) -> None:
+    output = graph.graph.output_node()
+    roots = {node: root_of(node) for node in filter(_may_be_lower, output.all_input_nodes)}
+    shared = Counter(roots.values())
+    for node, root in roots.items():
+        if shared[root] == 1:
+            with graph.graph.inserting_before(output):
+                made = _cast(node)
+            made.meta = {**node.meta}
+            output.replace_input_with(node, made)
+        elif "example_value" in root.meta:
+            # Results in one memory: views of the copy, where each by itself would be a copy.
+            with graph.graph.inserting_after(root):
+                made = _cast(root)
+            root.replace_all_uses_with(made, delete_user_cb=partial(is_not, made))
+            made.meta = {**root.meta}
+            # For what looks for views, it is the copy that the operation gave.
+            del root.meta["example_value"]
+
+
+def _may_be_lower(node: Node) -> bool:
+    """Whether a result is of floating numbers; an input, or a view of one, has eager's dtype."""
     value = node.meta.get("example_value")
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
-        return node
-    if root_of(node).op in ("placeholder", "get_attr"):
-        return node
-    made = node.graph.call_method("to", (node, value.dtype))
-    made.meta = {**node.meta}
-    return made
+    floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return floating and root_of(node).op not in ("placeholder", "get_attr")
+
+
+def _cast(node: Node) -> Node:
+    return node.graph.call_method("to", (node, node.meta["example_value"].dtype))

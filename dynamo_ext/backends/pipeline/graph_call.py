@@ -19,8 +19,10 @@ import torch
 
 from dynamo_ext.backends import crash_records, effects, precision
 from dynamo_ext.backends.fx_graph import held_tensors
+from dynamo_ext.backends.pipeline import sensitive_operations
+from dynamo_ext.backends.pipeline.sensitive_operations import Verdict
 from dynamo_ext.backends.undo import Undo
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import Listening, pass_on
 from dynamo_ext.numerics import higher_precision, lowered_precision, tolerance
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
@@ -32,9 +34,15 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from dynamo_ext.backends.pipeline.engines import CompileContext
+    from dynamo_ext.backends.pipeline.sensitive_operations import SecondForm
 
 RUN_FAILURES = 3
 """Failed calls after which a graph, or a partition, stays in eager."""
+
+_WITHOUT_GRADIENTS = (
+    "If no backward pass follows, call it under torch.no_grad(): the operations to blame are "
+    "looked for there, and stay in float32 alone."
+)
 
 _LEVELS = frozenset({"_grad_increment_nesting", "_jvp_increment_nesting"})
 
@@ -43,7 +51,8 @@ class GraphCall:
     """``call(*args)`` runs a compiled graph; ``graph`` is the captured one, which is eager's.
 
     With a lower precision among the options, results may be as far from the exact ones as
-    ``lowered_precision`` allows.
+    ``lowered_precision`` allows. Where they are farther, and no backward pass can follow, the graph
+    runs in its ``second`` form, if there is one that is right, with sensitive operations kept.
     """
 
     def __init__(
@@ -53,6 +62,7 @@ class GraphCall:
         context: CompileContext,
         *,
         check: bool,
+        second: SecondForm | None = None,
     ) -> None:
         self._graph = graph
         self._precision = precision.of(context.options)
@@ -63,6 +73,7 @@ class GraphCall:
         # Where derivatives of torch.func raise without gradients, the levels they entered stay.
         names = {getattr(node.target, "__name__", "") for node in graph.graph.nodes}
         self._check = check and _LEVELS.isdisjoint(names)
+        self._second = second
         self._failures = 0
         self._proven = False
         self._effects = effects.of_graph(graph)
@@ -98,15 +109,65 @@ class GraphCall:
             if dispatch.ends_recomputation(error) or not (undo is None or undo.restore()):
                 raise
             return self._failed(error, args)
+        wrong, remedy, undone = "", "", False
+        if expected is not None:
+            right = expected if self._precision == FULL else self._exact(args, undo, expected)
+            wrong = self._wrong(args, undo, outputs, expected, right)
+            # What autograd has recorded of an input cannot be undone: the result has to stay then.
+            undone = bool(wrong) and (undo is None or undo.restore())
+            # A search by results says nothing of gradients.
+            if self._second is not None and _may_be_differentiated(outputs):
+                remedy = _WITHOUT_GRADIENTS
+            elif undone and (again := self._again(args, undo, expected, right)):
+                outputs, wrong = again[0], ""
         self._proven = True
-        if expected is None or not (wrong := self._wrong(args, undo, outputs, expected)):
+        if not wrong:
             return outputs
         self._run = self._eager
         for name, partition in list(self._journal.partitions.items()):
             self._journal.partitions[name] = replace(partition, engine="eager", reason=wrong)
-        self._journal.add_fallback("verify", "graph", message=wrong)
-        # What autograd has recorded of an input cannot be undone: the result has to stay.
-        return self._eager(*args) if undo is None or undo.restore() else outputs
+        self._journal.add_fallback("verify", "graph", message=wrong, remedy=remedy)
+        return self._eager(*args) if undone else outputs
+
+    def _again(
+        self,
+        args: Sequence[Any],
+        undo: Undo | None,
+        expected: _Outcome,
+        right: _Outcome,
+    ) -> tuple[Any] | None:
+        """What a call of the second form gives, with sensitive operations kept in it.
+
+        ``None`` where there is none that is right; what a call changes is as before it then.
+        """
+        second, self._second = self._second, None
+        if second is None or self._held:
+            return None
+
+        def judge(given: Sequence[Any], found: Any) -> Verdict:
+            wrong = self._wrong(given, undo, found, expected, right)
+            error = lowered_precision.largest_error(_flat(found), right.results)
+            named = not wrong or lowered_precision.BOUNDS[self._precision] < error < float("inf")
+            return Verdict(wrong, error if named else None)
+
+        kept = sensitive_operations.found(second.lowering, lambda: _copies(args, undo) or (), judge)
+        if not kept:
+            return None
+        try:
+            with Listening(), crash_records.during(self._attempt, "compiling"):
+                run = second.lower([each.name for each in kept], args)
+            with crash_records.during(self._attempt, "first running"):
+                outputs = run(*args)
+            wrong = self._wrong(args, undo, outputs, expected, right)
+        except Exception as error:  # noqa: BLE001 - eager takes over
+            pass_on(error)
+        else:
+            if not wrong:
+                self._run, self._journal.kept = run, kept
+                return (outputs,)
+        if undo is not None:
+            undo.restore()
+        return None
 
     def _expected(self, args: Sequence[Any], undo: Undo | None) -> _Outcome | None:
         """What eager makes of such inputs; ``None`` where that cannot be the reference."""
@@ -128,14 +189,21 @@ class GraphCall:
                 undo.restore()
 
     def _wrong(
-        self, args: Sequence[Any], undo: Undo | None, outputs: Any, expected: _Outcome
+        self,
+        args: Sequence[Any],
+        undo: Undo | None,
+        outputs: Any,
+        expected: _Outcome,
+        right: _Outcome,
     ) -> str:
-        """What the caller gets that is not what eager gives, as one sentence, or nothing."""
+        """What the caller gets that is not what eager gives, as one sentence, or nothing.
+
+        ``right`` is what values are compared with: what eager gives, or the exact ones.
+        """
         found = _Outcome(_flat(outputs), args, self._held)
         changed, lower = undo is not None, self._precision != FULL
-        right, differ = expected, tolerance.disagreement
+        differ: Callable[..., str] = tolerance.disagreement
         if lower:
-            right = self._exact(args, undo, expected)
             differ = functools.partial(lowered_precision.disagreement, precision=self._precision)
         wrong = differ(found.results, right.results)
         if not wrong and _places(found) != _places(expected):
@@ -180,6 +248,10 @@ class _Outcome(NamedTuple):
 
 def _flat(outputs: Any) -> Sequence[Any]:
     return outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+
+
+def _may_be_differentiated(outputs: Any) -> bool:
+    return any(isinstance(each, torch.Tensor) and each.requires_grad for each in _flat(outputs))
 
 
 def _copies(args: Sequence[Any], undo: Undo | None) -> Sequence[Any] | None:

@@ -1,6 +1,6 @@
 """Backends that take a captured graph whole: torch's own, and any callable of the user's."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -9,11 +9,13 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import fact
-from dynamo_ext.backends.pipeline.autocast import autocast_for, with_eagers_dtypes
+from dynamo_ext.backends.pipeline.autocast import Lowering
 from dynamo_ext.backends.pipeline.engines import CompileContext
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
+from dynamo_ext.backends.pipeline.sensitive_operations import SecondForm
 from dynamo_ext.records.common import FULL
+from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 
 
@@ -24,18 +26,14 @@ def compiled(
 
     A backend that returns the graph's own ``forward`` gets no wrapper, so ``eager`` costs nothing;
     nor does one that is ``self_verifying``, because other backends made what it returns. With a
-    lower ``precision`` among the options the backend gets the graph under autocast.
+    lower ``precision`` among the options the backend gets the graph under autocast, and where that
+    is too far off, again, with sensitive operations kept out of it.
     """
     backend, options, journal = context.backend, context.options, context.journal
-    chosen, given = precision.of(options), graph
-    lowering: Callable[[], AbstractContextManager[None]] = nullcontext
-    if chosen != FULL:
-        given, lowering = with_eagers_dtypes(graph), autocast_for(graph, example_inputs, chosen)
-    with lowering(), _kept_apart(chosen):
-        if fact(backend, "through_aot"):
-            run = apart(given, lambda rest: backend.lower(rest, example_inputs, options))
-        else:
-            run = backend.lower(given, example_inputs, options)
+    chosen = precision.of(options)
+    lowering = Lowering(graph, example_inputs, chosen) if chosen != FULL else None
+    given = lowering.graph() if lowering else graph
+    run = _handed_over(given, example_inputs, context, lowering)
     if not callable(run):
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         journal.add_fallback("lower", "graph", message=message)
@@ -43,11 +41,32 @@ def compiled(
     if run == graph.forward or run is graph:
         return forward_of(graph)
     if fact(backend, "self_verifying"):
-        return run
-    if chosen != FULL and run == given.forward:
-        run = _within(lowering, forward_of(given))
+        return run  # type: ignore[no-any-return]
     check = bool(options.get("verify", False))
-    return GraphCall(graph, run, context, check=check).call
+    if lowering is None:
+        return GraphCall(graph, run, context, check=check).call
+
+    def lower_again(kept: Collection[str], inputs: Sequence[Any]) -> Callable[..., Any]:
+        rest = lowering.graph(kept)
+        return _within(lowering, rest, _handed_over(rest, inputs, context, lowering))
+
+    # Without Dynamo, a compiler would take the sizes of one call for those of all.
+    values = [*example_inputs, *(node.meta.get("example_value") for node in graph.graph.nodes)]
+    once = run != given.forward and any(map(dispatch.is_symbolic, values))
+    second = None if once else SecondForm(lowering, lower_again)
+    run = _within(lowering, given, run)
+    return GraphCall(graph, run, context, check=check, second=second).call
+
+
+def _handed_over(
+    graph: GraphModule, inputs: Sequence[Any], context: CompileContext, lowering: Lowering | None
+) -> Any:
+    """What the backend makes of a graph, under autocast where it is lowered."""
+    backend, options = context.backend, context.options
+    with lowering.on() if lowering else nullcontext(), _kept_apart(precision.of(options)):
+        if fact(backend, "through_aot"):
+            return apart(graph, lambda rest: backend.lower(rest, inputs, options))
+        return backend.lower(graph, inputs, options)
 
 
 def _kept_apart(chosen: str) -> AbstractContextManager[None]:
@@ -64,11 +83,14 @@ def _kept_apart(chosen: str) -> AbstractContextManager[None]:
     return tagged
 
 
-def _within(
-    lowering: Callable[[], AbstractContextManager[None]], run: Callable[..., Any]
-) -> Callable[..., Any]:
+def _within(lowering: Lowering, graph: GraphModule, run: Callable[..., Any]) -> Callable[..., Any]:
+    """What a backend made of a graph; under autocast where that is the graph itself."""
+    if run != graph.forward:
+        return run
+    forward = forward_of(graph)
+
     def call(*args: Any) -> Any:
-        with lowering():
-            return run(*args)
+        with lowering.on():
+            return forward(*args)
 
     return call

@@ -128,6 +128,7 @@ def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, fi
         first_call_started=_since(run, calls.first_started),
         first_call_seconds=calls.first_ended - calls.first_started,
         last_call_ended=_since(run, calls.until),
+        kept=entry.journal.kept,
     )
 
 

@@ -1,8 +1,9 @@
 """A comparison shown: as text, as static html, as a page of its own, and live in a notebook."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from dynamo_ext.analysis.kept_operations import clauses
 from dynamo_ext.formatting import printable, sentence
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets import plain_text
@@ -27,7 +28,7 @@ def text(record: Comparison) -> str:
         plain_text.paragraph(limits.sentences(record)),
         plain_text.section(comparison_accuracy.TITLE, comparison_accuracy.text(rows)),
         plain_text.section(comparison_graphs.TITLE, comparison_graphs.text(record)),
-        "\n".join(plain_text.paragraph(note, "  ", "! ") for note in record.notes),
+        "\n".join(plain_text.paragraph(note, "  ", "! ") for note in _noted(record)),
         plain_text.paragraph(closing(record)),
     ]
     return "\n\n".join(filter(None, parts))
@@ -72,9 +73,17 @@ def lead(record: Comparison) -> Markup:
 
 def notes(record: Comparison) -> Markup:
     """Render what the reader should know, and how it was measured."""
-    listed = [element("li", prose(sentence(printable(note)))) for note in record.notes]
+    listed = [element("li", prose(sentence(printable(note)))) for note in _noted(record)]
     known = element("ul", *listed) if listed else EMPTY
     return markup.join([known, element("p", closing(record), class_="dx-quiet dx-note")])
+
+
+def _noted(record: Comparison) -> Iterator[str]:
+    """What was noted while it was measured, and what rows in a lower precision do not lower."""
+    yield from record.notes
+    for each in record.candidates:
+        for clause in clauses(each.report) if each.report else ():
+            yield sentence(f"{each.name}: {clause}")
 
 
 def _charts(record: Comparison) -> list[Chart]:

@@ -1,15 +1,16 @@
-"""Everything that fell back to eager, why, and the remedy."""
+"""Everything that fell back to eager, why, and the remedy; and what is not lowered with others."""
 
 import dataclasses
 from collections.abc import Iterator
 
 from dynamo_ext import formatting
 from dynamo_ext.analysis.breaks import remedy
-from dynamo_ext.formatting import clip, count, listing, place, printable
+from dynamo_ext.analysis.kept_operations import clauses
+from dynamo_ext.formatting import clip, count, listing, place, printable, sentence
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, unbroken
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose, unbroken
 
 TITLE = "Fallbacks"
 NOTHING = "No fallback: nothing that was handed to the backend fell back to eager."
@@ -28,9 +29,11 @@ _STAGES = {
 
 
 def html(report: Report, most: int | None = markup.MOST) -> Markup:
-    """One row for all that fell back alike, the backend's absence first."""
+    """One row for all that fell back alike, the backend's absence first; then what is kept."""
+    kept = [element("li", prose(sentence(each))) for each in clauses(report)]
+    listed = element("ul", *kept) if kept else EMPTY
     if not report.fallbacks:
-        return EMPTY
+        return listed
     found = list(_grouped(report))
     rows = [
         [
@@ -47,7 +50,7 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
     ]
     headers = ["Stage", "What ran eagerly", "Exception and message", "Remedy", "Times"]
     table = markup.table("Fallbacks to eager", headers, rows, numeric={4})
-    return markup.join([table, markup.left_out(len(found), most, "fallbacks")])
+    return markup.join([table, markup.left_out(len(found), most, "fallbacks"), listed])
 
 
 def text(report: Report) -> str:
@@ -63,6 +66,7 @@ def text(report: Report) -> str:
             parts.append(plain_text.paragraph(said, "    "))
         if helps := remedy(report, each):
             parts.append(plain_text.step(formatting.remedy(helps)))
+    parts += [plain_text.paragraph(sentence(each), "  ", "") for each in clauses(report)]
     return "\n".join(parts)
 
 

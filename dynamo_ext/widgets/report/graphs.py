@@ -7,6 +7,7 @@ from dynamo_ext.analysis.placement import partition_engine, place_graph
 from dynamo_ext.analysis.repro_script import repro
 from dynamo_ext.analysis.speed import gain
 from dynamo_ext.formatting import clip, count, function_name, place, seconds, sentence
+from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks, plain_text
@@ -71,8 +72,9 @@ def describe(report: Report, graph: Graph) -> str:
     ended = ""
     if graph.ended_by is not None and 0 <= graph.ended_by < len(report.breaks):
         ended = f", ended by a break: {clip(breaks.because(report.breaks[graph.ended_by]), 120)}"
+    kept = f", {len(graph.kept):,} of them in {FULL}" if graph.kept else ""
     once = f", {graph.folded:,} normalised ones computed at compile time" if graph.folded else ""
-    return f"{size} in {placement.label}{once}{ended}"
+    return f"{size} in {placement.label}{kept}{once}{ended}"
 
 
 def partitions(report: Report, graph: Graph) -> Markup:
