@@ -16,8 +16,9 @@ def canvas(drawn: Markup, label: str) -> Markup:
         element("option", f"{each} %", value=each / 100, selected="" if each == _OWN_SIZE else None)
         for each in _ZOOMS
     ]
-    zooms = element("label", "Zoom ", element("select", *options), quiet_words(_HINT))
+    select = element("select", *options, onfocus="this.closest('div').onpointerenter?.()")
+    zooms = element("label", "Zoom ", select, quiet_words(_HINT))
     sheet = element("div", drawn, style="--dx-zoom:1")
     script = f"{markup.asset('canvas.js')}(this)"
     window = markup.region(sheet, label, "dx-canvas")
-    return element("div", zooms, window, onpointerenter=script, onfocusin=script)
+    return element("div", zooms, window, onpointerenter=script)

@@ -73,7 +73,7 @@ class _Tree:
         """The modules among boxes, then the operations that are the parent's own."""
         inner = [box for box in boxes if isinstance(box, Fold) or _below(box, parent)]
         own = [box for box in boxes if isinstance(box, Operation) and not _below(box, parent)]
-        alone = len(boxes) == 1
+        alone = sum(isinstance(box, Fold) for box in inner) == 1
         made = [self._row(box, parent, costs, alone=alone) for box in inner[: self._most]]
         made.append(markup.left_out(len(inner), self._most, "modules"))
         if own:
@@ -91,7 +91,9 @@ class _Tree:
         several = any(isinstance(each, Fold) and each.path == first for each in box.inside)
         within = parent if several or not first else first
         inside = self.rows(box.inside, within, _together(box, costs))
-        return element("details", line, inside, open="" if alone or self._opened else None)
+        # Where only one module has others inside, there is nothing to choose.
+        opened = self._opened or (alone and box.times == 1)
+        return element("details", line, inside, open="" if opened else None)
 
     def _line(
         self, tag: str, title: str, about: str, operations: Sequence[Operation], costs: _Costs

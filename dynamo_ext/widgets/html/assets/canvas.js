@@ -1,8 +1,8 @@
 /* Zooms and pans a drawing. An HTML widget runs no script that is put into it, but the handlers of
-   its elements: this is one, run when the pointer or the focus first comes. The wheel alone scrolls
-   the page. Nothing moves by itself, so that there is no motion to reduce. */
+   its elements: this is one, run once the pointer or the focus comes. The wheel alone scrolls the
+   page. Nothing moves by itself, so that there is no motion to reduce. */
 (box => {
-  box.onpointerenter = box.onfocusin = null;
+  box.onpointerenter = null;
   const canvas = box.querySelector('.dx-canvas'), select = box.querySelector('select');
   const nodes = canvas.querySelector('.dx-nodes'), svg = nodes.querySelector('svg');
   let zoom = 1, from = null;
