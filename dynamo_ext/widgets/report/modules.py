@@ -101,14 +101,14 @@ class _Tree:
         number = sum(costs[op.name][0] for op in operations)
         taken = sum(costs[op.name][1] for op in operations)
         share = taken / self._seconds if self._seconds else number / self._number
-        words = [count(number, "operation"), self._engines(operations, costs)]
-        words += [seconds(taken)] if taken else []
+        ran = f"{count(number, 'operation')}{self._engines(operations, costs)}"
+        words = f"{seconds(taken)}, {ran}" if taken else ran
         return element(
             tag,
             element("span", percent(share), class_="dx-part-of"),
-            element("b", title) if title else EMPTY,
-            f" {about}",
-            quiet_words(f" {', '.join(filter(None, words))}"),
+            markup.join([element("b", title), " "]) if title else EMPTY,
+            about,
+            quiet_words(f" {words}"),
             style=f"background:rgba(232,113,10,{0.4 * min(share, 1.0):.2f})",
         )
 
@@ -119,12 +119,10 @@ class _Tree:
             if not sets_mode(op):
                 found[self._placement.engine_of(op)] += costs[op.name][0]
         if len(found) == 1:
-            return "".join(f"in {engine}" for engine in found if engine)
+            return "".join(f" in {engine}" for engine in found if engine)
         ordered = sorted(found.items(), key=lambda pair: (pair[0] == EAGER, -pair[1]))
-        return " and ".join(
-            f"{many:,} in {engine}" if engine else f"{many:,} of which it is not known"
-            for engine, many in ordered
-        )
+        named = [f"{many:,} in {engine or 'one of several'}" for engine, many in ordered]
+        return f", {listing(named, len(named))}"
 
 
 def _below(op: Operation, parent: str) -> bool:

@@ -10,7 +10,7 @@
   const to = (wanted, x, y) => {
     zoom = Math.min(Math.max(wanted, .05), 4);
     const before = nodes.getBoundingClientRect();
-    canvas.firstElementChild.style.setProperty('--dx-zoom', zoom);
+    canvas.firstElementChild.setAttribute('style', `--dx-zoom:${zoom}`);
     const after = nodes.getBoundingClientRect();
     canvas.scrollLeft += after.left + (x - before.left) * after.width / before.width - x;
     canvas.scrollTop += after.top + (y - before.top) * after.height / before.height - y;
