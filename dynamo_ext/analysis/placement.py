@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from dynamo_ext.records.graph import Graph, Operation, Partition
 from dynamo_ext.records.report import Fallback, Report
@@ -30,6 +31,7 @@ def sets_mode(operation: Operation) -> bool:
     return operator(operation.target) in _MODES
 
 
+@lru_cache(4096)  # asked several times of each node of a graph, and graphs have few operators
 def operator(target: str) -> str:
     """Reduce a target to its operator's name: ``aten.add.Tensor``, ``operator.add`` to ``add``."""
     found = _OPERATOR.search(target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -49,7 +49,12 @@ def fold(operations: Sequence[Operation], placement: Placement) -> tuple[Box, ..
     """Fold a graph's operations, where they are many, into about ``_BOXES`` boxes."""
     if len(operations) <= _BOXES:
         return tuple(operations)
-    return _opened(_level(operations, 0, placement))
+    return _opened(_level(operations, 0, placement, _opened))
+
+
+def tree(operations: Sequence[Operation], placement: Placement) -> tuple[Box, ...]:
+    """All modules of a graph, each with what it has inside; what repeats is one box."""
+    return tuple(_level(operations, 0, placement, tuple))
 
 
 def parts(box: Box) -> tuple[Operation, ...]:
@@ -71,7 +76,12 @@ def _opened(boxes: list[Box]) -> tuple[Box, ...]:
         boxes[index : index + 1] = largest.inside
 
 
-def _level(operations: Sequence[Operation], depth: int, placement: Placement) -> list[Box]:
+def _level(
+    operations: Sequence[Operation],
+    depth: int,
+    placement: Placement,
+    opened: Callable[[list[Box]], tuple[Box, ...]],
+) -> list[Box]:
     """The modules at a depth of the stack as a box each, beside the operations of none."""
     weights: dict[str, list[Operation]] = {}
     rest = []
@@ -86,7 +96,7 @@ def _level(operations: Sequence[Operation], depth: int, placement: Placement) ->
         if sum(map(computes, found)) <= 1:
             boxes += found
             continue
-        inside = _opened(_level(found, depth + 1, placement))
+        inside = opened(_level(found, depth + 1, placement, opened))
         boxes.append(Fold(found[-1].modules[depth][1], path, tuple(found), inside))
     boxes[:0] = [op for left in weights.values() for op in left]
     return list(_merged(boxes, placement))

@@ -16,7 +16,7 @@ from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, modules_of, res
 from dynamo_ext.widgets.graph_drawing.svg import colours, share
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, quiet_words, unbroken
-from dynamo_ext.widgets.report import breaks, speed
+from dynamo_ext.widgets.report import breaks, modules, speed
 
 TITLE = "Graphs"
 NOTHING = "No graph was captured."
@@ -183,7 +183,8 @@ def _keywords(op: Operation) -> str:
 def _folded(report: Report, graph: Graph, most: int | None) -> Markup:
     table = operations_table(graph, graph.operations[:most])
     rest = markup.left_out(len(graph.operations), most, "operations")
-    parts: list[object] = [partitions(report, graph), table, rest]
+    inside = modules.html(report, graph, graph.operations, most)
+    parts: list[object] = [partitions(report, graph), inside, table, rest]
     if graph.source.strip():
         source = markup.listing(graph.source, most, "more lines.")
         parts.append(markup.details("Source", source))

@@ -10,21 +10,22 @@ from dynamo_ext.analysis.placement import place_graph, sets_mode
 from dynamo_ext.formatting import clip, count
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks, live
+from dynamo_ext.widgets.graph_drawing.canvas import canvas
 from dynamo_ext.widgets.graph_drawing.folds import fold
 from dynamo_ext.widgets.graph_drawing.nodes import computes, modules_of
 from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, matches, select
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element, quiet_words
 from dynamo_ext.widgets.live import control, framed, ipywidgets, row
-from dynamo_ext.widgets.report import graphs, guards, static, summary
+from dynamo_ext.widgets.report import graphs, guards, modules, static, summary
 
 if TYPE_CHECKING:
     from ipywidgets import Widget
 
 TITLES = (summary.TITLE, *(part.TITLE for part in static.PARTS))
-_VIEWS = ("Drawing", "Table", "Source")
+_VIEWS = ("Drawing", "Modules", "Table", "Source")
 _GUARDS = 1000  # rows of all tables
-_ZOOMS = (25, 50, 75, 100, 150)  # percent
+_ROWS = 300  # of a table of operations; a browser takes more than a second for 1,500
 
 
 class ReportView(live.View):
@@ -111,33 +112,42 @@ class GraphPane:
         self.choice.layout = widgets.Layout(width="auto", max_width="560px")
         self.view = widgets.ToggleButtons(
             options=_VIEWS,
-            tooltips=["Boxes and edges", "FX table", "Python source of the graph"],
+            tooltips=[
+                "Boxes and edges",
+                "Where its time or its operations are",
+                "FX table",
+                "Python source of the graph",
+            ],
             style={"button_width": "80px"},
         )
         hint = "module, operator, name or shape"
         self.find = control("Text", "Find", "240px", placeholder=hint, continuous_update=False)
         self.parameters = control("Checkbox", "Show parameters", "150px", indent=False)
         self.folded = control("Checkbox", "Fold modules", "130px", indent=False, value=True)
-        sizes = [(f"{size} %", size) for size in _ZOOMS]
-        self.zoom = control("Dropdown", "Zoom", "125px", options=sizes, value=100)
-        self.body = widgets.HTML()
-        controls = [self.view, self.find, self.parameters, self.folded, self.zoom]
-        for each in (self.choice, *controls):
+        # What only another graph changes is not sent again: the script can be a megabyte.
+        self.head, self.body = widgets.HTML(), widgets.HTML()
+        controls = [self.view, self.find, self.parameters, self.folded]
+        for each in controls:
             each.observe(self._draw, "value")
+        self.choice.observe(self._choose, "value")
         top = [widgets.HTML(framed(blocks.html([graphs.overview(report)])))]
         if len(report.graphs) > 1:
             top.append(self.choice)
-        self.widget = widgets.VBox([*top, row(*controls), self.body])
+        self.widget = widgets.VBox([*top, row(*controls), self.head, self.body])
+        self._choose()
+
+    def _choose(self, _change: object = None) -> None:
+        chosen = self._report.graphs[self.choice.value]
+        head = graphs.partitions(self._report, chosen)
+        self.head.value = framed(head, graphs.download(self._report, chosen))
         self._draw()
 
     def _draw(self, _change: object = None) -> None:
-        chosen = self._report.graphs[self.choice.value]
-        self.zoom.disabled = self.folded.disabled = self.view.value != "Drawing"
-        head = graphs.partitions(self._report, chosen)
+        self.folded.disabled = self.view.value != "Drawing"
+        source = self._report.graphs[self.choice.value].source
         is_source = self.view.value == "Source"
-        body = markup.listing(chosen.source, None, "") if is_source else self._operations()
-        script = graphs.download(self._report, chosen)
-        self.body.value = framed(head, script, body)
+        body = markup.listing(source, None, "") if is_source else self._operations()
+        self.body.value = framed(body)
 
     def _operations(self) -> Markup:
         chosen, find = self._report.graphs[self.choice.value], self.find.value
@@ -147,15 +157,17 @@ class GraphPane:
         drawing = self.view.value == "Drawing"
         whole = find.strip() or not drawing or not self.folded.value
         boxes = shown if whole else fold(shown, placement)
-        said = self._said(len(shown), len(boxes), len(hits))
+        if self.view.value == "Modules":
+            found = [op for op in shown if op.name in hits] if find.strip() else shown
+            made = modules.html(self._report, chosen, found, opened=bool(find.strip()))
+            return made or markup.quiet(modules.NOTHING)
+        most = MAX_NODES if drawing else _ROWS
+        said = self._said(len(shown), len(boxes), len(hits), most)
         if not drawing:
-            return markup.join([said, graphs.operations_table(chosen, shown[:MAX_NODES])])
+            return markup.join([said, graphs.operations_table(chosen, shown[:most])])
         drawn = draw(chosen, placement, boxes, hits)
         if not drawn:
             return said
-        label = f"Drawing of graph {chosen.id}, scrolls"
-        sized = element("div", drawn, style=f"--dx-zoom:{self.zoom.value / 100}")
-        canvas = markup.region(sized, label, "dx-canvas")
         tints = colours(placement.shares)
         key = [
             element("span", engine, class_=f"dx-key {tints[engine]}") for engine in placement.shares
@@ -165,15 +177,16 @@ class GraphPane:
             key.append(quiet_words("no tint: the record does not tell. "))
         if any(" + " in engine for engine in engines):
             key.append(quiet_words("no tint: more than one engine. "))
-        return markup.join([element("p", markup.join(key), said), canvas])
+        window = canvas(drawn, f"Drawing of graph {chosen.id}, scrolls")
+        return markup.join([element("p", markup.join(key), said), window])
 
-    def _said(self, shown: int, boxes: int, hits: int) -> Markup:
+    def _said(self, shown: int, boxes: int, hits: int, most: int) -> Markup:
         total = len(self._report.graphs[self.choice.value].operations)
         words: list[str] = []
         if self.find.value.strip():
             words.append(f"{count(hits, 'match', 'matches')}, with neighbours")
-        if boxes > MAX_NODES:
-            words.append(f"the first {MAX_NODES:,} of {boxes:,} nodes: use Find for the others")
+        if boxes > most:
+            words.append(f"the first {most:,} of {boxes:,} nodes: use Find for the others")
         elif boxes < shown:
             words.append(
                 f"{shown:,} nodes in {count(boxes, 'box', 'boxes')}: a click on ▸ opens one"

@@ -89,18 +89,21 @@ def test_the_graph_pane_follows_its_controls(reports, page):
     graphs = GraphPane(reports["mixed"])
     assert "Drawing of graph g0: 4 nodes" in graphs.body.value
     assert "1 parameter folded" in graphs.body.value
-    assert "--dx-zoom:1.0" in graphs.body.value
-    graphs.zoom.value = 25
-    assert "--dx-zoom:0.25" in graphs.body.value
+    assert "Fit" in page(graphs.body.value).text
+    assert "Download g0.py" in graphs.head.value
     graphs.parameters.value = True
     assert "Drawing of graph g0: 5 nodes" in graphs.body.value
     graphs.choice.value = 1
     assert "Drawing of graph g1" in graphs.body.value
+    assert "Download g1.py" in graphs.head.value
+    graphs.view.value = "Modules"
+    assert "None of these operations is of a module." in graphs.body.value
+    graphs.view.value = "Drawing"
     graphs.find.value = "sort"
     assert "1 match, with neighbours" in graphs.body.value
     graphs.view.value = "Table"
     assert "torch.sort" in page(graphs.body.value).text
-    assert graphs.zoom.disabled
+    assert graphs.folded.disabled
     graphs.find.value = "nowhere"
     graphs.view.value = "Drawing"
     assert "0 matches" in graphs.body.value
@@ -120,6 +123,7 @@ def test_a_large_graph_is_folded_until_that_is_turned_off(reports, page):
     assert len(pane.body.value) > 4 * size
     pane.view.value = "Table"
     assert pane.folded.disabled
+    assert f"the first 300 of {total:,} nodes: use Find" in page(pane.body.value).text
     assert total > 1000
 
 
@@ -233,7 +237,8 @@ def test_one_style_rule_hides_each_form_when_the_other_is_wanted(reports):
 def test_a_graph_can_be_taken_away_as_a_script(reports):
     view = ReportView(reports["mixed"])
     view.tabs.selected_index = TITLES.index("Graphs")
-    body = pane(view, view.tabs.selected_index)
+    shown = view.tabs.children[view.tabs.selected_index].children[0].children
+    body = "".join(each.value for each in shown if isinstance(each, ipywidgets.HTML))
     assert 'download="g0.py"' in body
     script = base64.b64decode(body.split("base64,")[1].split('"')[0]).decode()
     compile(script, "g0.py", "exec")
