@@ -125,7 +125,11 @@ def lowered(
         )
     )
     measured = _measured(found, right, reference, next(details, ""))
-    return dataclasses.replace(measured, bound=lowered_precision.BOUNDS[precision])
+    return dataclasses.replace(
+        measured,
+        bound=lowered_precision.BOUNDS[precision],
+        reached=bound.worst(found, right) if bound else None,
+    )
 
 
 def joined(batches: Sequence[Results]) -> Results:
