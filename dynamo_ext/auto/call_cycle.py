@@ -30,7 +30,7 @@ class CallCycles(threading.local):
     """The cycles of one thread's calls.
 
     ``unsettled_calls`` counts calls so far of graphs that were not settled. While they are
-    ``paused``, each graph runs in its winner: the calls are no part of the user's program.
+    ``paused``, each graph runs in its winner: the calls are not those of the user's program.
     """
 
     def __init__(self) -> None:

@@ -65,7 +65,7 @@ class Rehearsal:
         self._workload = workload
         self._tracer = tracer
         self._cycles = cycles
-        self._settings = settings
+        self.settings = settings
         self._reset()
 
     def _reset(self) -> None:
@@ -75,6 +75,7 @@ class Rehearsal:
         self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
         self._reached: float | None = None
         self._missed: float | None = None
+        self._inputs = len(self.settings.check_on)
         self._reference = ""
         self._lack = ""
         self._seconds = 0.0
@@ -100,7 +101,7 @@ class Rehearsal:
         finally:
             self._cycles.paused = False
             run.on_graph_call, run.after_graph_call = counted, after
-            bound = self._settings.bound
+            bound = self.settings.bound
             if not done and bound is not None and bound.function is not None:
                 # Nothing else judges by it.
                 self._keep_full(self._lowered())
@@ -121,11 +122,11 @@ class Rehearsal:
         if not lowered and not kept:
             return None
         return EndToEnd(
-            bound=str(self._settings.bound),
+            bound=str(self.settings.bound),
             reference=self._reference,
             reached=self._reached,
             missed=self._missed,
-            inputs=len(self._settings.check_on),
+            inputs=self._inputs,
             lowered=tuple(ids[entry] for entry in run.calls if entry in lowered),
             kept_full=tuple(ids[entry] for entry in run.calls if entry in kept),
             unchecked=tuple(ids[entry] for entry in run.calls if entry in unchecked),
@@ -151,9 +152,7 @@ class Rehearsal:
         try:
             with workload.suppress_output():
                 self._lack = _unrepeatable(workload) or self._in_both(workload)
-        except RefusedEffectError:
-            self._lack = "What it does outside of the process cannot be taken back."
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             pass_on(error)
             if isinstance(error, DynamoExtError):
                 raise
@@ -167,7 +166,7 @@ class Rehearsal:
 
     def _in_both(self, workload: CellWorkload) -> str:
         """Run it in eager and under the winners, and judge; why that could not be done."""
-        check = ResultCheck(workload, self._settings)
+        check = ResultCheck(workload, self.settings)
         started = time.perf_counter()
         said: list[str] = []
         try:
@@ -175,6 +174,9 @@ class Rehearsal:
                 workload.eager_call()()
         except RefusedEffectError:
             pass
+        except Exception:
+            if not said:
+                raise
         if said:
             return f"It {said[0]}, which cannot be taken back."
         if any(each.initialized for each in workload.snapshot.uninitialized):
@@ -187,7 +189,7 @@ class Rehearsal:
         call = workload.compiled_call(self._tracer, None)
         call()
         if self._lowered():
-            # What is compiled for other inputs is no part of the cell's own run.
+            # What other inputs compile does not belong to the cell's own run.
             with Recording(RunLog(after_graph_call=self._note)):
                 self._judge(workload, check, call)
         for member in list(self._members.values()):
@@ -203,7 +205,7 @@ class Rehearsal:
             workload.restore(thorough=True)
             lowest = max((_precision(entry) for entry in lowered), key=lambda name: BOUNDS[name])
             here = Availability(available=True)
-            judged = Candidate("auto", "auto", None, here, (), lowest, self._settings.bound)
+            judged = Candidate("auto", "auto", None, here, (), lowest, self.settings.bound)
             each = CompiledCandidate(judged, call)
             check(each, found)
             if not each.wrong and not each.failure:
@@ -215,7 +217,8 @@ class Rehearsal:
             self._keep_full(sorted(self._lowered(), key=_error, reverse=True)[:back])
             back *= 2
             workload.restore(thorough=True)
-            call()
+            if self._lowered():
+                call()
 
     def _lowered(self) -> list[GraphEntry]:
         return [entry for entry in list(self._members) if _is_lowered(entry)]

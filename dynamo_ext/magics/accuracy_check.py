@@ -85,13 +85,15 @@ def check_before(
     from dynamo_ext.auto.end_to_end import Rehearsal
 
     key = (compiler, bound, bound.function, asked.check_on)
+    settings = Settings(bound=bound, check_on=inputs)
     if state.check is None or state.check.key != key:
         state.check = Rehearsal(
             lambda: CellWorkload(state.program, namespace, names, title="", silence=capture_output),
             tracer,
             cycles,
-            Settings(bound=bound, check_on=inputs),
+            settings,
             key,
         )
     found: Rehearsal = state.check
+    found.settings = settings
     return found

@@ -82,8 +82,8 @@ class EndToEnd:
     ``lowered`` are the ids of the graphs that compute in a lower precision, ``kept_full`` of those
     that went back to float32, since ``reached`` was ``missed`` with them, or since nothing else
     judges them. ``unchecked`` are ids of lowered graphs that the check has not had. ``lack`` says
-    why there was no check. ``seconds`` is what it took, without compiling and racing; ``earlier``:
-    it was made before an earlier run.
+    why there was no check. ``seconds`` is what it took, without compiling and racing the graphs of
+    the cell's own inputs; ``earlier``: it was made before an earlier run.
     """
 
     bound: str

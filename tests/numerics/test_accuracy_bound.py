@@ -98,3 +98,11 @@ def test_results_without_elements_or_of_zeros() -> None:
         assert bound.difference(nothing, nothing) == ""
         assert bound.difference(zeros, zeros) == ""
     assert math.isfinite(AccuracyBound.parse("cosine>=1").limit)
+
+
+@pytest.mark.parametrize(("text", "reached"), [("rel<=0.1", 0.5), ("cosine>=0.9", 1.0)])
+def test_the_result_that_is_farthest_off_is_what_was_reached(text: str, reached: float) -> None:
+    exact = {"a": torch.ones(4), "b": torch.ones(4), "n": 3, "c": torch.ones(2)}
+    found = {"a": torch.ones(4), "b": torch.ones(4) * 1.5, "n": 4, "c": torch.ones(3)}
+    assert AccuracyBound.parse(text).worst(found, exact) == pytest.approx(reached)
+    assert AccuracyBound.parse(text).worst({"n": 1}, {"n": 1}) is None

@@ -11,7 +11,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
@@ -27,11 +27,7 @@ _EVENTS = {
     "subprocess.Popen": "starts a process",
     "os.system": "starts a process",
     "os.posix_spawn": "starts a process",
-}
-_ALSO_REFUSED = {
     "os.fork": "starts a process",
-    "_thread.start_new_thread": "starts a thread",
-    "_thread.start_joinable_thread": "starts a thread",
 }
 _listening: list[tuple[int, list[str], bool]] = []
 
@@ -51,20 +47,36 @@ def effects(*, refused: bool = False) -> Iterator[list[str]]:
     _add_hook()
     seen: list[str] = []
     _listening.append((threading.get_ident(), seen, refused))
-    ask = builtins.input
     try:
-        if refused:
-            # A kernel's own sends a message, of which Python knows nothing.
-            builtins.input = functools.partial(_refuse_to_ask, seen)
-        yield seen
+        with _refusing(seen) if refused else contextlib.nullcontext():
+            yield seen
     finally:
-        builtins.input = ask
         _listening[:] = [each for each in _listening if each[1] is not seen]
 
 
-def _refuse_to_ask(seen: list[str], *_: object) -> str:
-    seen.append("asks for input")
-    raise RefusedEffectError
+@contextlib.contextmanager
+def _refusing(seen: list[str]) -> Iterator[None]:
+    """Refuse what has no event: a kernel's own ``input``, and, before Python 3.12, threads."""
+    caller = threading.get_ident()
+
+    def instead(clause: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != caller:
+                return function(*args, **kwargs)
+            seen.append(clause)
+            raise RefusedEffectError
+
+        return call
+
+    ask, start = builtins.input, threading.Thread.start
+    try:
+        builtins.input = instead("asks for input", ask)
+        threading.Thread.start = instead("starts a thread", start)  # type: ignore[method-assign]
+        yield
+    finally:
+        builtins.input = ask
+        threading.Thread.start = start  # type: ignore[method-assign]
 
 
 @functools.cache
@@ -81,7 +93,7 @@ def _hear(
         # An error here would become the user's.
         with contextlib.suppress(Exception):
             if thread == threading.get_ident():
-                said = _clause(event, details) or (_ALSO_REFUSED.get(event, "") if refused else "")
+                said = _clause(event, details)
                 said = "" if "__pycache__" in said else said
                 if said and said not in seen:
                     seen.append(said)
