@@ -9,9 +9,11 @@ compiled code stays, and the cell's own run that follows reuses it.
 from __future__ import annotations
 
 import time
+import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.auto.autotuned_graph import AutotunedGraph
 from dynamo_ext.auto.ranking import lowers
 from dynamo_ext.backends import precision
 from dynamo_ext.capture.listen.run_log import GraphEntry, Recording, RunLog
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
-    from dynamo_ext.auto.autotuned_graph import AutotunedGraph
     from dynamo_ext.auto.call_cycle import CallCycles
     from dynamo_ext.capture.tracer import Tracer
     from dynamo_ext.measure.settings import Settings
@@ -143,14 +144,16 @@ class Rehearsal:
         compiled: Any,
         args: Sequence[Any],  # noqa: ARG002
     ) -> None:
-        if hasattr(compiled, "keep_full"):
+        if isinstance(compiled, AutotunedGraph):
             self._members[entry] = compiled
 
     def _check(self) -> bool:
         """Check, or say in ``_lack`` why not; whether that holds for later runs as well."""
         workload = self._workload()
         try:
-            with workload.suppress_output():
+            with workload.suppress_output(), warnings.catch_warnings():
+                # One that was seen here would not be given in the cell's own run.
+                warnings.simplefilter("ignore")
                 self._lack = _unrepeatable(workload) or self._in_both(workload)
         except (Exception, SystemExit) as error:
             pass_on(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -66,53 +66,38 @@ class AccuracyBound:
         """As it is written."""
         return f"{self.metric}{self.sign}{self.limit}"
 
-    def difference(self, got: Any, right: Any) -> str:
-        """Why one result does not meet it, as a sentence; what is not floating must be equal.
+    def judge(self, got: Any, right: Any) -> tuple[str, float | None]:
+        """Why one result does not meet it, and its metric, where that can be measured.
 
-        Raises ``OptionError`` where the user's function raises, or gives no number.
+        What is not floating must be equal. Raises ``OptionError`` where the user's function raises,
+        or gives no number.
         """
-        if not _floating(got, right):
-            return tolerance.difference(got, right)
-        if got.shape != right.shape:
-            return f"shape {tuple(got.shape)} where eager gives {tuple(right.shape)}."
-        value = self._value(got, right)
-        if value is None:
-            return "It is not finite where eager is, or the other way round."
-        met = value <= self.limit if self.sign == "<=" else value >= self.limit
-        return "" if met else f"{self.metric} is {value:.9g}, and {self} was asked for."
-
-    def worst(self, found: Mapping[str, Any], exact: Mapping[str, Any]) -> float | None:
-        """The metric of the result that is farthest off; ``None`` where none can be measured.
-
-        Raises what ``difference`` does.
-        """
-        pairs = ((found[name], right) for name, right in exact.items())
-        comparable = ((g, r) for g, r in pairs if _floating(g, r) and g.shape == r.shape)
-        values = [v for v in (self._value(*pair) for pair in comparable) if v is not None]
-        return (max if self.sign == "<=" else min)(values, default=None)
-
-    def _value(self, got: torch.Tensor, right: torch.Tensor) -> float | None:
-        """The metric of one result; ``None`` where the two are not finite in the same places."""
         import torch
 
+        floating = all(isinstance(v, torch.Tensor) and v.is_floating_point() for v in (got, right))
+        if not floating:
+            return tolerance.difference(got, right), None
+        if got.shape != right.shape:
+            return f"shape {tuple(got.shape)} where eager gives {tuple(right.shape)}.", None
         if self.function is not None:
-            return _of_function(self.function, got.detach(), right.detach())
-        mine, theirs = got.detach().double(), right.detach().double()
-        if not torch.equal(mine.isfinite(), theirs.isfinite()):
-            return None
-        return _METRICS[self.metric](mine, theirs)
+            value = _of_function(self.function, got.detach(), right.detach())
+        else:
+            mine, theirs = got.detach().double(), right.detach().double()
+            if not torch.equal(mine.isfinite(), theirs.isfinite()):
+                return "It is not finite where eager is, or the other way round.", None
+            value = _METRICS[self.metric](mine, theirs)
+        met = value <= self.limit if self.sign == "<=" else value >= self.limit
+        return "" if met else f"{self.metric} is {value:.9g}, and {self} was asked for.", value
+
+    def worst(self, values: Iterable[float]) -> float | None:
+        """The value of its metric that is farthest off; ``None`` of none."""
+        return (max if self.sign == "<=" else min)(values, default=None)
 
 
 def of_users(text: str) -> bool:
     """Whether a bound is one of a function of the user's, which the text alone does not name."""
     found = _FORM.fullmatch(text)
     return found is not None and found[1] == _OWN
-
-
-def _floating(*values: Any) -> bool:
-    import torch
-
-    return all(isinstance(v, torch.Tensor) and v.is_floating_point() for v in values)
 
 
 def _of_function(function: Metric, found: torch.Tensor, exact: torch.Tensor) -> float:

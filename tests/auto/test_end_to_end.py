@@ -18,6 +18,7 @@ from tests.capture.live import Live, live
 from tests.timing import fake_clock
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from collections.abc import Iterator
 
 OFF = 0.008
@@ -162,6 +163,18 @@ def test_the_namespace_and_what_is_printed_are_those_of_one_run(cells: Live) -> 
     assert torch.equal(cells.names["draw"], torch.rand(1))
     torch.manual_seed(0)
     assert torch.equal(cells.names["x"], torch.rand(64, 8) + 1.5)
+
+
+def test_a_warning_is_given_in_the_cells_own_run(
+    cells: Live, tmp_path: Path, monkeypatch: Any
+) -> None:
+    source = "import warnings\ndef warn():\n    warnings.warn('look')"
+    (tmp_path / "warns_once.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    cells.well("import warns_once as library")
+    # Without tensors nothing is traced, which would let Python forget what it has shown.
+    ran = cells.run(f"%%dynamo {WITH} {BOUND} --quiet\nlibrary.warn()")
+    assert ran.err.count("UserWarning: look") == 1
 
 
 @pytest.mark.parametrize(
