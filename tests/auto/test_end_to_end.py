@@ -18,8 +18,8 @@ from tests.capture.live import Live, live
 from tests.timing import fake_clock
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import Iterator
+    from pathlib import Path
 
 OFF = 0.008
 """The relative error of each graph in the planted precision."""
