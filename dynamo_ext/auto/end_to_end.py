@@ -111,8 +111,8 @@ class Rehearsal:
             self._seconds = max(spent, 0.0)
             run.count_again()
 
-    def record(self, run: RunLog, report: Report) -> EndToEnd | None:
-        """What it came to, by the graphs of a run's report; nothing where none was lowered."""
+    def record(self, run: RunLog, report: Report) -> EndToEnd:
+        """What it came to, by the graphs of a run's report."""
         ids = {entry: graph.id for entry, graph in zip(run.calls, report.graphs, strict=True)}
         called = {entry for entry, calls in run.calls.items() if calls.count}
         lowered = {entry for entry in called if _is_lowered(entry)}
@@ -120,8 +120,6 @@ class Rehearsal:
         if unchecked and not self._lack:
             self.due = True
         kept = set(self._kept_full) & called
-        if not lowered and not kept:
-            return None
         return EndToEnd(
             bound=str(self.settings.bound),
             reference=self._reference,

@@ -59,7 +59,7 @@ class Report:
     ``compile_seconds`` went to compiling, ``profile_seconds`` to timing operations (``--profile``;
     meanwhile other programs kept ``profile_busy_cores`` busy), ``race_seconds`` to ``auto``'s
     races, ``paired_seconds`` to further calls of graphs in their engine and in eager.
-    ``end_to_end`` is there where ``auto`` was given a bound of accuracy and lowered a graph.
+    ``end_to_end`` is there where ``auto`` was given a bound of accuracy.
     ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
     ``stopped_at`` at which line of the cell (or 0). ``refused``: the error is Dynamo's, since one
     graph was asked for.

@@ -214,6 +214,13 @@ def test_a_cell_that_raises_does_so_in_its_own_run(cells: Live, ends: str, kind:
     assert "y" in cells.names
 
 
+def test_where_nothing_is_lowered_the_report_says_nothing(cells: Live) -> None:
+    report = cells.report(CHAIN, f"{WITH} --accuracy rel<=0.0001")
+    found = report.end_to_end
+    assert (found.lowered, found.kept_full, found.reached) == ((), (), None)
+    assert "0.0001" not in autotuning.sentence(report)
+
+
 def test_an_interrupt_of_the_check_leaves_all_as_it_was(cells: Live) -> None:
     cells.well("seen = []\ndef stop():\n    raise KeyboardInterrupt")
     before = dict(cells.names)

@@ -32,7 +32,7 @@ class Check(Protocol):
     def before(self, run: RunLog) -> object:
         """Run the cell as often as that takes; its namespace is as before afterwards."""
 
-    def record(self, run: RunLog, report: Report) -> EndToEnd | None:
+    def record(self, run: RunLog, report: Report) -> EndToEnd:
         """What it came to, for the report of the run."""
 
 

@@ -44,12 +44,12 @@ def sentence(report: Report) -> str:
     if len(together) > _TOGETHER:
         told.append(f"{count(len(together) - _TOGETHER, 'such confirmation')} more.")
     checked = [_end_to_end(report.end_to_end)] if report.end_to_end is not None else []
-    return " ".join([said, *checked, *notes, *told])
+    return " ".join(filter(None, [said, *checked, *notes, *told]))
 
 
 def _end_to_end(found: EndToEnd) -> str:
-    """What the bound comes to over all graphs, and which of them stay in float32 for it."""
-    if found.lack:
+    """What the bound comes to over all graphs, and which stay in float32; none: nothing."""
+    if found.lack and found.lowered:
         return (
             f"{found.bound} was checked for each graph alone, and not for all that the cell gives: "
             f"{sentence_of(found.lack)}"
