@@ -58,9 +58,8 @@ class AutotunedGraph:
         cycles: CallCycles,
         bound: AccuracyBound | None = None,
     ) -> None:
-        self.switch: MultiBackendGraph | None = MultiBackendGraph(
-            0, graph, {EAGER: forward_of(graph)}
-        )
+        self._eager = forward_of(graph)
+        self.switch: MultiBackendGraph | None = MultiBackendGraph(0, graph, {EAGER: self._eager})
         self.contest: GraphRace | None = None
         self.trials: OnlineTrials | None = None
         self.waited = 0
@@ -147,7 +146,8 @@ class AutotunedGraph:
             self.settle()
         else:
             fastest = sorted(seconds, key=lambda name: seconds[name])[:KEPT]
-            self._let_go({EAGER, held.winner, *fastest})
+            full = ranking.best_full(held, seconds)
+            self._let_go({EAGER, held.winner, full, *fastest})
 
     def _failed(self, error: Exception) -> None:
         """The next calls race again: on these inputs eager itself may raise."""
@@ -158,11 +158,11 @@ class AutotunedGraph:
             self.contest = self._journal.contest = GraphRace(EAGER, note=note, conclusive=False)
             self.settle()
 
-    def _tell(self, held: GraphRace, switch: MultiBackendGraph) -> None:
+    def _tell(self, held: GraphRace, switch: MultiBackendGraph | None) -> None:
         """Report the backend that runs from now on, and what its journal says."""
         before, self.contest = self.contest, held
         self._journal.contest = held
-        told = switch.journals.get(held.winner)
+        told = switch.journals.get(held.winner) if switch is not None else None
         # A journal that was adopted shares its partitions with ours: they would be gone for good.
         if before is None or before.winner != held.winner:
             if told is not None or before is not None:
@@ -173,6 +173,23 @@ class AutotunedGraph:
                 self._journal.merge(told)
         if self.remember is not None and held.conclusive:
             self.remember(dataclasses.replace(held, remembered=False))
+
+    def let_go_of_lower(self) -> None:
+        """Keep no lower precision but the winner's: no other was checked on all that runs."""
+        compiled = self._compiled
+        self._let_go({n for n in compiled if n == self.winner or not ranking.lowers(n)})
+
+    def keep_full(self) -> None:
+        """Run in the code's own precision from now on, in the fastest variant that is left."""
+        held, switch = self.contest, self.switch
+        if held is None:
+            return
+        if switch is None:
+            # It is settled: eager is all that is left, which says nothing of another process.
+            self.remember, self._settled = None, self._eager
+        name = ranking.best_full(held, switch.compiled) if switch is not None else EAGER
+        self._tell(ranking.kept_full(held, name), switch)
+        self.let_go_of_lower()
 
     def narrow(self) -> None:
         """Keep the winner's variant and eager's alone."""
@@ -234,3 +251,10 @@ class CachedWinner(AutotunedGraph):
         if wrong and self.forget is not None:
             self.forget()
         return result
+
+    def keep_full(self) -> None:
+        """Run in eager from now on, and race again in a later process."""
+        self.remember = None
+        super().keep_full()
+        if self.forget is not None:
+            self.forget()

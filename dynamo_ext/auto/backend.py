@@ -13,7 +13,7 @@ from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.errors import OptionError
-from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound, of_users
 from dynamo_ext.records.autotune import GraphCandidateResult
 from dynamo_ext.records.common import OptionSpec
 from dynamo_ext.torch_private import dispatch
@@ -31,6 +31,11 @@ SLOW_TO_BUILD = ("tvm_meta_schedule",)
 """Joins with ``tune``: tuning takes minutes."""
 
 _ALL = "available"
+
+_NOT_LOWERED = (
+    "It is not lowered: a metric of yours judges the results of a whole cell, before the cell runs."
+)
+_ON_ALL = "Run the cell again under %%dynamo -b auto --metric, which checks it first."
 
 
 class AutoBackend(WholeGraphBackend):
@@ -57,7 +62,7 @@ class AutoBackend(WholeGraphBackend):
             "accuracy",
             "",
             "race lower precisions, too, whose results meet this against float64: cosine>=0.9999, "
-            "rel<=1e-2 or top1>=0.99",
+            "rel<=1e-2 or top1>=0.99; %%dynamo --accuracy checks it on the whole cell, too",
         ),
         OptionSpec(
             "budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take", least=0
@@ -104,15 +109,22 @@ class AutoBackend(WholeGraphBackend):
         from dynamo_ext.backends.graph_key import graph_key
 
         journal = journals.current()
-        bound = AccuracyBound.parse(options["accuracy"]) if options["accuracy"] else None
+        asked = options["accuracy"]
+        bound = AccuracyBound.parse(asked) if asked and not of_users(asked) else None
         tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
         device = tensors[0].device if tensors else torch.device("cpu")
         names = candidate_names(options)
-        if bound is not None:
+        # A function of the user's is for results of the cell, and says nothing of one graph's.
+        lowers = bound is not None or (asked and self.cycles.paused)
+        if lowers:
             names += lowered_names(names, device.type)
+        elif asked:
+            journal.add_fallback(
+                "unsupported", "graph", message=_NOT_LOWERED, remedy=_ON_ALL, harmless=True
+            )
         training = may_differentiate(example_inputs)
         key = graph_key(graph, example_inputs, training=training)
-        place = place_key(names, device, bound)
+        place = place_key(names, device, (str(bound) if bound else asked) if lowers else "")
         known = self.store.find(key, place) if options["remember"] else None
         if known is not None and known.contest.winner in {"eager", *names}:
             held = dataclasses.replace(known.contest, remembered=True)

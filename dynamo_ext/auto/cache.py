@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     import torch
 
-    from dynamo_ext.numerics.accuracy_bound import AccuracyBound
-
 FORMAT = 1
 
 
@@ -37,9 +35,7 @@ class Place:
     torch: str
 
 
-def place_key(
-    backends: Iterable[str], device: torch.device, bound: AccuracyBound | None = None
-) -> str:
+def place_key(backends: Iterable[str], device: torch.device, accuracy: str = "") -> str:
     """The machine, the software and the accuracy that a race's answer holds for, as text."""
     import torch
 
@@ -52,7 +48,7 @@ def place_key(
             "dynamo_ext": dynamo_ext.__version__,
             "torch": str(torch.__version__),
             "backends": {name: version_of(name) for name in sorted(backends)},
-            **({"accuracy": str(bound)} if bound else {}),
+            **({"accuracy": accuracy} if accuracy else {}),
         },
         sort_keys=True,
     )

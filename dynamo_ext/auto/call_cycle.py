@@ -29,15 +29,19 @@ MAX_WAIT = 400
 class CallCycles(threading.local):
     """The cycles of one thread's calls.
 
-    ``unsettled_calls`` counts calls so far of graphs that were not settled.
+    ``unsettled_calls`` counts calls so far of graphs that were not settled. While they are
+    ``paused``, each graph runs in its winner: the calls are not those of the user's program.
     """
 
     def __init__(self) -> None:
         self._trail: deque[weakref.ref[AutotunedGraph]] = deque(maxlen=2 * MAX_CALLS)
         self.unsettled_calls = 0
+        self.paused = False
 
     def call(self, member: AutotunedGraph, args: Sequence[Any]) -> Any:
         """Call a graph that is not settled, and look whether the calls go in a cycle."""
+        if self.paused:
+            return member.variant(member.winner)(*args)
         self.unsettled_calls += 1
         if member.trials is None and self._trail and self._trail[-1]() is member:
             # It seems to be alone; other backends would be tried for several graphs only, and

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+from dynamo_ext.backends import precision
 from dynamo_ext.measure.multi_backend import EAGER
-from dynamo_ext.records.autotune import GraphRace, OnlineTrial
+from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace, OnlineTrial
+from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import Speedup
 
 MATTERS = 0.05
@@ -52,6 +54,46 @@ def place(name: str, winner: str, speedup: Speedup | None) -> tuple[str, str]:
     return "same", "No faster than eager within noise."
 
 
+def lowers(name: str) -> bool:
+    """Whether a backend of this name computes in a precision below the code's own."""
+    return precision.of(precision.split(name)[1]) != FULL
+
+
+def best_full(held: GraphRace, available: Collection[str]) -> str:
+    """The fastest of the ``available`` backends in the code's own precision; eager where none is.
+
+    It is one that was faster than eager beyond noise.
+    """
+    rows = [
+        row
+        for row in held.contestants
+        if row.backend in available
+        and not lowers(row.backend)
+        and row.outcome in _TIMED
+        and row.low > 1
+    ]
+    return min(rows, key=lambda row: row.seconds).backend if rows else EAGER
+
+
+def kept_full(held: GraphRace, winner: str) -> GraphRace:
+    """A race with ``winner`` in the place of a lower precision, with which the whole was off."""
+    reason = "Within the bound by itself, but not in the results of the whole cell."
+    rows = {held.winner: ("wrong", reason), winner: ("won", "")}
+    return dataclasses.replace(
+        held, winner=winner, contestants=_with_outcomes(held, rows), confirmation=None
+    )
+
+
+def _with_outcomes(
+    held: GraphRace, told: Mapping[str, tuple[str, str]]
+) -> tuple[GraphCandidateResult, ...]:
+    rows = []
+    for row in held.contestants:
+        outcome, reason = told.get(row.backend, (row.outcome, row.reason))
+        rows.append(dataclasses.replace(row, outcome=outcome, reason=reason))
+    return tuple(rows)
+
+
 def timed(held: GraphRace) -> dict[str, float]:
     """Seconds of a call, of eager and every backend that was right and timed."""
     rows = held.contestants
@@ -66,10 +108,6 @@ def confirmed(held: GraphRace, winner: str, confirmation: OnlineTrial) -> GraphR
         winner: ("won", ""),
         held.winner: ("slower", "Fastest in isolation, but slower within your program."),
     }
-    rows = []
-    for row in held.contestants:
-        outcome, reason = told.get(row.backend, (row.outcome, row.reason))
-        rows.append(dataclasses.replace(row, outcome=outcome, reason=reason))
     return dataclasses.replace(
-        held, winner=winner, contestants=tuple(rows), confirmation=confirmation
+        held, winner=winner, contestants=_with_outcomes(held, told), confirmation=confirmation
     )

@@ -9,7 +9,6 @@ from typing import Any
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import article
-from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.report import Mode
 
 MODES = ("optimize", "run")
@@ -40,7 +39,7 @@ USAGE: dict[str, tuple[int, float, str]] = {
 
 FLAGS = (
     "-b", "--backend", "--dynamic", "--static", "--fullgraph", "-o", "--output", "--profile",
-    "--quiet", "--strict", "--precision", "--accuracy",
+    "--quiet", "--strict", "--precision", "--accuracy", "--metric", "--check-on",
     "--opt",
 )  # fmt: skip
 
@@ -58,16 +57,20 @@ class CellArguments:
     strict: bool = False
     options: tuple[tuple[str, str], ...] = ()
     profile: bool = False
+    accuracy: str | None = None
+    metric: str | None = None
+    check_on: tuple[str, str] | None = None
 
 
 def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
-    """Raise ``OptionError`` for ``--dynamic`` with ``--static``, ``--fullgraph`` with ``run``."""
+    """Raise ``OptionError`` for flags that contradict each other, or lack another one."""
     if parsed.dynamic and parsed.static:
         msg = "--dynamic and --static contradict each other."
         raise OptionError(msg, "Give one of them, or none for torch's own choice.")
     if parsed.fullgraph and parsed.mode == "run":
         msg = "--fullgraph does not go with run, which never compiles: it cannot promise one graph."
         raise OptionError(msg, "Leave one of them out.")
+    refuse_without_bound(parsed)
     found = vars(parsed)
     own = ((name, found[name]) for name in ("precision", "accuracy") if found[name])
     asked = found | {
@@ -76,6 +79,14 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
         "options": (*(parsed.opt or ()), *own),
     }
     return CellArguments(**{field.name: asked[field.name] for field in fields(CellArguments)})
+
+
+def refuse_without_bound(parsed: argparse.Namespace) -> None:
+    """Raise ``OptionError`` where ``--metric`` or ``--check-on`` stand without ``--accuracy``."""
+    for needs in ("metric", "check_on"):
+        if getattr(parsed, needs) and not parsed.accuracy:
+            msg = f"--{needs.replace('_', '-')} needs a bound."
+            raise OptionError(msg, "Add --accuracy, as in --accuracy 'cosine>=0.9999'.")
 
 
 def unquoted(text: str) -> str:
@@ -92,11 +103,6 @@ def given(text: str) -> str:
         msg = "expected one argument"
         raise argparse.ArgumentTypeError(msg)
     return bare
-
-
-def bound(text: str) -> str:
-    """The ``type=`` of ``--accuracy``: raises ``OptionError`` for anything else."""
-    return str(AccuracyBound.parse(unquoted(text)))
 
 
 def name(text: str) -> str:

@@ -10,7 +10,13 @@ from IPython.core.magic_arguments import MagicArgumentParser
 from dynamo_ext.api.compare import DTYPES
 from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.argument_errors import parse
-from dynamo_ext.magics.arguments import given, key_and_value, name, unquoted
+from dynamo_ext.magics.arguments import (
+    given,
+    key_and_value,
+    name,
+    refuse_without_bound,
+    unquoted,
+)
 
 HELP = """Measure several backends on a cell, against eager and each other.
 
@@ -104,8 +110,5 @@ def compare_arguments(line: str) -> argparse.Namespace | None:
     parsed.opt = dict(parsed.opt or ())
     if parsed.precision:
         parsed.opt["precision"] = parsed.precision
-    for needs in ("metric", "check_on"):
-        if getattr(parsed, needs) and not parsed.accuracy:
-            msg = f"--{needs.replace('_', '-')} needs a bound."
-            raise OptionError(msg, "Add --accuracy, as in --accuracy 'cosine>=0.9999'.")
+    refuse_without_bound(parsed)
     return parsed

@@ -10,8 +10,8 @@ from IPython.utils.capture import capture_output
 from dynamo_ext.api.compare import ComparisonResult
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram
-from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.errors import OptionError, UnknownBackendError
+from dynamo_ext.magics.accuracy_check import bound_of, other_inputs
 from dynamo_ext.magics.cell_source import CellText
 from dynamo_ext.magics.resolve_backend import executor_of
 from dynamo_ext.measure.candidates import Candidate, candidates_of
@@ -34,9 +34,9 @@ def compare_cell(
     Raises ``UnknownBackendError`` or ``OptionError`` before it runs, and what the cell raises.
     """
     namespace = shell.user_ns
-    bound = _bound(namespace, arguments)
+    bound = bound_of(namespace, arguments)
     candidates = _candidates(namespace, arguments, bound)
-    inputs = _other_inputs(namespace, arguments, program)
+    inputs = other_inputs(namespace, arguments, program)
     asked = vars(arguments) | {"bound": bound, "check_on": inputs}
     settings = Settings(**{f.name: asked[f.name] for f in fields(Settings) if f.name in asked})
     title = f"Cell In[{text.number}]"
@@ -51,32 +51,6 @@ def compare_cell(
         program, namespace, names, title=title, train=arguments.train, silence=capture_output
     )
     return ComparisonResult(compare_workload(workload, candidates, settings, cell=cell))
-
-
-def _bound(namespace: dict[str, Any], arguments: argparse.Namespace) -> AccuracyBound | None:
-    if not arguments.accuracy:
-        return None
-    name = arguments.metric
-    if name is not None and not callable(namespace.get(name)):
-        message = f"--metric {name} is not a function of yours."
-        raise OptionError(message, "Define it before: (result, reference) -> float.")
-    return AccuracyBound.parse(arguments.accuracy, namespace[name] if name else None)
-
-
-def _other_inputs(
-    namespace: dict[str, Any], arguments: argparse.Namespace, program: CellProgram
-) -> tuple[dict[str, Any], ...]:
-    if arguments.check_on is None:
-        return ()
-    name, listed = arguments.check_on
-    values = namespace.get(listed)
-    if name not in namespace or not isinstance(values, (list, tuple)) or not values:
-        message = f"--check-on {name}={listed} is not a name of yours with a list of values for it."
-        raise OptionError(message, "Write it as in --check-on x=batches, batches = [x1, x2].")
-    if name not in {each for code in program.statement_codes for each in names_read(code)}:
-        message = f"The cell does not read {name}, which --check-on changes."
-        raise OptionError(message, "Name what the cell computes its results from.")
-    return tuple({name: value} for value in values)
 
 
 def _candidates(

@@ -19,7 +19,6 @@ from dynamo_ext.magics.arguments import (
     MODES,
     PARTS,
     USAGE,
-    bound,
     cell_arguments,
     given,
     key_and_value,
@@ -74,8 +73,14 @@ class DynamoMagics(Magics):
     @argument("--strict", action="store_true", help="raise where the backend is not available")
     @argument("--precision", type=given, metavar="P", help="what the backend computes in: bf16, "
               "fp16 or int8, as behind its name (-b onnxrt:int8)")  # fmt: skip
-    @argument("--accuracy", type=bound, metavar="BOUND", help="with -b auto: lower precisions that "
-              "meet it race, too: cosine>=0.9999, rel<=1e-2 or top1>=0.99")  # fmt: skip
+    @argument("--accuracy", type=given, metavar="BOUND", help="with -b auto: lower precisions that "
+              "meet it race, too: cosine>=0.9999, rel<=1e-2, top1>=0.99 or metric>=…; all that the "
+              "cell gives must meet it, before it runs")  # fmt: skip
+    @argument("--metric", type=given, metavar="F", help="a function of yours (result, float64's "
+              "result) -> float, which --accuracy bounds as metric")  # fmt: skip
+    @argument("--check-on", type=key_and_value, metavar="NAME=LIST", help="check --accuracy on "
+              "other inputs: the cell with each value of a list of yours in the place "
+              "of NAME")  # fmt: skip
     @argument("--opt", action="append", type=key_and_value, metavar="KEY=VALUE",
               help="a backend option; may repeat")  # fmt: skip
     @argument("-h", "--help", action="store_true", help="show this help")

@@ -77,6 +77,7 @@ class Workbench:
             return
         check_output_name(arguments.output, self._shell.user_ns, state.program.stored_names)
         tracer = self._tracer(arguments, state)
+        check = self._check(arguments, state, tracer)
         text.name_for_tracebacks(state.program.filename)
         quiet = arguments.quiet or runs_silently(self._shell)
         with waiting, reporting_to(None if quiet else waiting.show):
@@ -92,6 +93,7 @@ class Workbench:
                 on_progress=None if quiet else waiting.tell,
                 on_graph_call=OperationTimes(waiting.tell) if arguments.profile else None,
                 after_graph_call=None if quiet or arguments.mode == "explain" else PairedCalls(),
+                check=check,
             )
         session.remember_report(report)
         self._past.keep(text.number, text.cell_id, report)
@@ -137,6 +139,14 @@ class Workbench:
         if arguments.mode == "optimize":
             session.remember_compiler(tracer.compiler)
         return tracer
+
+    def _check(self, arguments: CellArguments, state: CellState, tracer: Tracer) -> Any:
+        """What ``--accuracy`` has checked before the cell runs, if anything."""
+        if not arguments.accuracy or arguments.mode == "run":
+            return None
+        from dynamo_ext.magics.accuracy_check import check_before
+
+        return check_before(state, self._shell.user_ns, self._names, tracer, arguments)
 
     def compare_cell(
         self, line: str, body: str, arguments: argparse.Namespace, waiting: Waiting

@@ -116,16 +116,18 @@ def lowered(
     right = {**eager, **{n: v for n, v in (exact or {}).items() if n in eager and _is_float(v)}}
     if found.keys() != right.keys():
         return against(found, eager, reference)
-    details = (
-        f"{name}: {wrong}"
-        for name, want in right.items()
-        if (
-            wrong := lowered_precision.difference(found[name], want, precision)
-            or (bound.difference(found[name], want) if bound else "")
-        )
+    details, values = [], []
+    for name, want in right.items():
+        wrong, value = bound.judge(found[name], want) if bound else ("", None)
+        wrong = lowered_precision.difference(found[name], want, precision) or wrong
+        details += [f"{name}: {wrong}"] if wrong else []
+        values += [value] if value is not None else []
+    measured = _measured(found, right, reference, details[0] if details else "")
+    return dataclasses.replace(
+        measured,
+        bound=lowered_precision.BOUNDS[precision],
+        reached=bound.worst(values) if bound else None,
     )
-    measured = _measured(found, right, reference, next(details, ""))
-    return dataclasses.replace(measured, bound=lowered_precision.BOUNDS[precision])
 
 
 def joined(batches: Sequence[Results]) -> Results:

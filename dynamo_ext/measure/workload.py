@@ -188,8 +188,8 @@ class CellWorkload(Workload):
 
         return run
 
-    def compiled_call(self, tracer: Tracer, region: int) -> Callable[[], object]:
-        """The cell under Dynamo."""
+    def compiled_call(self, tracer: Tracer, region: int | None) -> Callable[[], object]:
+        """The cell under Dynamo; without a ``region``, its compiled code serves the cell itself."""
 
         def run() -> None:
             run_traced(self._program, self._namespace, tracer, self.names, region)

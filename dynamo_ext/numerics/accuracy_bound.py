@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -66,27 +66,38 @@ class AccuracyBound:
         """As it is written."""
         return f"{self.metric}{self.sign}{self.limit}"
 
-    def difference(self, got: Any, right: Any) -> str:
-        """Why one result does not meet it, as a sentence; what is not floating must be equal.
+    def judge(self, got: Any, right: Any) -> tuple[str, float | None]:
+        """Why one result does not meet it, and its metric, where that can be measured.
 
-        Raises ``OptionError`` where the user's function raises, or gives no number.
+        What is not floating must be equal. Raises ``OptionError`` where the user's function raises,
+        or gives no number.
         """
         import torch
 
         floating = all(isinstance(v, torch.Tensor) and v.is_floating_point() for v in (got, right))
         if not floating:
-            return tolerance.difference(got, right)
+            return tolerance.difference(got, right), None
         if got.shape != right.shape:
-            return f"shape {tuple(got.shape)} where eager gives {tuple(right.shape)}."
+            return f"shape {tuple(got.shape)} where eager gives {tuple(right.shape)}.", None
         if self.function is not None:
             value = _of_function(self.function, got.detach(), right.detach())
         else:
             mine, theirs = got.detach().double(), right.detach().double()
             if not torch.equal(mine.isfinite(), theirs.isfinite()):
-                return "It is not finite where eager is, or the other way round."
+                return "It is not finite where eager is, or the other way round.", None
             value = _METRICS[self.metric](mine, theirs)
         met = value <= self.limit if self.sign == "<=" else value >= self.limit
-        return "" if met else f"{self.metric} is {value:.9g}, and {self} was asked for."
+        return "" if met else f"{self.metric} is {value:.9g}, and {self} was asked for.", value
+
+    def worst(self, values: Iterable[float]) -> float | None:
+        """The value of its metric that is farthest off; ``None`` of none."""
+        return (max if self.sign == "<=" else min)(values, default=None)
+
+
+def of_users(text: str) -> bool:
+    """Whether a bound is one of a function of the user's, which the text alone does not name."""
+    found = _FORM.fullmatch(text)
+    return found is not None and found[1] == _OWN
 
 
 def _of_function(function: Metric, found: torch.Tensor, exact: torch.Tensor) -> float:

@@ -1,4 +1,4 @@
-"""The race of one graph's backends."""
+"""The race of one graph's backends, and what a bound of accuracy comes to over all graphs."""
 
 from dataclasses import dataclass
 
@@ -70,3 +70,30 @@ class GraphRace:
     note: str = ""
     confirmation: OnlineTrial | None = None
     conclusive: bool = True
+
+
+@dataclass(frozen=True)
+class EndToEnd:
+    """Whether a bound of accuracy holds for the results of a whole cell, before they are used.
+
+    ``reached`` is the bound's metric for the result that is farthest from ``reference``
+    (``float64``, or ``eager`` where the code does not run in it), with what runs now. ``inputs``
+    counts the other inputs that it was checked on; 0 where it was the cell's own.
+    ``lowered`` are the ids of the graphs that compute in a lower precision, ``kept_full`` of those
+    that went back to float32, since ``reached`` was ``missed`` with them, or since nothing else
+    judges them. ``unchecked`` are ids of lowered graphs that the check has not had. ``lack`` says
+    why there was no check. ``seconds`` is what it took, without compiling and racing the graphs of
+    the cell's own inputs; ``earlier``: it was made before an earlier run.
+    """
+
+    bound: str
+    reference: str = ""
+    reached: float | None = None
+    missed: float | None = None
+    inputs: int = 0
+    lowered: tuple[str, ...] = ()
+    kept_full: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    lack: str = ""
+    seconds: float = 0.0
+    earlier: bool = False

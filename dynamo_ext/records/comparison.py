@@ -127,7 +127,8 @@ class Accuracy:
     same place; ``None`` where there is none. ``within`` is the verdict by dtype; against float64,
     that it is not much farther from it than eager is, which decides where eager's results disagree;
     of a lower precision, that the root mean square error of each result, relative to its size, is
-    at most ``bound``. ``detail`` names what disagrees.
+    at most ``bound``. ``reached`` is the metric of the user's own bound for the result that is
+    farthest off. ``detail`` names what disagrees.
     """
 
     reference: str
@@ -141,6 +142,7 @@ class Accuracy:
     sqnr: float | None = None
     top1: float | None = None
     bound: float | None = None
+    reached: float | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine, saved, structured
 from dynamo_ext.records.graph import Graph
@@ -58,6 +59,7 @@ class Report:
     ``compile_seconds`` went to compiling, ``profile_seconds`` to timing operations (``--profile``;
     meanwhile other programs kept ``profile_busy_cores`` busy), ``race_seconds`` to ``auto``'s
     races, ``paired_seconds`` to further calls of graphs in their engine and in eager.
+    ``end_to_end`` is there where ``auto`` was given a bound of accuracy.
     ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
     ``stopped_at`` at which line of the cell (or 0). ``refused``: the error is Dynamo's, since one
     graph was asked for.
@@ -86,13 +88,19 @@ class Report:
     profile_busy_cores: float = 0.0
     functions: tuple[CodeBlock, ...] = ()
     paired_seconds: float = 0.0
+    end_to_end: EndToEnd | None = None
     schema: int = SCHEMA_VERSION
 
     @property
     def run_seconds(self) -> float:
-        """The part of the run that was neither compiling, racing nor timing for the report."""
-        apart = self.compile_seconds + self.race_seconds
+        """The part of the run that was neither compiling, racing, checking nor timing."""
+        apart = self.compile_seconds + self.race_seconds + self.confirm_seconds
         return max(self.seconds - apart - self.profile_seconds - self.paired_seconds, 0.0)
+
+    @property
+    def confirm_seconds(self) -> float:
+        """What this run spent on checking a bound of accuracy on all that the cell gives."""
+        return self.end_to_end.seconds if self.end_to_end else 0.0
 
     def __repr__(self) -> str:
         """One line; ``dynamo_ext.widgets.display_report`` shows it all."""

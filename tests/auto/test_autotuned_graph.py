@@ -117,3 +117,61 @@ def test_of_two_threads_that_race_a_graph_the_first_to_end_decides(monkeypatch):
     with torch.no_grad():
         assert torch.equal(racer(x, x)[0], x)
     assert racer.contest is not raced[0]
+
+
+def raced(racer, monkeypatch, winner):
+    """After a race that ``winner`` has won."""
+    monkeypatch.setattr(graph_race, "winner_of", lambda _: winner)
+    racer._cycles.paused = True
+    with torch.no_grad():
+        racer(torch.ones(3), torch.ones(3))
+    assert racer.winner == winner
+    return racer
+
+
+def quickly(x, weight):
+    return (x * weight,)
+
+
+def test_one_that_is_kept_in_float32_runs_its_fastest_variant_there(monkeypatch):
+    def less_quickly(x, weight):
+        clock.time.sleep(SLOW / 2)
+        return (x * weight,)
+
+    variants = {"a:bf16": quickly, "b:int8": quickly, "c:bf16": quickly, "d": less_quickly}
+    racer = raced(racer_of(**variants), monkeypatch, "a:bf16")
+    found = []
+    racer.remember = found.append
+    racer.keep_full()
+    assert racer.winner == "d"
+    assert set(racer.seconds) == {"eager", "d"}
+    assert found == [racer.contest]
+    assert {row.backend: row.outcome for row in racer.contest.contestants}["a:bf16"] == "wrong"
+
+
+def test_one_that_is_slower_than_eager_in_float32_goes_back_to_eager(monkeypatch):
+    def slower(x, weight):
+        clock.time.sleep(2 * SLOW)
+        return (x * weight,)
+
+    racer = raced(racer_of(**{"a:bf16": quickly, "d": slower}), monkeypatch, "a:bf16")
+    racer.keep_full()
+    assert racer.winner == "eager"
+
+
+def test_one_that_was_settled_runs_eager_and_keeps_that_to_itself(monkeypatch):
+    racer = raced(racer_of(**{"a:bf16": lambda x, _: (x * 9,)}), monkeypatch, "a:bf16")
+    racer.settle()
+    found = []
+    racer.remember = found.append
+    racer.keep_full()
+    assert racer(torch.ones(3), torch.ones(3))[0].tolist() == [1, 1, 1]
+    assert racer.winner == "eager"
+    assert not found
+
+
+def test_no_lower_precision_is_left_but_the_winners(monkeypatch):
+    variants = {"a:bf16": quickly, "b:int8": quickly, "d": quickly}
+    racer = raced(racer_of(**variants), monkeypatch, "a:bf16")
+    racer.let_go_of_lower()
+    assert set(racer.seconds) == {"eager", "a:bf16", "d"}

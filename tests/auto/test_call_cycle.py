@@ -150,3 +150,14 @@ def test_what_is_dropped_is_not_held():
     del member
     gc.collect()
     assert gone() is None
+
+
+def test_calls_while_they_are_paused_do_not_count():
+    cycles = CallCycles()
+    cycles.paused = True
+    [member] = graphs(1)
+    for _ in range(50):
+        call(cycles, member)
+    assert member.settled is None
+    assert (member.waited, member.trials, cycles.unsettled_calls) == (0, None, 0)
+    assert set(member.ran) == {"a"}

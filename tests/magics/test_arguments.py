@@ -196,7 +196,9 @@ def test_a_syntax_error_is_shown_as_pythons(cells: Live) -> None:
 
 
 def parsed(**given: Any) -> argparse.Namespace:
-    blank = dict.fromkeys(("mode", "backend", "output", "opt", "precision", "accuracy"))
+    blank = dict.fromkeys(
+        ("mode", "backend", "output", "opt", "precision", "accuracy", "metric", "check_on")
+    )
     names = ("dynamic", "static", "fullgraph", "profile", "quiet", "strict")
     flags = dict.fromkeys(names, False)
     return argparse.Namespace(**{**blank, **flags, **given})

@@ -48,7 +48,7 @@ def test_what_is_no_bound(text: str) -> None:
     ],
 )
 def test_what_meets_it(text: str, found: torch.Tensor, meets: bool) -> None:
-    said = AccuracyBound.parse(text).difference(found, EXACT)
+    said = AccuracyBound.parse(text).judge(found, EXACT)[0]
     assert (said == "") == meets
     assert meets or "asked for" in said or "not finite" in said
 
@@ -62,7 +62,7 @@ def largest(found: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
 )
 def test_a_function_of_the_users_judges(text: str, meets: bool) -> None:
     bound = AccuracyBound.parse(text, largest)
-    assert (bound.difference(EXACT + 1, EXACT) == "") == meets
+    assert (bound.judge(EXACT + 1, EXACT)[0] == "") == meets
 
 
 @pytest.mark.parametrize(
@@ -81,20 +81,29 @@ def test_a_metric_that_raises_or_gives_no_number_is_named(gives: object) -> None
         return gives
 
     with pytest.raises(OptionError, match="The metric bad raised ValueError"):
-        AccuracyBound.parse("metric>=1", bad).difference(EXACT, EXACT)
+        AccuracyBound.parse("metric>=1", bad).judge(EXACT, EXACT)[0]
 
 
 def test_integers_must_be_equal() -> None:
     bound = AccuracyBound.parse("rel<=1")
-    assert bound.difference(torch.tensor([1]), torch.tensor([1])) == ""
-    assert bound.difference(torch.tensor([1]), torch.tensor([2])) != ""
-    assert "shape" in bound.difference(EXACT[0], EXACT)
+    assert bound.judge(torch.tensor([1]), torch.tensor([1]))[0] == ""
+    assert bound.judge(torch.tensor([1]), torch.tensor([2]))[0] != ""
+    assert "shape" in bound.judge(EXACT[0], EXACT)[0]
 
 
 def test_results_without_elements_or_of_zeros() -> None:
     nothing, zeros = torch.zeros(0, 3), torch.zeros(2, 3)
     for text in ("cosine>=1", "rel<=0", "top1>=1"):
         bound = AccuracyBound.parse(text)
-        assert bound.difference(nothing, nothing) == ""
-        assert bound.difference(zeros, zeros) == ""
+        assert bound.judge(nothing, nothing)[0] == ""
+        assert bound.judge(zeros, zeros)[0] == ""
     assert math.isfinite(AccuracyBound.parse("cosine>=1").limit)
+
+
+@pytest.mark.parametrize(("text", "reached"), [("rel<=0.1", 0.5), ("cosine>=0.9", 0.25)])
+def test_what_was_reached_is_the_value_that_is_farthest_off(text: str, reached: float) -> None:
+    asked = AccuracyBound.parse(text)
+    assert asked.worst([0.25, 0.5]) == reached
+    assert asked.worst([]) is None
+    assert asked.judge(torch.ones(4), torch.ones(4))[1] == pytest.approx(float("cos" in text))
+    assert asked.judge(3, 3) == ("", None)

@@ -4,8 +4,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from dynamo_ext.capture.cells.block_runner import Stepper
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
@@ -21,23 +21,35 @@ from dynamo_ext.capture.report.capture_failures import forget_on_the_way_to, lea
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import one_line
+from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.report import Mode, Report
 
 
+class Check(Protocol):
+    """What is checked of a cell under one compiler before it runs."""
+
+    def before(self, run: RunLog) -> object:
+        """Run the cell as often as that takes; its namespace is as before afterwards."""
+
+    def record(self, run: RunLog, report: Report) -> EndToEnd:
+        """What it came to, for the report of the run."""
+
+
 @dataclass
 class CellState:
-    """A program, and the compiler that ``run`` reuses: that of its last run."""
+    """A program, the compiler that ``run`` reuses (that of its last run), and its check."""
 
     program: CellProgram
     last_compiler: RecordedCompiler | None = None
+    check: Any = None
 
     def release(self) -> None:
         """Let go of everything that was compiled for this text."""
         for code in self.program.codes:
             code_cache.forget_code(code)
         eager_frames.forget(self.program.filename)
-        self.last_compiler = None
+        self.last_compiler = self.check = None
 
 
 def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
@@ -53,12 +65,14 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     on_progress: Callable[[str], object] | None = None,
     on_graph_call: OnGraphCall | None = None,
     after_graph_call: AfterGraphCall | None = None,
+    check: Check | None = None,
 ) -> tuple[Report, BaseException | None]:
     """Run every segment in order, as a plain cell would, and record what happened.
 
     What the cell raises comes back beside the report, ``None`` where it ended well. ``source`` is
     the text under today's magic line; ``on_progress`` gets what is being compiled,
-    ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``).
+    ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``). ``check`` comes before
+    the run, and is in the report.
     """
     program = state.program
     run = RunLog(
@@ -74,6 +88,8 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     started = time.perf_counter()
     try:
         with Recording(run), tracer.surroundings():
+            if check is not None:
+                check.before(run)
             run_traced(program, namespace, tracer, names)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
@@ -98,6 +114,8 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     missing = leave_out_missing_name(run, error)
     before = eager_frames.reachable_from(run, backend) if mode != "explain" else ()
     report = build_report(run, facts, before)
+    if check is not None:
+        report = replace(report, end_to_end=check.record(run, report))
     if missing:
         # Dynamo would skip this code for good, also once the name is defined.
         state.release()

@@ -193,6 +193,12 @@ class RunLog:
             counted = self.calls.setdefault(entry, new)
         return counted
 
+    def count_again(self) -> None:
+        """Count the calls of graphs from here on: those before were no part of the run."""
+        for entry, calls in self.calls.items():
+            before = calls.fallbacks_before
+            self.calls[entry] = GraphCalls(fallbacks_before=before, raced_before=calls.raced_before)
+
     def compiled_codes(self) -> list[types.CodeType | None]:
         """The code of each frame that Dynamo looked at; ``None`` where it is gone."""
         return [entry.code() for entry in self.compiled]

@@ -1,15 +1,17 @@
 """What code does to the world outside this process, which nothing can put back.
 
 Listens to Python's audit events (PEP 578). A hook cannot be removed again, so there is one for
-the process, added by the first comparison; outside of one it returns at once.
+the process, added by the first comparison; outside of one it returns at once. An event is heard
+before it takes place, so that it can also be refused.
 """
 
+import builtins
 import contextlib
 import functools
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
@@ -25,23 +27,56 @@ _EVENTS = {
     "subprocess.Popen": "starts a process",
     "os.system": "starts a process",
     "os.posix_spawn": "starts a process",
+    "os.fork": "starts a process",
 }
-_listening: list[tuple[int, list[str]]] = []
+_listening: list[tuple[int, list[str], bool]] = []
+
+
+class RefusedEffectError(BaseException):
+    """Raised in the place of an effect; no ``except Exception`` of the user's may handle it."""
 
 
 @contextlib.contextmanager
-def effects() -> Iterator[list[str]]:
+def effects(*, refused: bool = False) -> Iterator[list[str]]:
     """Listen for the length of a ``with`` block, to this thread alone.
 
-    The list is of what happened, each once, as clauses: ``writes out.csv``.
+    The list is of what happened, each once, as clauses: ``writes out.csv``. Where effects are
+    ``refused``, none takes place: ``RefusedEffectError`` is raised instead. Then threads and
+    questions to the user are effects, too.
     """
     _add_hook()
     seen: list[str] = []
-    _listening.append((threading.get_ident(), seen))
+    _listening.append((threading.get_ident(), seen, refused))
     try:
-        yield seen
+        with _refusing(seen) if refused else contextlib.nullcontext():
+            yield seen
     finally:
         _listening[:] = [each for each in _listening if each[1] is not seen]
+
+
+@contextlib.contextmanager
+def _refusing(seen: list[str]) -> Iterator[None]:
+    """Refuse what has no event: a kernel's own ``input``, and, before Python 3.12, threads."""
+    caller = threading.get_ident()
+
+    def instead(clause: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != caller:
+                return function(*args, **kwargs)
+            seen.append(clause)
+            raise RefusedEffectError
+
+        return call
+
+    ask, start = builtins.input, threading.Thread.start
+    try:
+        builtins.input = instead("asks for input", ask)
+        threading.Thread.start = instead("starts a thread", start)  # type: ignore[method-assign]
+        yield
+    finally:
+        builtins.input = ask
+        threading.Thread.start = start  # type: ignore[method-assign]
 
 
 @functools.cache
@@ -49,14 +84,21 @@ def _add_hook() -> None:
     sys.addaudithook(functools.partial(_hear, _listening))
 
 
-def _hear(listening: list[tuple[int, list[str]]], event: str, details: tuple[Any, ...]) -> None:
+def _hear(
+    listening: list[tuple[int, list[str], bool]], event: str, details: tuple[Any, ...]
+) -> None:
     # Python 3.13 calls it as the process ends, too, when names of modules are gone.
-    for thread, seen in listening:
+    for thread, seen, refused in listening:
+        said = ""
         # An error here would become the user's.
         with contextlib.suppress(Exception):
-            said = _clause(event, details) if thread == threading.get_ident() else ""
-            if said and "__pycache__" not in said and said not in seen:
-                seen.append(said)
+            if thread == threading.get_ident():
+                said = _clause(event, details)
+                said = "" if "__pycache__" in said else said
+                if said and said not in seen:
+                    seen.append(said)
+        if said and refused:
+            raise RefusedEffectError
 
 
 def _clause(event: str, details: tuple[Any, ...]) -> str:

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dynamo_ext.formatting import clip, count, listing, seconds
+from dynamo_ext.formatting import sentence as sentence_of
 from dynamo_ext.records.autotune import (
     BaselineComparison,
+    EndToEnd,
     GraphCandidateResult,
     GraphRace,
     OnlineTrial,
@@ -41,7 +43,38 @@ def sentence(report: Report) -> str:
     told = [_together(found) for found in together[:_TOGETHER]]
     if len(together) > _TOGETHER:
         told.append(f"{count(len(together) - _TOGETHER, 'such confirmation')} more.")
-    return " ".join([said, *notes, *told])
+    checked = [_end_to_end(report.end_to_end)] if report.end_to_end is not None else []
+    return " ".join(filter(None, [said, *checked, *notes, *told]))
+
+
+def _end_to_end(found: EndToEnd) -> str:
+    """What the bound comes to over all graphs, and which stay in float32; none: nothing."""
+    if found.lack and found.lowered:
+        return (
+            f"{found.bound} was checked for each graph alone, and not for all that the cell gives: "
+            f"{sentence_of(found.lack)}"
+        )
+    where = f"on {count(found.inputs, 'other input')}" if found.inputs else "on all that it gives"
+    when = "before an earlier run" if found.earlier else "before it ran"
+    said = []
+    if found.kept_full:
+        missed = f"was {found.missed:.6g}" if found.missed is not None else "was missed"
+        said.append(
+            f"{found.bound} {missed} {where}, so {listing(found.kept_full)} "
+            f"{'stays' if len(found.kept_full) == 1 else 'stay'} in float32."
+        )
+    if found.reached is not None and found.lowered:
+        again = "then " if said else ""
+        said.append(
+            f"Checked {when}, {where}, against {found.reference}: {again}"
+            f"{found.reached:.6g} of {found.bound}."
+        )
+    if found.unchecked:
+        said.append(
+            f"{found.bound} was checked for {listing(found.unchecked)} alone, since compiled after "
+            "that; the next run checks it on all."
+        )
+    return " ".join(said)
 
 
 def over(reports: Sequence[Report]) -> str:

@@ -100,6 +100,8 @@ def _apart(report: Report) -> list[tuple[str, float]]:
     spent = [("Compiling", min(report.compile_seconds, report.seconds))]
     spent += [("Timing operations", report.profile_seconds)] if report.profile_seconds else []
     spent += [("Racing backends", report.race_seconds)] if report.race_seconds else []
+    checked = report.confirm_seconds
+    spent += [("Checking the bound on all", checked)] if checked else []
     spent += [("Timing pairs of calls", report.paired_seconds)] if report.paired_seconds else []
     return spent
 

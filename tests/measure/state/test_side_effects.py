@@ -7,7 +7,12 @@ import subprocess
 import sys
 import threading
 
-from dynamo_ext.measure.state.side_effects import effects
+import pytest
+
+from dynamo_ext.measure.state.side_effects import (
+    RefusedEffectError,
+    effects,
+)
 
 
 def test_writing_is_heard_and_reading_is_not(tmp_path):
@@ -41,3 +46,28 @@ def test_other_threads_and_other_times_are_not(tmp_path):
         thread.join()
     path.write_text("y")
     assert seen == []
+
+
+def test_what_is_refused_does_not_happen(tmp_path):
+    path = tmp_path / "a.txt"
+    with pytest.raises(RefusedEffectError), effects(refused=True) as seen:
+        path.write_text("x")
+    assert seen == [f"writes {path}"]
+    assert not path.exists()
+    path.write_text("y")
+
+
+def test_a_thread_that_is_refused_is_not_begun():
+    begun = threading.enumerate()
+    with pytest.raises(RefusedEffectError), effects(refused=True) as seen:
+        threading.Thread(target=len, args=("",)).start()
+    assert seen == ["starts a thread"]
+    assert threading.enumerate() == begun
+
+
+def test_questions_are_refused_and_asked_again_later(monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda _: "yes")
+    with pytest.raises(RefusedEffectError), effects(refused=True) as seen:
+        input("Go on?")
+    assert seen == ["asks for input"]
+    assert input("Go on?") == "yes"

@@ -8,6 +8,7 @@ from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.placement import coverage, place_graph
 from dynamo_ext.records.autotune import (
     BaselineComparison,
+    EndToEnd,
     GraphCandidateResult,
     GraphRace,
     OnlineTrial,
@@ -15,7 +16,7 @@ from dynamo_ext.records.autotune import (
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks
-from dynamo_ext.widgets.report import autotuning, static, summary
+from dynamo_ext.widgets.report import autotuning, static, summary, timing
 
 ROWS = (
     GraphCandidateResult("eager", "slower", 0.002, 1.0, reason="onnxrt is faster."),
@@ -128,3 +129,32 @@ def test_the_report_has_them():
     assert "auto chose onnxrt" in static.html(report(WON))
     assert "Candidates" in static.html(report(WON))
     assert "auto chose onnxrt" in static.text(report(WON))
+
+
+def checked(**facts):
+    found = dataclasses.replace(report(WON, WON), end_to_end=EndToEnd("rel<=0.01", **facts))
+    return autotuning.sentence(found).partition("Racing took 6.00 s. ")[2]
+
+
+def test_what_a_bound_came_to_over_all_graphs_is_said():
+    met = {"reference": "float64", "reached": 0.008, "lowered": ("g0",)}
+    assert checked(**met).startswith(
+        "Checked before it ran, on all that it gives, against float64: 0.008 of rel<=0.01."
+    )
+    assert checked(**met, missed=0.016, kept_full=("g1",), inputs=3, earlier=True).startswith(
+        "rel<=0.01 was 0.016 on 3 other inputs, so g1 stays in float32. Checked before an earlier "
+        "run, on 3 other inputs, against float64: then 0.008 of rel<=0.01."
+    )
+    assert checked(kept_full=("g0", "g1")).startswith(
+        "rel<=0.01 was missed on all that it gives, so g0 and g1 stay in float32."
+    )
+    assert checked(lowered=("g0",), unchecked=("g0",), lack="It writes a.txt.").startswith(
+        "rel<=0.01 was checked for each graph alone, and not for all that the cell gives: It "
+        "writes a.txt."
+    )
+
+
+def test_the_time_of_that_check_is_a_part_of_its_own():
+    found = dataclasses.replace(report(WON), end_to_end=EndToEnd("rel<=0.01", seconds=2.0))
+    assert found.run_seconds == 9.0 - 0.5 - 3.0 - 2.0
+    assert ("Checking the bound on all", 2.0) in timing.parts(found)

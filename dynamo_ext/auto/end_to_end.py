@@ -1,0 +1,252 @@
+"""A bound of accuracy checked on all that a cell gives, before the cell itself runs.
+
+Each lowered graph has met the bound by itself, but errors add up. So the cell runs as often as that
+takes from a state that is put back each time: in eager, under the winners of the races, in float64.
+Where the bound is missed, graphs go back to float32, those with the largest errors first. The
+compiled code stays, and the cell's own run that follows reuses it.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from dynamo_ext.auto.autotuned_graph import AutotunedGraph
+from dynamo_ext.auto.ranking import lowers
+from dynamo_ext.backends import precision
+from dynamo_ext.capture.listen.run_log import GraphEntry, Recording, RunLog
+from dynamo_ext.errors import DynamoExtError
+from dynamo_ext.formatting import seconds
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
+from dynamo_ext.measure.candidates import Candidate
+from dynamo_ext.measure.result_check import ResultCheck
+from dynamo_ext.measure.state.side_effects import RefusedEffectError, effects
+from dynamo_ext.measure.workload import CellWorkload, Workload
+from dynamo_ext.numerics.lowered_precision import BOUNDS
+from dynamo_ext.records.autotune import EndToEnd
+from dynamo_ext.records.common import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch.fx import GraphModule
+
+    from dynamo_ext.auto.call_cycle import CallCycles
+    from dynamo_ext.capture.tracer import Tracer
+    from dynamo_ext.measure.settings import Settings
+    from dynamo_ext.records.report import Report
+
+LONGEST = 60.0
+"""Seconds of a run of the cell beyond which it is not run again."""
+
+
+class Rehearsal:
+    """The check of one cell under one compiler, which holds for its later runs.
+
+    ``workload`` makes the cell as it is now; ``settings`` have the bound, and the other inputs on
+    which it is to be met, if any; ``cycles`` are those of the backend. ``key`` distinguishes this
+    check from others of the cell.
+    """
+
+    def __init__(
+        self,
+        workload: Callable[[], CellWorkload],
+        tracer: Tracer,
+        cycles: CallCycles,
+        settings: Settings,
+        key: object = None,
+    ) -> None:
+        self.key = key
+        # Whether the next run must be checked: it was not yet, or graphs came after the check.
+        self.due = True
+        self._earlier = False
+        self._workload = workload
+        self._tracer = tracer
+        self._cycles = cycles
+        self.settings = settings
+        self._reset()
+
+    def _reset(self) -> None:
+        self._members: weakref.WeakKeyDictionary[GraphEntry, AutotunedGraph] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
+        self._reached: float | None = None
+        self._missed: float | None = None
+        self._inputs = len(self.settings.check_on)
+        self._reference = ""
+        self._lack = ""
+        self._seconds = 0.0
+
+    def before(self, run: RunLog) -> None:
+        """Check where that is due; ``run`` gets what is compiled for it, and none of its calls.
+
+        Raises what an interrupt raises, and ``OptionError`` for a metric of the user's that fails.
+        """
+        self._earlier = not self.due
+        if self._earlier:
+            self._seconds = 0.0
+            return
+        self._reset()
+        started, counted = time.perf_counter(), run.on_graph_call
+        after = run.after_graph_call
+        run.on_graph_call, run.after_graph_call = None, self._note
+        self._cycles.paused = True
+        done = False
+        try:
+            self.due = not self._check()
+            done = not self._lack
+        finally:
+            self._cycles.paused = False
+            run.on_graph_call, run.after_graph_call = counted, after
+            bound = self.settings.bound
+            if not done and bound is not None and bound.function is not None:
+                # Nothing else judges by it.
+                self._keep_full(self._lowered())
+            raced = sum(e.journal.race_seconds - c.raced_before for e, c in run.calls.items())
+            spent = time.perf_counter() - started - run.compile_seconds - raced
+            self._seconds = max(spent, 0.0)
+            run.count_again()
+
+    def record(self, run: RunLog, report: Report) -> EndToEnd:
+        """What it came to, by the graphs of a run's report."""
+        ids = {entry: graph.id for entry, graph in zip(run.calls, report.graphs, strict=True)}
+        called = {entry for entry, calls in run.calls.items() if calls.count}
+        lowered = {entry for entry in called if _is_lowered(entry)}
+        unchecked = lowered if self._lack else lowered - set(self._members)
+        if unchecked and not self._lack:
+            self.due = True
+        kept = set(self._kept_full) & called
+        return EndToEnd(
+            bound=str(self.settings.bound),
+            reference=self._reference,
+            reached=self._reached,
+            missed=self._missed,
+            inputs=self._inputs,
+            lowered=tuple(ids[entry] for entry in run.calls if entry in lowered),
+            kept_full=tuple(ids[entry] for entry in run.calls if entry in kept),
+            unchecked=tuple(ids[entry] for entry in run.calls if entry in unchecked),
+            lack=self._lack,
+            seconds=self._seconds,
+            earlier=self._earlier,
+        )
+
+    def _note(
+        self,
+        run: RunLog,  # noqa: ARG002 - what every ``AfterGraphCall`` gets
+        entry: GraphEntry,
+        graph: GraphModule,  # noqa: ARG002
+        compiled: Any,
+        args: Sequence[Any],  # noqa: ARG002
+    ) -> None:
+        if isinstance(compiled, AutotunedGraph):
+            self._members[entry] = compiled
+
+    def _check(self) -> bool:
+        """Check, or say in ``_lack`` why not; whether that holds for later runs as well."""
+        workload = self._workload()
+        try:
+            with workload.suppress_output(), warnings.catch_warnings():
+                # One that was seen here would not be given in the cell's own run.
+                warnings.simplefilter("ignore")
+                self._lack = _unrepeatable(workload) or self._in_both(workload)
+        except (Exception, SystemExit) as error:
+            pass_on(error)
+            if isinstance(error, DynamoExtError):
+                raise
+            # Its own run that follows raises it, too, where it is the user's.
+            self._lack = f"Its run for that raised {one_line(error)}"
+            return False
+        finally:
+            # The compiled code stays, other than at a workload's own end.
+            Workload.close(workload)
+        return True
+
+    def _in_both(self, workload: CellWorkload) -> str:
+        """Run it in eager and under the winners, and judge; why that could not be done."""
+        check = ResultCheck(workload, self.settings)
+        started = time.perf_counter()
+        said: list[str] = []
+        try:
+            with effects(refused=True) as said:
+                workload.eager_call()()
+        except RefusedEffectError:
+            pass
+        except Exception:
+            if not said:
+                raise
+        if said:
+            return f"It {said[0]}, which cannot be taken back."
+        if any(each.initialized for each in workload.snapshot.uninitialized):
+            return "It calls a lazy module for the first time."
+        taken = time.perf_counter() - started
+        if taken > LONGEST:
+            return f"A run takes {seconds(taken)}, and more than {seconds(LONGEST)} is too long."
+        check.eager = workload.results()
+        workload.restore(thorough=True)
+        call = workload.compiled_call(self._tracer, None)
+        call()
+        if self._lowered():
+            # What other inputs compile does not belong to the cell's own run.
+            with Recording(RunLog(after_graph_call=self._note)):
+                self._judge(workload, check, call)
+        for member in list(self._members.values()):
+            member.let_go_of_lower()
+        return ""
+
+    def _judge(
+        self, workload: CellWorkload, check: ResultCheck, call: Callable[[], object]
+    ) -> None:
+        back = 1
+        while lowered := self._lowered():
+            found = workload.results()
+            workload.restore(thorough=True)
+            lowest = max((_precision(entry) for entry in lowered), key=lambda name: BOUNDS[name])
+            here = Availability(available=True)
+            judged = Candidate("auto", "auto", None, here, (), lowest, self.settings.bound)
+            each = CompiledCandidate(judged, call)
+            check(each, found)
+            if not each.wrong and not each.failure:
+                self._reached = each.accuracy[-1].reached
+                self._reference = each.accuracy[0].reference
+                return
+            self._missed = each.accuracy[-1].reached if self._missed is None else self._missed
+            # Twice as many each time: a cell of fifty graphs is not run fifty times.
+            self._keep_full(sorted(self._lowered(), key=_error, reverse=True)[:back])
+            back *= 2
+            workload.restore(thorough=True)
+            if self._lowered():
+                call()
+
+    def _lowered(self) -> list[GraphEntry]:
+        return [entry for entry in list(self._members) if _is_lowered(entry)]
+
+    def _keep_full(self, entries: Sequence[GraphEntry]) -> None:
+        for entry in entries:
+            self._members[entry].keep_full()
+            self._kept_full.add(entry)
+
+
+def _unrepeatable(workload: CellWorkload) -> str:
+    lost = workload.snapshot.unrestorable
+    return f"{lost[0]} cannot be put back between runs." if lost else ""
+
+
+def _is_lowered(entry: GraphEntry) -> bool:
+    held = entry.journal.contest
+    return held is not None and lowers(held.winner)
+
+
+def _precision(entry: GraphEntry) -> str:
+    held = entry.journal.contest
+    return precision.of(precision.split(held.winner)[1]) if held is not None else ""
+
+
+def _error(entry: GraphEntry) -> float:
+    """The largest relative error of the graph's winner in its race."""
+    held = entry.journal.contest
+    rows = held.contestants if held is not None else ()
+    return next((row.error for row in rows if held and row.backend == held.winner), 0.0)

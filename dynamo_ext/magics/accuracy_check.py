@@ -1,0 +1,99 @@
+"""``--accuracy``, ``--metric`` and ``--check-on``: what they name, and the check before a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from IPython.utils.capture import capture_output
+
+from dynamo_ext.capture.cells.tensor_reachability import names_read
+from dynamo_ext.errors import OptionError
+from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.workload import CellWorkload
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+
+if TYPE_CHECKING:
+    from dynamo_ext.auto.end_to_end import Rehearsal
+    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+    from dynamo_ext.capture.cells.program import CellProgram
+    from dynamo_ext.capture.cells.runner import CellState
+    from dynamo_ext.capture.tracer import Tracer
+
+
+class Asked(Protocol):
+    """The flags of a line that concern accuracy."""
+
+    @property
+    def accuracy(self) -> str | None:
+        """A bound, as it is written."""
+
+    @property
+    def metric(self) -> str | None:
+        """The name of a function."""
+
+    @property
+    def check_on(self) -> tuple[str, str] | None:
+        """A name, and that of a list of values for it."""
+
+
+def bound_of(namespace: dict[str, Any], asked: Asked) -> AccuracyBound | None:
+    """The bound, if any; raises ``OptionError`` where it is none, or the metric no function."""
+    if not asked.accuracy:
+        return None
+    name = asked.metric
+    if name is not None and not callable(namespace.get(name)):
+        message = f"--metric {name} is not a function of yours."
+        raise OptionError(message, "Define it before: (result, reference) -> float.")
+    return AccuracyBound.parse(asked.accuracy, namespace[name] if name else None)
+
+
+def other_inputs(
+    namespace: dict[str, Any], asked: Asked, program: CellProgram
+) -> tuple[dict[str, Any], ...]:
+    """The values that a name gets in turn; raises ``OptionError`` where there are none."""
+    if asked.check_on is None:
+        return ()
+    name, listed = asked.check_on
+    values = namespace.get(listed)
+    if name not in namespace or not isinstance(values, (list, tuple)) or not values:
+        message = f"--check-on {name}={listed} is not a name of yours with a list of values for it."
+        raise OptionError(message, "Write it as in --check-on x=batches, batches = [x1, x2].")
+    if name not in {each for code in program.statement_codes for each in names_read(code)}:
+        message = f"The cell does not read {name}, which --check-on changes."
+        raise OptionError(message, "Name what the cell computes its results from.")
+    return tuple({name: value} for value in values)
+
+
+def check_before(
+    state: CellState,
+    namespace: dict[str, Any],
+    names: HiddenNames,
+    tracer: Tracer,
+    asked: Asked,
+) -> Rehearsal | None:
+    """The check of a cell under ``auto`` with a bound: that of its last run where it is the same.
+
+    Raises what ``bound_of`` and ``other_inputs`` do.
+    """
+    compiler: Any = tracer.compiler.compiler if tracer.compiler is not None else None
+    bound = bound_of(namespace, asked)
+    inputs = other_inputs(namespace, asked, state.program)
+    # A backend of the user's may have an option of that name.
+    cycles = getattr(getattr(compiler, "backend", None), "cycles", None)
+    if bound is None or cycles is None:
+        return None
+    from dynamo_ext.auto.end_to_end import Rehearsal
+
+    key = (compiler, bound, bound.function, asked.check_on)
+    settings = Settings(bound=bound, check_on=inputs)
+    if state.check is None or state.check.key != key:
+        state.check = Rehearsal(
+            lambda: CellWorkload(state.program, namespace, names, title="", silence=capture_output),
+            tracer,
+            cycles,
+            settings,
+            key,
+        )
+    found: Rehearsal = state.check
+    found.settings = settings
+    return found
