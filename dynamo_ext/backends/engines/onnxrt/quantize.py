@@ -5,11 +5,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from dynamo_ext.backends.base import StayEager
+from dynamo_ext.backends import precision
 
 _PRODUCTS = ("Gemm", "MatMul")
-_CONSTANT = "No product in it has constant weights, and ONNX Runtime quantises no other."
-_FREEZE = "Call the model under torch.no_grad(), where weights are constants."
 
 
 def quantized(model: Any) -> Any:
@@ -43,5 +41,5 @@ def quantized(model: Any) -> Any:
     if not any(
         node.op_type.startswith(("MatMulInteger", "DynamicQuantize")) for node in found.graph
     ):
-        raise StayEager(_CONSTANT, _FREEZE)
+        raise precision.no_constant_weights(engine="ONNX Runtime")
     return found

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.openvino import backend as module
 from dynamo_ext.backends.engines.openvino import session
@@ -218,7 +219,9 @@ def test_what_the_operator_sweep_found_is_right_without_verification(
         torch.testing.assert_close(compiled(*inputs), fn(*inputs), equal_nan=True)
 
 
-@pytest.mark.parametrize(("precision", "capability"), [("bf16", "BF16"), ("fp16", "FP16")])
+@pytest.mark.parametrize(
+    ("precision", "capability"), [("bf16", "BF16"), ("fp16", "FP16"), ("int8", "INT8")]
+)
 def test_a_precision_is_openvinos_hint(
     precision: str, capability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,4 +239,84 @@ def test_a_precision_is_openvinos_hint(
     monkeypatch.setattr(session, "core", Core)
     for options in ({"precision": precision}, {}):
         session.compiled(None, options)
-    assert given == [{"bf16": "bf16", "fp16": "f16"}[precision], "f32"]
+    assert given == [{"bf16": "bf16", "fp16": "f16", "int8": "f32"}[precision], "f32"]
+
+
+def _int8_products(request: Any) -> list[str]:
+    ran = request.get_compiled_model().get_runtime_model().get_ops()
+    facts = [{k: str(v.value) for k, v in op.get_rt_info().items()} for op in ran]
+    return [f["runtimePrecision"] for f in facts if f.get("layerType") == "FullyConnected"]
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+def test_products_of_constant_weights_in_int8(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    precisions: list[list[str]] = []
+
+    class Seen(session.Session):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            precisions.append(_int8_products(self._request))
+
+    class Split(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(512, 256))
+            self.last = nn.Linear(256, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            # One weight that is transposed, halves of one, and one that is neither.
+            gate, value = (x @ half.T for half in self.weight.chunk(2))
+            return self.last((gate.sigmoid() * value) @ self.weight[256:])
+
+    monkeypatch.setattr(session, "Session", Seen)
+    model, x = Split().eval(), torch.randn(rows, 256)
+    compiled = dynamo_ext.optimize("openvino:int8")(model)
+    with torch.no_grad():
+        found, exact = compiled(x), model(x)
+    report = compiled.report()
+    assert [p.engine for g in report.graphs for p in g.partitions] == ["openvino"]
+    assert report.fallbacks == ()
+    assert 1e-4 < float((found - exact).norm() / exact.norm()) < 0.1
+    assert precisions[-1] == ["i8"] * 4
+
+
+def test_int8_without_constant_weights_is_eager() -> None:
+    compiled = dynamo_ext.optimize("openvino:int8")(lambda x, y: ((x @ y).relu() @ y).relu())
+    x = torch.eye(8)
+    assert torch.equal(compiled(x, x), x)
+    [fallback] = compiled.report().fallbacks
+    assert "No product in it has constant weights, and OpenVINO" in fallback.message
+    assert "torch.no_grad()" in fallback.remedy
+
+
+def test_weights_that_are_not_finite_stay_as_they_are_in_int8() -> None:
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 8)).eval()
+    with torch.no_grad():
+        model[0].weight[3, 5] = float("inf")
+        compiled = dynamo_ext.optimize("openvino:int8")(model)
+        x = torch.randn(4, 64)
+        torch.testing.assert_close(compiled(x), model(x), atol=0.05, rtol=0.05)
+    assert compiled.report().fallbacks == ()
+
+
+def test_columns_of_zeros_are_zeros_in_int8() -> None:
+    layer = nn.Linear(64, 8, bias=False).eval()
+    with torch.no_grad():
+        layer.weight[2] = 0.0
+        compiled = dynamo_ext.optimize("openvino:int8", options={"min_partition": 1})(layer)
+        assert not compiled(torch.randn(4, 64))[:, 2].any()
+    assert compiled.report().fallbacks == ()
+
+
+def test_an_outlier_that_int8_cannot_hold_is_eagers() -> None:
+    layer = nn.Linear(64, 8, bias=False).eval()
+    with torch.no_grad():
+        # All other weights of a column are less than one step of its scale, and alone count.
+        layer.weight[:, 0] = 1e5
+        x = torch.randn(16, 64)
+        x[:, 0] = 0.0
+        compiled = dynamo_ext.optimize("openvino:int8", options={"min_partition": 1})(layer)
+        assert torch.equal(compiled(x), layer(x))
+    [fallback] = compiled.report().fallbacks
+    assert fallback.stage == "verify"
+    assert "int8 may have 0.1" in fallback.message
