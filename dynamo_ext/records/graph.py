@@ -76,7 +76,8 @@ class Graph:
     ``run_seconds``; ``backward_untimed``: autograd runs its operations one by one.
     ``pairs`` are seconds of a further call and of one in eager, one after the other, in this run
     or an earlier one. ``compile_started`` (where ``compiled_now``), ``first_call_started`` and
-    ``last_call_ended`` are seconds after the run's start.
+    ``last_call_ended`` are seconds after the run's start. ``lowered`` are the operations of
+    products that a call runs in the lower precision that was asked for, ``None`` where unknown.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Graph:
     first_call_started: float = 0.0
     first_call_seconds: float = 0.0
     last_call_ended: float = 0.0
+    lowered: int | None = None
 
     @property
     def operation_seconds(self) -> float:

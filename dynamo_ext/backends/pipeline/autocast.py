@@ -16,7 +16,7 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends.fx_graph import held_tensors, own_copy
 from dynamo_ext.backends.pipeline.input_views import root_of
 
-_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def with_eagers_dtypes(graph: GraphModule) -> GraphModule:
@@ -42,7 +42,7 @@ def autocast_for(
     def lowering() -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             for device in devices:
-                stack.enter_context(torch.autocast(device, _DTYPES[precision]))
+                stack.enter_context(torch.autocast(device, DTYPES[precision]))
             yield
 
     return lowering

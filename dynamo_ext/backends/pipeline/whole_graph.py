@@ -9,10 +9,11 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import fact
-from dynamo_ext.backends.pipeline.autocast import autocast_for, with_eagers_dtypes
+from dynamo_ext.backends.pipeline.autocast import DTYPES, autocast_for, with_eagers_dtypes
 from dynamo_ext.backends.pipeline.engines import CompileContext
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
+from dynamo_ext.backends.pipeline.lowered_products import lowered_operations
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private.entered_modes import forward_of
 
@@ -31,6 +32,7 @@ def compiled(
     lowering: Callable[[], AbstractContextManager[None]] = nullcontext
     if chosen != FULL:
         given, lowering = with_eagers_dtypes(graph), autocast_for(graph, example_inputs, chosen)
+        journal.lowered[""] = lowered_operations(given, example_inputs, lowering, DTYPES[chosen])
     with lowering(), _kept_apart(chosen):
         if fact(backend, "through_aot"):
             run = apart(given, lambda rest: backend.lower(rest, example_inputs, options))

@@ -68,6 +68,24 @@ def _precision(record: Comparison, each: CandidateResult) -> Value:
     return (each.precision or FULL) if lowered else None
 
 
+def share_of_products(record: Comparison, each: CandidateResult) -> float | None:
+    """The share of the products' operations that ran in a row's lower precision, if known."""
+    if each.lowered is None or record.work is None or not record.work.operations:
+        return None
+    return min(each.lowered / record.work.operations, 1.0)
+
+
+def _precision_words(record: Comparison, each: CandidateResult, **_: bool) -> str:
+    named, lowered = _precision(record, each), share_of_products(record, each)
+    if named is None:
+        return NONE
+    if lowered is None:
+        return str(named)
+    if not lowered:
+        return f"{FULL}: none of its products ran in {named}"
+    return f"{named}, {percent(lowered)} of products"
+
+
 def _speedup(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
     if counted(record, each) and each.speedup:
         return f"{ratio(each.speedup.ratio)} ({interval(each.speedup)})"
@@ -162,8 +180,10 @@ COLUMNS = (
     Column(
         "Precision",
         _precision,
-        "What the backend computes in; float32 stands for the code's own",
+        "What the backend computes in, and how much of the products' operations, where that is "
+        "known; float32 stands for the code's own",
         key="precision",
+        words=_precision_words,
         data=_field("precision"),
         groups=_EVERY,
         optional=True,
@@ -303,6 +323,7 @@ def data(record: Comparison, each: CandidateResult) -> dict[str, Value]:
     row = {column.key: (column.data or column.value)(record, each) for column in COLUMNS}
     row["speedup_low"] = each.speedup.low if each.speedup else None
     row["speedup_high"] = each.speedup.high if each.speedup else None
+    row["share_of_products"] = share_of_products(record, each)
     return row | {"operations": each.operations, "reason": each.reason}
 
 

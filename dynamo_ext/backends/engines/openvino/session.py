@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.engines.openvino import compress, convert
+from dynamo_ext.backends.engines.openvino import compress, convert, ran
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.records.common import FULL
 
@@ -84,10 +84,16 @@ class Session:
     def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
         # The engine reads constants where they are, so the graph stays with it.
         self._graph = convert.prepare(graph)
-        if precision.of(options) == "int8":
+        chosen = precision.of(options)
+        if chosen == "int8":
             compress.compress(self._graph)
         self._places = convert.distinct(self._graph)
         compiled_model = compiled(convert.convert(self._graph), options)
+        self.lowered_operations = (
+            None
+            if chosen == FULL
+            else ran.lowered_operations(ran.products(graph), compiled_model, chosen)
+        )
         outputs: Any = self._graph.graph.output_node().args[0]
         facts = [node.meta["val"] for node in outputs]
         self._bound = not _hands_through(compiled_model)

@@ -12,7 +12,7 @@ from torch import nn
 import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.openvino import backend as module
-from dynamo_ext.backends.engines.openvino import session
+from dynamo_ext.backends.engines.openvino import ran, session
 from dynamo_ext.backends.support import trial
 from tests.backends.engine_zoo import ZOO as COMMON
 from tests.backends.engine_zoo import (
@@ -320,3 +320,56 @@ def test_an_outlier_that_int8_cannot_hold_is_eagers() -> None:
     [fallback] = compiled.report().fallbacks
     assert fallback.stage == "verify"
     assert "int8 may have 0.1" in fallback.message
+
+
+class Both(nn.Module):
+    """Products with weights, and one of two inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(8, 8, 3)
+        self.linear = nn.Linear(6, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(F.relu(self.conv(x)))
+        return (y @ y.transpose(1, 2)).tanh()
+
+
+CONVOLUTION, LINEAR, PRODUCT = (2 * 2 * n for n in (8 * 6 * 8 * 3, 8 * 6 * 16, 8 * 16 * 8))
+
+
+@pytest.mark.parametrize(
+    ("precision", "operations"),
+    [("bf16", CONVOLUTION + LINEAR + PRODUCT), ("int8", LINEAR), ("float32", None)],
+)
+def test_products_that_ran_in_a_precision_are_counted(
+    precision: str, operations: int | None
+) -> None:
+    if reason := module.BACKEND.lacks_precision(precision) if operations else "":
+        pytest.skip(reason)
+    compiled = dynamo_ext.optimize("openvino", options={"precision": precision})(Both().eval())
+    with torch.no_grad():
+        compiled(torch.randn(2, 8, 8))
+    assert [graph.lowered for graph in compiled.report().graphs] == [operations]
+
+
+def _ran(layer: str, kind: str, names: str) -> Any:
+    facts = {"layerType": layer, "runtimePrecision": kind, "originalLayersNames": names}
+    rt_info = {key: SimpleNamespace(value=value) for key, value in facts.items()}
+    return SimpleNamespace(get_rt_info=lambda: rt_info)
+
+
+@pytest.mark.parametrize(("unnamed", "found"), [("bf16", 111), ("f32", 11), ("", 11)])
+def test_a_product_that_no_node_names_is_one_of_those_without_a_name(
+    unnamed: str, found: int
+) -> None:
+    nodes = [
+        _ran("FullyConnected", "bf16", "mm/aten.mm/MatMul,mm_1/aten.mm/MatMul"),
+        _ran("MatMul", "f32", "bmm/aten.bmm.default/MatMul"),
+        _ran("Subgraph", "bf16", "bmm/aten.bmm.default/MatMul"),
+    ]
+    if unnamed:
+        nodes.append(_ran("Convolution", unnamed, "Multiply_7"))
+    model = SimpleNamespace(get_runtime_model=lambda: SimpleNamespace(get_ops=lambda: nodes))
+    asked = {"mm": 1, "mm_1": 10, "convolution": 100, "bmm": 1000}
+    assert ran.lowered_operations(asked, model, "bf16") == found
