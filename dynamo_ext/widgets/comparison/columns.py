@@ -8,7 +8,7 @@ from typing import Any
 from dynamo_ext.formatting import percent, seconds
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
-from dynamo_ext.widgets.comparison.limits import share_of_limit
+from dynamo_ext.widgets.comparison.limits import share_of_limit, share_of_products
 from dynamo_ext.widgets.comparison.number_text import NONE, cosine, decibels, error, share, size
 from dynamo_ext.widgets.comparison.summary import counted, interval, probability, ratio, verdict
 
@@ -66,13 +66,6 @@ def _precision(record: Comparison, each: CandidateResult) -> Value:
     """Of a comparison in which something is computed in another one than the code's own."""
     lowered = any(row.precision not in ("", FULL) for row in record.candidates)
     return (each.precision or FULL) if lowered else None
-
-
-def share_of_products(record: Comparison, each: CandidateResult) -> float | None:
-    """The share of the products' operations that ran in a row's lower precision, if known."""
-    if each.lowered is None or record.work is None or not record.work.operations:
-        return None
-    return min(each.lowered / record.work.operations, 1.0)
 
 
 def _precision_words(record: Comparison, each: CandidateResult, **_: bool) -> str:
