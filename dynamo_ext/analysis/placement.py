@@ -129,6 +129,15 @@ def coverage(report: Report) -> Coverage:
     return Coverage(total, in_engine, len(called), captured)
 
 
+def lowered_operations(report: Report) -> int | None:
+    """Operations of products that all calls of a run computed in a lower precision, if known."""
+    called = [graph for graph in report.graphs if graph.calls]
+    found = [graph.lowered if place_graph(report, graph).in_engine else 0 for graph in called]
+    if None in found:
+        return None
+    return sum((each or 0) * graph.calls for each, graph in zip(found, called, strict=True))
+
+
 def partition_engine(report: Report, graph: Graph, part: Partition) -> str:
     """Name the engine that ran a partition: ``eager`` if its own engine fell back."""
     subject = f"{graph.id}:{part.name}"

@@ -28,7 +28,9 @@ class Journal:
     Its fallbacks have the partition's name as their subject, or nothing for the graph itself: what
     a report calls the graph is known when that is made. ``warns`` journals also warn. Backend code
     keeps a reference, so that a failure in a later call lands in the same place. ``race_seconds``
-    are those that calls of the graph spent on races: no part of running it.
+    are those that calls of the graph spent on races: no part of running it. ``lowered`` has, by
+    partition (or under no name for the graph as a whole), the operations of products that run in
+    the lower precision that was asked for, where that is known.
     """
 
     def __init__(self, graph: str = "", *, warns: bool = False) -> None:
@@ -43,6 +45,7 @@ class Journal:
         self.kept: tuple[KeptOperation, ...] = ()
         self.contest: GraphRace | None = None
         self.race_seconds = 0.0
+        self.lowered: dict[str, int | None] = {}
 
     def merge(self, other: Journal) -> None:
         """Take over what another journal says of the same graph, and receive what it says later."""
@@ -51,8 +54,10 @@ class Journal:
         self.kept = other.kept
         self.partitions.update(other.partitions)
         self.fallbacks.update(other.fallbacks)
+        self.lowered.update(other.lowered)
         other.graph, other.warns = self.graph, self.warns
         other.partitions, other.fallbacks = self.partitions, self.fallbacks
+        other.lowered = self.lowered
 
     def add_fallback(  # noqa: PLR0913 - a record's fields, by keyword
         self,

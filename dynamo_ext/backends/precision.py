@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.backends.base import StayEager
 from dynamo_ext.records.common import FULL, OptionSpec
 
 if TYPE_CHECKING:
@@ -36,3 +37,11 @@ def label(name: str, options: Mapping[str, Any]) -> str:
     """The name of a backend with its precision, where that is not the code's own."""
     chosen = of(options)
     return name if chosen == FULL else f"{name}:{chosen}"
+
+
+def no_constant_weights(engine: str) -> StayEager:
+    """What an engine raises that was asked for int8 and finds nothing that it could round."""
+    return StayEager(
+        f"No product in it has constant weights, and {engine} quantises no other.",
+        "Call the model under torch.no_grad(), where weights are constants.",
+    )

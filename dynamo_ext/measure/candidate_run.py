@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_ext import errors
-from dynamo_ext.analysis.placement import coverage
+from dynamo_ext.analysis.placement import coverage, lowered_operations
 from dynamo_ext.capture import session
 from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.listen import run_log
@@ -19,6 +19,7 @@ from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.accuracy import Results
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.workload import Workload
+from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import Accuracy, CandidateResult, Outcome
 from dynamo_ext.records.report import Report
 from dynamo_ext.timing import clock
@@ -45,6 +46,7 @@ class CompiledCandidate:
     results: Results | None = None
     report: Report | None = None
     first_call_seconds: float = 0.0
+    runs: int = 0
     peak_bytes: int | None = None
     accuracy: list[Accuracy] = field(default_factory=list)
     wrong: str = ""
@@ -95,11 +97,13 @@ class CompiledCandidate:
         try:
             workload.restore()
             started = time.perf_counter()
+            self.runs += 1
             call()
             self.first_call_seconds = time.perf_counter() - started
             self.results = workload.results()
             for _ in range(WARM_UPS):
                 workload.restore()
+                self.runs += 1
                 call()
             settle(self.candidate.compiler, lambda: (workload.restore(), call()), SETTLING)
             self.call = call
@@ -150,8 +154,16 @@ class CompiledCandidate:
             accuracy=tuple(self.accuracy),
             options=self.candidate.options,
             precision=self.candidate.precision if self.candidate.backend else "",
+            lowered=self._lowered(),
             report=report,
         )
+
+    def _lowered(self) -> float | None:
+        """Operations of products that one run computes in the candidate's lower precision."""
+        if self.report is None or self.candidate.precision in ("", FULL) or self.failure:
+            return None
+        found = lowered_operations(self.report)
+        return None if found is None else found / self.runs
 
     def _outcome(self) -> tuple[Outcome, str, str]:
         raced = self.timed.error if self.timed is not None else None

@@ -154,8 +154,9 @@ class CandidateResult:
     ``unmeasured`` where time ran out. ``operations`` counts the captured graphs' normalised
     operations and ``in_engine`` those that an engine took. ``peak_bytes`` is the high-water mark
     of one call above what was there before it, ``None`` where it cannot be read. ``precision`` is
-    what the backend was asked to compute in. ``ended`` says that its process died or had to be
-    stopped.
+    what the backend was asked to compute in, and ``lowered`` how many operations of products of a
+    run it computes in that, where it is lower and this is known. ``ended`` says that its process
+    died or had to be stopped.
     """
 
     name: str
@@ -176,6 +177,7 @@ class CandidateResult:
     accuracy: tuple[Accuracy, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     precision: str = ""
+    lowered: float | None = None
     worker: str = ""
     ended: bool = False
     report: Report | None = None

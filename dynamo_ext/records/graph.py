@@ -91,7 +91,8 @@ class Graph:
     ``pairs`` are seconds of a further call and of one in eager, one after the other, in this run
     or an earlier one. ``compile_started`` (where ``compiled_now``), ``first_call_started`` and
     ``last_call_ended`` are seconds after the run's start. ``kept`` are those of its operations that
-    are not lowered with the others.
+    are not lowered with the others; ``lowered`` are the operations of products that a call runs in
+    the lower precision that was asked for, ``None`` where unknown.
     """
 
     id: str
@@ -117,6 +118,7 @@ class Graph:
     first_call_seconds: float = 0.0
     last_call_ended: float = 0.0
     kept: tuple[KeptOperation, ...] = ()
+    lowered: int | None = None
 
     @property
     def operation_seconds(self) -> float:

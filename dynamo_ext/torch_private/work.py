@@ -7,14 +7,20 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
 from torch.utils.flop_counter import (
     FlopCounterMode,
+    flop_registry,
     sdpa_backward_flop_count,
     sdpa_flop_count,
 )
 
 _LOOKUPS = frozenset({"embedding", "_embedding_bag", "gather", "index", "index_select"})
 """Operations that read as much of their first tensor as they return."""
+
+
+_LAYERS = ("_transformer_encoder_layer", "_native_multi_head_attention")
+"""Operations that have products inside, and no formula."""
 
 
 def count_work(call: Callable[[], object]) -> tuple[int, int, int]:
@@ -35,6 +41,55 @@ def count_work(call: Callable[[], object]) -> tuple[int, int, int]:
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
     return operations.get_total_flops(), traffic.size, traffic.calls
+
+
+def products_in(dtype: torch.dtype, call: Callable[[], object]) -> int | None:
+    """Run ``call`` once: operations of the products among it whose operands are of a dtype.
+
+    ``None`` where a whole layer is one operation: its products have dtypes of their own.
+    """
+    counter = _Products(dtype)
+    with counter:
+        call()
+    return None if counter.unknown else counter.operations
+
+
+def product_operations(func: Any, args: Any, kwargs: Any, result: Any) -> int:
+    """Operations of one product, by its tensors; 0 for what is none."""
+    packet = getattr(func, "overloadpacket", None)
+    formula = _formulas().get(packet) or flop_registry.get(packet)
+    if formula is None:
+        return 0
+    args, kwargs, result = tree_map_only(torch.Tensor, _shape, (args, kwargs, result))
+    return int(formula(*args, **kwargs, out_val=result))
+
+
+def _shape(tensor: torch.Tensor) -> torch.Size:
+    return tensor.shape
+
+
+class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts operations of products of one dtype."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations = 0
+        self.unknown = False
+        self._dtype = dtype
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run an operation, and count it."""
+        result = func(*args, **(kwargs or {}))
+        self.unknown |= func.overloadpacket.__name__.startswith(_LAYERS)
+        if next((each.dtype for each in _tensors(args)), None) is self._dtype:
+            self.operations += product_operations(func, args, kwargs or {}, result)
+        return result
 
 
 class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from dynamo_ext.torch_private.work import count_work
+from dynamo_ext.torch_private.work import count_work, products_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,3 +91,17 @@ def test_an_error_leaves_torch_as_it_was() -> None:
         count_work(lambda: X @ X)
     assert torch.backends.mha.get_fastpath_enabled()
     assert torch.equal(X + 1, torch.full((4, 8), 2.0))
+
+
+def test_products_are_counted_by_the_dtype_of_their_operands() -> None:
+    layers = nn.Sequential(nn.Linear(8, 16), nn.Softmax(-1), nn.Linear(16, 2))
+    call = inference(layers, X)
+    assert products_in(torch.bfloat16, call) == 0
+    assert products_in(torch.float32, call) == count_work(call)[0]
+    with torch.autocast("cpu", torch.bfloat16):
+        assert products_in(torch.bfloat16, call) == count_work(call)[0]
+
+
+def test_the_products_of_a_layer_that_is_one_operation_are_unknown() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, batch_first=True).eval()
+    assert products_in(torch.float32, inference(layer, torch.ones(1, 4, 8))) is None

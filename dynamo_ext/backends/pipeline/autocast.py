@@ -28,7 +28,7 @@ class Lowering:
 
     def __init__(self, captured: GraphModule, inputs: Sequence[Any], precision: str) -> None:
         self.captured = captured
-        self._dtype = _DTYPES[precision]
+        self.dtype = _DTYPES[precision]
         values = [*inputs, *held_tensors(captured)]
         kinds = [value.device.type for value in values if isinstance(value, torch.Tensor)]
         self._devices = tuple(dict.fromkeys(kinds)) or ("cpu",)
@@ -38,7 +38,7 @@ class Lowering:
         """Autocast, for a call or a compilation of ``graph()``."""
         with contextlib.ExitStack() as stack:
             for device in self._devices:
-                stack.enter_context(torch.autocast(device, self._dtype))
+                stack.enter_context(torch.autocast(device, self.dtype))
             yield
 
     def graph(self, kept: Collection[str] = ()) -> GraphModule:
@@ -60,7 +60,7 @@ class Lowering:
             for source in filter(_may_be_lower, node.all_input_nodes):
                 node.replace_input_with(source, _cast(source))
         for device in self._devices:
-            dispatch.take_out_of_autocast(node, device, self._dtype)
+            dispatch.take_out_of_autocast(node, device, self.dtype)
 
 
 def _give_eagers_dtypes(graph: GraphModule) -> None:

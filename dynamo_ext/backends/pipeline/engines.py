@@ -88,7 +88,8 @@ class Engines:
     """Builds the engines and finds the one for a call.
 
     ``weights`` maps positions of placeholders to parameters and buffers that may be constants.
-    ``fast_unfrozen`` is the trusted engine that gets them as inputs, once there is one.
+    ``fast_unfrozen`` is the trusted engine that gets them as inputs, once there is one; ``lowered``
+    are the operations of products that the last one built runs in a lower precision, if known.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Engines:
         self.known: dict[tuple[Any, ...], Engine | None] = {}
         self.fast_unfrozen: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self.seconds = 0.0
+        self.lowered: int | None = None
         self.built = 0
         self._process = os.getpid()
 
@@ -144,6 +146,8 @@ class Engines:
         given = [i for i in range(self._count) if i not in self._unused and i not in weights]
         select = _selector(given, self._count)
         made = self.known[key] = Engine(run, select, orders, shared=_fixed_outputs(graph))
+        # Of the object that it is a method of, where that counts them.
+        self.lowered = getattr(getattr(run, "__self__", None), "lowered_operations", None)
         self.seconds += time.perf_counter() - start
         self.built += 1
         return made

@@ -183,6 +183,7 @@ class Runner:
         )
 
     def _record(self) -> None:
+        self._context.journal.lowered[self.name] = self._engines.lowered
         self._context.journal.partitions[self.name] = replace(
             self._known,
             engine="eager" if self._dead else self._known.engine,

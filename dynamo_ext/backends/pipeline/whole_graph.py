@@ -13,6 +13,7 @@ from dynamo_ext.backends.pipeline.autocast import Lowering
 from dynamo_ext.backends.pipeline.engines import CompileContext
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
+from dynamo_ext.backends.pipeline.lowered_products import lowered_operations
 from dynamo_ext.backends.pipeline.sensitive_operations import SecondForm
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
@@ -63,6 +64,8 @@ def _handed_over(
 ) -> Any:
     """What the backend makes of a graph, under autocast where it is lowered."""
     backend, options = context.backend, context.options
+    if lowering is not None:
+        context.journal.lowered[""] = lowered_operations(graph, inputs, lowering)
     with lowering.on() if lowering else nullcontext(), _kept_apart(precision.of(options)):
         if fact(backend, "through_aot"):
             return apart(graph, lambda rest: backend.lower(rest, inputs, options))

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable
 from typing import TypeVar
 
-from dynamo_ext.backends.journal import subject_of
+from dynamo_ext.backends.journal import Journal, subject_of
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
@@ -129,7 +129,16 @@ def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, fi
         first_call_seconds=calls.first_ended - calls.first_started,
         last_call_ended=_since(run, calls.until),
         kept=entry.journal.kept,
+        lowered=_lowered(entry.journal),
     )
+
+
+def _lowered(journal: Journal) -> int | None:
+    """Operations of products in the lower precision, over all engines; ``None`` where unknown."""
+    parts = journal.partitions.values()
+    names = [part.name for part in parts if part.engine != "eager"] if parts else [""]
+    found = [journal.lowered.get(name) for name in names]
+    return sum(each for each in found if each is not None) if None not in found else None
 
 
 def _since(run: RunLog, moment: float) -> float:

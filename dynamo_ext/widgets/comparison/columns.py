@@ -8,7 +8,7 @@ from typing import Any
 from dynamo_ext.formatting import percent, seconds
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
-from dynamo_ext.widgets.comparison.limits import share_of_limit
+from dynamo_ext.widgets.comparison.limits import share_of_limit, share_of_products
 from dynamo_ext.widgets.comparison.number_text import NONE, cosine, decibels, error, share, size
 from dynamo_ext.widgets.comparison.summary import counted, interval, probability, ratio, verdict
 
@@ -66,6 +66,17 @@ def _precision(record: Comparison, each: CandidateResult) -> Value:
     """Of a comparison in which something is computed in another one than the code's own."""
     lowered = any(row.precision not in ("", FULL) for row in record.candidates)
     return (each.precision or FULL) if lowered else None
+
+
+def _precision_words(record: Comparison, each: CandidateResult, **_: bool) -> str:
+    named, lowered = _precision(record, each), share_of_products(record, each)
+    if named is None:
+        return NONE
+    if lowered is None:
+        return str(named)
+    if not lowered:
+        return f"{FULL}: none of its products ran in {named}"
+    return f"{named}, {percent(lowered)} of products"
 
 
 def _speedup(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
@@ -162,8 +173,10 @@ COLUMNS = (
     Column(
         "Precision",
         _precision,
-        "What the backend computes in; float32 stands for the code's own",
+        "What the backend computes in, and how much of the products' operations, where that is "
+        "known; float32 stands for the code's own",
         key="precision",
+        words=_precision_words,
         data=_field("precision"),
         groups=_EVERY,
         optional=True,
@@ -303,6 +316,7 @@ def data(record: Comparison, each: CandidateResult) -> dict[str, Value]:
     row = {column.key: (column.data or column.value)(record, each) for column in COLUMNS}
     row["speedup_low"] = each.speedup.low if each.speedup else None
     row["speedup_high"] = each.speedup.high if each.speedup else None
+    row["share_of_products"] = share_of_products(record, each)
     return row | {"operations": each.operations, "reason": each.reason}
 
 

@@ -27,10 +27,23 @@ def sentences(record: Comparison) -> str:
     base = record.base
     nearest = record.best or base
     if nearest is not None and nearest.timing is not None:
-        said += _nearest(nearest.name, nearest.precision, nearest.timing.median, work, machine)
+        ran = ran_in(record, nearest)
+        said += _nearest(nearest.name, ran, nearest.timing.median, work, machine)
     if base is not None and base.timing is not None and not base.backend:
         said += _calls(base.timing.median, work, machine)
     return " ".join(said)
+
+
+def share_of_products(record: Comparison, each: CandidateResult) -> float | None:
+    """The share of the products' operations that ran in a row's lower precision, if known."""
+    if each.lowered is None or record.work is None or not record.work.operations:
+        return None
+    return min(each.lowered / record.work.operations, 1.0)
+
+
+def ran_in(record: Comparison, each: CandidateResult) -> str:
+    """The precision that a row is measured by: float32 where none of its products ran lower."""
+    return FULL if share_of_products(record, each) == 0 else each.precision
 
 
 def share_of_limit(record: Comparison, each: CandidateResult) -> float | None:
@@ -40,7 +53,8 @@ def share_of_limit(record: Comparison, each: CandidateResult) -> float | None:
     """
     if each.timing is None or each.outcome != "measured":
         return None
-    return machine_limit.share(record.work, record.machine, each.precision, each.timing.median)
+    ran = ran_in(record, each)
+    return machine_limit.share(record.work, record.machine, ran, each.timing.median)
 
 
 def of_graph(record: Comparison, graph: GraphComparison) -> str:

@@ -312,3 +312,37 @@ def test_compiled_code_has_no_wrapper_of_dynamos_but_the_outermost() -> None:
     assert not getattr(bare, "_torchdynamo_disable", False)
     assert aot.bare(bare) is bare
     assert bare(X) is X
+
+
+def lowered(function: Any, *args: Any, grad: bool = False) -> list[int | None]:
+    compiled = dynamo_ext.optimize("eager:bf16")(function)
+    with torch.set_grad_enabled(grad):
+        compiled(*args)
+    return [graph.lowered for graph in compiled.report().graphs]
+
+
+def test_what_autocast_lowers_is_counted() -> None:
+    weight = torch.randn(8, 4)
+
+    def mixed(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", enabled=False):
+            kept = x @ weight
+        return kept + x @ weight
+
+    x = torch.randn(2, 8)
+    assert lowered(mixed, x) == [2 * 2 * 8 * 4]
+    assert lowered(torch.sin, x) == [0]
+
+
+def test_what_autocast_lowers_in_training_is_not_known() -> None:
+    layer = torch.nn.Linear(8, 4)
+    assert lowered(layer, torch.randn(2, 8), grad=True) == [None]
+
+
+def test_counting_what_autocast_lowers_changes_nothing() -> None:
+    layers = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8))
+    compiled = dynamo_ext.optimize("eager:bf16")(layers)
+    with torch.no_grad():
+        compiled(torch.randn(4, 8))
+    assert int(layers[1].num_batches_tracked) == 1
+    assert type(layers[1].running_mean) is torch.Tensor

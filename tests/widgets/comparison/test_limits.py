@@ -99,3 +99,9 @@ def test_it_goes_to_json_and_back() -> None:
 )
 def test_large_numbers_have_a_prefix(value: float, text: str) -> None:
     assert amount(value, "B/s") == text
+
+
+def test_a_row_that_ran_in_float32_is_measured_by_its_limit() -> None:
+    lowered = dataclasses.replace(FASTER, name="eager:bf16", precision="bf16", lowered=0)
+    assert COLUMN.cell(record(lowered), lowered) == "80%"
+    assert "eager:bf16 reaches 80% of it." in limits.sentences(record(lowered))

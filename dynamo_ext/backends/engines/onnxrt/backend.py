@@ -48,10 +48,13 @@ class OnnxRuntimeBackend(ThroughOnnx):
         """Translate, fold, load; see ``session.Session`` for the call."""
         model = convert.translate(session.without_negative_indices(graph))
         recurrent.say_what_is_not_finite(model)
+        lowered = None
         if precision.of(options) != FULL:
-            model = quantize.quantized(model)
+            model, lowered = quantize.quantized(model)
         inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
-        return session.Session(model, inputs, options).run
+        made = session.Session(model, inputs, options)
+        made.lowered_operations = lowered
+        return made.run
 
 
 BACKEND = OnnxRuntimeBackend()

@@ -1,19 +1,20 @@
 """Dynamic quantisation: products of constant weights in eight bits, by ONNX Runtime's own tool."""
 
+import math
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from dynamo_ext.backends.base import StayEager
+from dynamo_ext.backends import precision
 
 _PRODUCTS = ("Gemm", "MatMul")
-_CONSTANT = "No product in it has constant weights, and ONNX Runtime quantises no other."
-_FREEZE = "Call the model under torch.no_grad(), where weights are constants."
 
 
-def quantized(model: Any) -> Any:
+def quantized(model: Any) -> tuple[Any, int | None]:
     """An ``onnx_ir`` model with its products in int8: weights now, activations at each call.
+
+    And how many operations the products are that are in int8, ``None`` with symbolic sizes.
 
     Weights have a scale for each column. They are unsigned: without VNNI the signed kernels of
     ONNX Runtime add two products in 16 bits, and saturate. Raises ``StayEager`` where no product
@@ -30,6 +31,7 @@ def quantized(model: Any) -> Any:
         should_fold=lambda node: node.op_type == "Transpose" or None,
         output_size_limit=sys.maxsize,
     )
+    asked = {node.outputs[0].name: _operations(node) for node in _products(model)}
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "model.onnx"
         quantize_dynamic(
@@ -43,5 +45,21 @@ def quantized(model: Any) -> Any:
     if not any(
         node.op_type.startswith(("MatMulInteger", "DynamicQuantize")) for node in found.graph
     ):
-        raise StayEager(_CONSTANT, _FREEZE)
-    return found
+        raise precision.no_constant_weights(engine="ONNX Runtime")
+    # Where a Gemm is not quantised, it has become a product and a sum.
+    kept = {node.outputs[0].name.removesuffix("_MatMul") for node in _products(found)}
+    lowered = [operations for name, operations in asked.items() if name not in kept]
+    total = sum(each for each in lowered if each is not None)
+    return found, None if None in lowered else total
+
+
+def _products(model: Any) -> list[Any]:
+    return [node for node in model.graph if node.op_type in _PRODUCTS]
+
+
+def _operations(node: Any) -> int | None:
+    """Operations of a product: its rows times the elements of a matrix of weights, twice."""
+    out, weight = (value.shape for value in (node.outputs[0], node.inputs[1]))
+    if out is None or weight is None or not (out.is_static() and weight.is_static()):
+        return None
+    return 2 * int(math.prod(out.numpy()[:-1]) * math.prod(weight.numpy()[-2:]))

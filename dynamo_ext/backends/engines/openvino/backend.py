@@ -37,7 +37,7 @@ class OpenVinoBackend(TriedBackend):
     options: Sequence[OptionSpec] = (
         *PARTITION_OPTIONS,
         THREADS,
-        precision.option("bf16", "fp16"),
+        precision.option("bf16", "fp16", "int8"),
     )
     whole = (
         # Most of them it fuses into what comes before.

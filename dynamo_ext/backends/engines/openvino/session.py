@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.engines.openvino import convert
+from dynamo_ext.backends.engines.openvino import compress, convert, ran
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.records.common import FULL
 
@@ -28,7 +28,8 @@ def core() -> Any:
     return convert.package().Core()
 
 
-_TYPES = {FULL: "f32", "bf16": "bf16", "fp16": "f16"}
+_TYPES = {FULL: "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
+"""Of what is computed in floating-point numbers."""
 
 
 def compiled(model: Any, options: Mapping[str, Any]) -> Any:
@@ -41,6 +42,8 @@ def compiled(model: Any, options: Mapping[str, Any]) -> Any:
         "CPU",
         {
             "INFERENCE_PRECISION_HINT": _TYPES[precision.of(options)],
+            # Matters where weights are compressed.
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": compress.GROUP,
             "PERFORMANCE_HINT": "LATENCY",
             "NUM_STREAMS": 1,
             "INFERENCE_NUM_THREADS": int(options.get("threads", 0)) or torch.get_num_threads(),
@@ -81,8 +84,16 @@ class Session:
     def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
         # The engine reads constants where they are, so the graph stays with it.
         self._graph = convert.prepare(graph)
+        chosen = precision.of(options)
+        if chosen == "int8":
+            compress.compress(self._graph)
         self._places = convert.distinct(self._graph)
         compiled_model = compiled(convert.convert(self._graph), options)
+        self.lowered_operations = (
+            None
+            if chosen == FULL
+            else ran.lowered_operations(ran.products(graph), compiled_model, chosen)
+        )
         outputs: Any = self._graph.graph.output_node().args[0]
         facts = [node.meta["val"] for node in outputs]
         self._bound = not _hands_through(compiled_model)

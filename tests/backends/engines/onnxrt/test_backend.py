@@ -452,7 +452,24 @@ def test_products_of_constant_weights_in_int8(width: int) -> None:
     report = compiled.report()
     assert [p.engine for g in report.graphs for p in g.partitions] == ["onnxrt"]
     assert report.fallbacks == ()
+    assert [graph.lowered for graph in report.graphs] == [2 * 16 * 64 * width + 2 * 16 * width * 8]
     assert 1e-4 < float((found - exact).norm() / exact.norm()) < 0.1
+
+
+def test_products_that_are_not_in_int8_do_not_count_as_such() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Linear(8, 32)
+
+        def forward(self, x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+            y = self.last(x)
+            return torch.addmm(bias, y, y.T).tanh() @ y
+
+    compiled = dynamo_ext.optimize("onnxrt:int8")(Both().eval())
+    with torch.no_grad():
+        compiled(torch.randn(4, 8), torch.randn(4))
+    assert [graph.lowered for graph in compiled.report().graphs] == [2 * 4 * 8 * 32]
 
 
 def test_quantising_configures_no_logging(

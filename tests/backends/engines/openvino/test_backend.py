@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import nn
 
+import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.openvino import backend as module
-from dynamo_ext.backends.engines.openvino import session
+from dynamo_ext.backends.engines.openvino import ran, session
 from dynamo_ext.backends.support import trial
 from tests.backends.engine_zoo import ZOO as COMMON
 from tests.backends.engine_zoo import (
@@ -218,7 +219,9 @@ def test_what_the_operator_sweep_found_is_right_without_verification(
         torch.testing.assert_close(compiled(*inputs), fn(*inputs), equal_nan=True)
 
 
-@pytest.mark.parametrize(("precision", "capability"), [("bf16", "BF16"), ("fp16", "FP16")])
+@pytest.mark.parametrize(
+    ("precision", "capability"), [("bf16", "BF16"), ("fp16", "FP16"), ("int8", "INT8")]
+)
 def test_a_precision_is_openvinos_hint(
     precision: str, capability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,4 +239,137 @@ def test_a_precision_is_openvinos_hint(
     monkeypatch.setattr(session, "core", Core)
     for options in ({"precision": precision}, {}):
         session.compiled(None, options)
-    assert given == [{"bf16": "bf16", "fp16": "f16"}[precision], "f32"]
+    assert given == [{"bf16": "bf16", "fp16": "f16", "int8": "f32"}[precision], "f32"]
+
+
+def _int8_products(request: Any) -> list[str]:
+    ran = request.get_compiled_model().get_runtime_model().get_ops()
+    facts = [{k: str(v.value) for k, v in op.get_rt_info().items()} for op in ran]
+    return [f["runtimePrecision"] for f in facts if f.get("layerType") == "FullyConnected"]
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+def test_products_of_constant_weights_in_int8(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    precisions: list[list[str]] = []
+
+    class Seen(session.Session):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            precisions.append(_int8_products(self._request))
+
+    class Split(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(512, 256))
+            self.last = nn.Linear(256, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            # One weight that is transposed, halves of one, and one that is neither.
+            gate, value = (x @ half.T for half in self.weight.chunk(2))
+            return self.last((gate.sigmoid() * value) @ self.weight[256:])
+
+    monkeypatch.setattr(session, "Session", Seen)
+    model, x = Split().eval(), torch.randn(rows, 256)
+    compiled = dynamo_ext.optimize("openvino:int8")(model)
+    with torch.no_grad():
+        found, exact = compiled(x), model(x)
+    report = compiled.report()
+    assert [p.engine for g in report.graphs for p in g.partitions] == ["openvino"]
+    assert report.fallbacks == ()
+    assert 1e-4 < float((found - exact).norm() / exact.norm()) < 0.1
+    assert precisions[-1] == ["i8"] * 4
+
+
+def test_int8_without_constant_weights_is_eager() -> None:
+    compiled = dynamo_ext.optimize("openvino:int8")(lambda x, y: ((x @ y).relu() @ y).relu())
+    x = torch.eye(8)
+    assert torch.equal(compiled(x, x), x)
+    [fallback] = compiled.report().fallbacks
+    assert "No product in it has constant weights, and OpenVINO" in fallback.message
+    assert "torch.no_grad()" in fallback.remedy
+
+
+def test_weights_that_are_not_finite_stay_as_they_are_in_int8() -> None:
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 8)).eval()
+    with torch.no_grad():
+        model[0].weight[3, 5] = float("inf")
+        compiled = dynamo_ext.optimize("openvino:int8")(model)
+        x = torch.randn(4, 64)
+        torch.testing.assert_close(compiled(x), model(x), atol=0.05, rtol=0.05)
+    assert compiled.report().fallbacks == ()
+
+
+def test_columns_of_zeros_are_zeros_in_int8() -> None:
+    layer = nn.Linear(64, 8, bias=False).eval()
+    with torch.no_grad():
+        layer.weight[2] = 0.0
+        compiled = dynamo_ext.optimize("openvino:int8", options={"min_partition": 1})(layer)
+        assert not compiled(torch.randn(4, 64))[:, 2].any()
+    assert compiled.report().fallbacks == ()
+
+
+def test_an_outlier_that_int8_cannot_hold_is_eagers() -> None:
+    layer = nn.Linear(64, 8, bias=False).eval()
+    with torch.no_grad():
+        # All other weights of a column are less than one step of its scale, and alone count.
+        layer.weight[:, 0] = 1e5
+        x = torch.randn(16, 64)
+        x[:, 0] = 0.0
+        compiled = dynamo_ext.optimize("openvino:int8", options={"min_partition": 1})(layer)
+        assert torch.equal(compiled(x), layer(x))
+    [fallback] = compiled.report().fallbacks
+    assert fallback.stage == "verify"
+    assert "int8 may have 0.1" in fallback.message
+
+
+class Both(nn.Module):
+    """Products with weights, and one of two inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(8, 8, 3)
+        self.linear = nn.Linear(6, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(F.relu(self.conv(x)))
+        return (y @ y.transpose(1, 2)).tanh()
+
+
+CONVOLUTION, LINEAR, PRODUCT = (2 * 2 * n for n in (8 * 6 * 8 * 3, 8 * 6 * 16, 8 * 16 * 8))
+
+
+@pytest.mark.parametrize(
+    ("precision", "operations"),
+    [("bf16", CONVOLUTION + LINEAR + PRODUCT), ("int8", LINEAR), ("float32", None)],
+)
+def test_products_that_ran_in_a_precision_are_counted(
+    precision: str, operations: int | None
+) -> None:
+    if reason := module.BACKEND.lacks_precision(precision) if operations else "":
+        pytest.skip(reason)
+    compiled = dynamo_ext.optimize("openvino", options={"precision": precision})(Both().eval())
+    with torch.no_grad():
+        compiled(torch.randn(2, 8, 8))
+    assert [graph.lowered for graph in compiled.report().graphs] == [operations]
+
+
+def _ran(layer: str, kind: str, names: str) -> Any:
+    facts = {"layerType": layer, "runtimePrecision": kind, "originalLayersNames": names}
+    rt_info = {key: SimpleNamespace(value=value) for key, value in facts.items()}
+    return SimpleNamespace(get_rt_info=lambda: rt_info)
+
+
+@pytest.mark.parametrize(("unnamed", "found"), [("bf16", 111), ("f32", 11), ("", 11)])
+def test_a_product_that_no_node_names_is_one_of_those_without_a_name(
+    unnamed: str, found: int
+) -> None:
+    nodes = [
+        _ran("FullyConnected", "bf16", "mm/aten.mm/MatMul,mm_1/aten.mm/MatMul"),
+        _ran("MatMul", "f32", "bmm/aten.bmm.default/MatMul"),
+        _ran("Subgraph", "bf16", "bmm/aten.bmm.default/MatMul"),
+    ]
+    if unnamed:
+        nodes.append(_ran("Convolution", unnamed, "Multiply_7"))
+    model = SimpleNamespace(get_runtime_model=lambda: SimpleNamespace(get_ops=lambda: nodes))
+    asked = {"mm": 1, "mm_1": 10, "convolution": 100, "bmm": 1000}
+    assert ran.lowered_operations(asked, model, "bf16") == found
