@@ -19,8 +19,8 @@ import torch
 
 from dynamo_ext.backends import crash_records, effects, precision
 from dynamo_ext.backends.fx_graph import held_tensors
-from dynamo_ext.backends.pipeline import sensitive_operations
-from dynamo_ext.backends.pipeline.sensitive_operations import Verdict
+from dynamo_ext.backends.pipeline.autocast import sensitive_operations
+from dynamo_ext.backends.pipeline.autocast.sensitive_operations import Verdict
 from dynamo_ext.backends.undo import Undo
 from dynamo_ext.interruptions import Listening, pass_on
 from dynamo_ext.numerics import higher_precision, lowered_precision, tolerance
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
+    from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SecondForm
     from dynamo_ext.backends.pipeline.engines import CompileContext
-    from dynamo_ext.backends.pipeline.sensitive_operations import SecondForm
 
 RUN_FAILURES = 3
 """Failed calls after which a graph, or a partition, stays in eager."""

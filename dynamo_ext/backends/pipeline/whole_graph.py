@@ -9,12 +9,12 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import fact
-from dynamo_ext.backends.pipeline.autocast import Lowering
+from dynamo_ext.backends.pipeline.autocast.lowered_products import lowered_operations
+from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
+from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SecondForm
 from dynamo_ext.backends.pipeline.engines import CompileContext
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
-from dynamo_ext.backends.pipeline.lowered_products import lowered_operations
-from dynamo_ext.backends.pipeline.sensitive_operations import SecondForm
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of

@@ -25,7 +25,7 @@ from dynamo_ext.torch_private.entered_modes import forward_of
 if TYPE_CHECKING:
     from torch.fx import GraphModule
 
-    from dynamo_ext.backends.pipeline.autocast import Lowering
+    from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
 
 SHARE = 0.25
 """How many of the operations that are lowered may be kept; where there are few, one."""

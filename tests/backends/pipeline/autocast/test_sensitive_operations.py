@@ -11,8 +11,8 @@ import torch
 import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.journal import Journal
-from dynamo_ext.backends.pipeline import sensitive_operations
-from dynamo_ext.backends.pipeline.sensitive_operations import smallest
+from dynamo_ext.backends.pipeline.autocast import sensitive_operations
+from dynamo_ext.backends.pipeline.autocast.sensitive_operations import smallest
 from dynamo_ext.numerics.lowered_precision import BOUNDS, relative_error
 from dynamo_ext.records.graph import KeptOperation
 from dynamo_ext.records.report import Report

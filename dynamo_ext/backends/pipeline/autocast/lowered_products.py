@@ -7,7 +7,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends.fx_graph import may_differentiate
-from dynamo_ext.backends.pipeline.autocast import Lowering
+from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.work import products_in
