@@ -58,6 +58,7 @@ class Workload(ABC):
     def restore(self, *, thorough: bool = False) -> bool:
         """Put back what the last call changed; whether anything had."""
         self.surroundings.restore_random()
+        self.surroundings.close_figures()
         return self.snapshot.restore(thorough=thorough)
 
     @contextlib.contextmanager

@@ -21,11 +21,17 @@ class Surroundings:
         self._folder = os.getcwd()  # noqa: PTH109 - chdir's counterpart
         self._filters = list(warnings.filters)
         self._path = list(sys.path)
+        self._figures = set(_figures())
 
     def restore_random(self) -> None:
         """Put the random states of Python, NumPy and torch back."""
         for state in self._random:
             state.restore()
+
+    def close_figures(self) -> None:
+        """Close figures of pyplot's that are new: what is drawn next would be drawn into them."""
+        for number in set(_figures()) - self._figures:
+            sys.modules["matplotlib.pyplot"].close(number)
 
     def restore(self) -> None:
         """Put everything back."""
@@ -39,6 +45,11 @@ class Surroundings:
         if list(warnings.filters) != self._filters:
             warnings.filters[:] = self._filters  # type: ignore[index]
         sys.path[:] = self._path
+
+
+def _figures() -> list[int]:
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return pyplot.get_fignums() if pyplot is not None else []
 
 
 def switches() -> dict[str, Any]:

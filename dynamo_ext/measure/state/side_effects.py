@@ -14,21 +14,36 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
+
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _EVENTS = {
     "os.remove": "deletes",
     "os.rename": "renames",
     "os.rmdir": "deletes the folder",
     "os.mkdir": "makes the folder",
+    "os.link": "links",
+    "os.symlink": "links",
+    "os.truncate": "cuts",
     "shutil.rmtree": "deletes the folder",
     "shutil.copyfile": "copies",
     "shutil.move": "moves",
+    "sqlite3.connect": "opens the database",
     "socket.connect": "connects to the network",
+    "socket.sendto": "sends to the network",
     "subprocess.Popen": "starts a process",
     "os.system": "starts a process",
     "os.posix_spawn": "starts a process",
     "os.fork": "starts a process",
+    "os.forkpty": "starts a process",
 }
+_WITHOUT_EVENT = (
+    (builtins, "input", "asks for input"),
+    (threading.Thread, "start", "starts a thread"),
+    (torch, "save", "writes a file"),
+)
+"""A kernel has an ``input`` of its own; threads have an event from Python 3.12 on."""
+
 _listening: list[tuple[int, list[str], bool]] = []
 
 
@@ -56,27 +71,27 @@ def effects(*, refused: bool = False) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def _refusing(seen: list[str]) -> Iterator[None]:
-    """Refuse what has no event: a kernel's own ``input``, and, before Python 3.12, threads."""
+    """Refuse what has no event."""
     caller = threading.get_ident()
 
     def instead(clause: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if threading.get_ident() != caller:
+            # tqdm has a thread that watches its bars, and nothing else.
+            watches = args and type(args[0]).__module__ == "tqdm._monitor"
+            if threading.get_ident() != caller or watches:
                 return function(*args, **kwargs)
             seen.append(clause)
             raise RefusedEffectError
 
         return call
 
-    ask, start = builtins.input, threading.Thread.start
-    try:
-        builtins.input = instead("asks for input", ask)
-        threading.Thread.start = instead("starts a thread", start)  # type: ignore[method-assign]
+    with contextlib.ExitStack() as left:
+        for owner, name, clause in _WITHOUT_EVENT:
+            function = getattr(owner, name)
+            left.callback(setattr, owner, name, function)
+            setattr(owner, name, instead(clause, function))
         yield
-    finally:
-        builtins.input = ask
-        threading.Thread.start = start  # type: ignore[method-assign]
 
 
 @functools.cache
@@ -110,5 +125,5 @@ def _clause(event: str, details: tuple[Any, ...]) -> str:
     if event not in _EVENTS:
         return ""
     first = details[0] if details else ""
-    subject = f" {os.fsdecode(first)}" if isinstance(first, (str, bytes)) else ""
+    subject = f" {os.fsdecode(first)}" if first and isinstance(first, (str, bytes)) else ""
     return _EVENTS[event] + subject

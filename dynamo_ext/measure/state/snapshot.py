@@ -12,8 +12,11 @@ import functools
 import io
 import itertools
 import operator
+import queue
 import random
 import re
+import socket
+import sqlite3
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,6 +35,12 @@ MAX_OBJECTS = 500_000
 _OF_MODULE = re.compile(r"\['_(?:modules|parameters|buffers)'\]\['([^']+)'\]")
 """How a path goes through a module."""
 
+_WITHOUT_A_WAY_BACK = (
+    *(io.IOBase, Iterator, types.CoroutineType),
+    # A pool of threads has its work in such a queue.
+    *(queue.SimpleQueue, socket.socket, sqlite3.Connection),
+)
+
 _PLAIN = (
     *(type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis)),
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format),
@@ -47,7 +56,7 @@ class Snapshot:
     Functions lead on to what they read; library code is not entered. ``tensors`` is every dense
     tensor that was found, ``uninitialized`` the parameters and buffers of lazy modules that were
     not called before. ``unrestorable`` has sentences about what cannot be put back: iterators,
-    files, generators.
+    files, generators, connections, the work of a pool of threads.
     """
 
     def __init__(self, roots: Mapping[str, Any]) -> None:
@@ -83,20 +92,27 @@ class Snapshot:
         return found
 
     def restore(self, *, thorough: bool = True) -> bool:
-        """Put everything back; whether there was anything to.
+        """Put everything back; whether there was anything to. Raises, at the end, what one raised.
 
         ``thorough`` compares the content of every tensor; without it, only tensors that say
         themselves that they changed (their version counter) are looked at, which misses writes
         through ``.data`` and NumPy.
         """
-        undone = [undo() for undo in self._undo]
-        restored = [state.restore(thorough=thorough) for state in self._states.values()]
-        return any(undone) or any(restored)
+        tensors = (functools.partial(s.restore, thorough=thorough) for s in self._states.values())
+        noticed, failed = False, None
+        for undo in (*self._undo, *tensors):
+            try:
+                noticed |= undo()
+            except Exception as error:  # noqa: BLE001 - the rest is put back all the same
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return noticed
 
     @functools.singledispatchmethod
     def _take(self, value: Any, path: str) -> Iterable[tuple[str, Any]]:
         """Note one object's content; what it leads to, besides its attributes."""
-        if isinstance(value, (io.IOBase, Iterator, types.CoroutineType)):
+        if isinstance(value, _WITHOUT_A_WAY_BACK):
             self.unrestorable.append(f"{path} ({article(type(value).__name__)})")
             return ()
         found: list[tuple[str, Any]] = []
@@ -273,10 +289,15 @@ class Snapshot:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether there is nothing in it to put back: a number, a module that was imported."""
+    """Whether nothing in it is put back: a number, a module that was imported, the shell."""
     if isinstance(value, types.ModuleType):
         return sys.modules.get(value.__name__) is value
-    return isinstance(value, _PLAIN)
+    return isinstance(value, (_PLAIN, _shell_class()))
+
+
+def _shell_class() -> Any:
+    """IPython's class of shells, if it is loaded: a shell leads to all there is, and to ours."""
+    return getattr(sys.modules.get("IPython.core.interactiveshell"), "InteractiveShell", ())
 
 
 def _ids(value: dict[Any, Any]) -> list[int]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 
 import pytest
+import torch
 
 from dynamo_ext.measure.state.side_effects import (
     RefusedEffectError,
@@ -71,3 +75,36 @@ def test_questions_are_refused_and_asked_again_later(monkeypatch):
         input("Go on?")
     assert seen == ["asks for input"]
     assert input("Go on?") == "yes"
+
+
+def _in_a_terminal():
+    if pty.fork()[0] == 0:
+        os._exit(0)
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda path: torch.save(torch.ones(1), path), "writes a file"),
+        (sqlite3.connect, "opens the database"),
+        (lambda path: path.symlink_to(__file__), "links"),
+        (lambda path: path.hardlink_to(__file__), "links"),
+        (lambda path: os.truncate(path, 0), "cuts"),
+        (lambda _: _in_a_terminal(), "starts a process"),
+    ],
+)
+def test_what_python_does_not_open_is_refused_too(tmp_path, act, said):
+    path = tmp_path / "a.txt"
+    with pytest.raises(RefusedEffectError), effects(refused=True) as seen:
+        act(path)
+    assert [text.startswith(said) for text in seen] == [True]
+    assert not path.exists()
+    torch.save(torch.ones(1), path)
+    assert path.exists()
+
+
+def test_a_thread_that_watches_a_progress_bar_is_none_of_the_users():
+    kind = type("Watcher", (threading.Thread,), {"__module__": "tqdm._monitor", "run": bool})
+    with effects(refused=True) as seen:
+        kind(target=len, args=("",)).start()
+    assert seen == []
