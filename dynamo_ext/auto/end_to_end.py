@@ -8,6 +8,7 @@ compiled code stays, and the cell's own run that follows reuses it.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 import weakref
@@ -66,7 +67,7 @@ class Rehearsal:
         self._workload = workload
         self._tracer = tracer
         self._cycles = cycles
-        self.settings = settings
+        self._settings = settings
         self._reset()
 
     def _reset(self) -> None:
@@ -76,7 +77,7 @@ class Rehearsal:
         self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
         self._reached: float | None = None
         self._missed: float | None = None
-        self._inputs = len(self.settings.check_on)
+        self._inputs = len(self._settings.check_on)
         self._reference = ""
         self._lack = ""
         self._seconds = 0.0
@@ -95,15 +96,13 @@ class Rehearsal:
         after = run.after_graph_call
         run.on_graph_call, run.after_graph_call = None, self._note
         self._cycles.paused = True
-        done = False
         try:
-            self.due = not self._check()
-            done = not self._lack
+            self._check()
         finally:
             self._cycles.paused = False
             run.on_graph_call, run.after_graph_call = counted, after
-            bound = self.settings.bound
-            if not done and bound is not None and bound.function is not None:
+            bound = self._settings.bound
+            if (self.due or self._lack) and bound is not None and bound.function is not None:
                 # Nothing else judges by it.
                 self._keep_full(self._lowered())
             raced = sum(e.journal.race_seconds - c.raced_before for e, c in run.calls.items())
@@ -121,7 +120,7 @@ class Rehearsal:
             self.due = True
         kept = set(self._kept_full) & called
         return EndToEnd(
-            bound=str(self.settings.bound),
+            bound=str(self._settings.bound),
             reference=self._reference,
             reached=self._reached,
             missed=self._missed,
@@ -145,11 +144,15 @@ class Rehearsal:
         if isinstance(compiled, AutotunedGraph):
             self._members[entry] = compiled
 
-    def _check(self) -> bool:
-        """Check, or say in ``_lack`` why not; whether that holds for later runs as well."""
-        workload = self._workload()
+    def _check(self) -> None:
+        """Check, or say in ``_lack`` why not; no longer ``due`` where that holds for later runs."""
         try:
-            with workload.suppress_output(), warnings.catch_warnings():
+            workload = self._workload()
+            with contextlib.ExitStack() as left:
+                # The compiled code stays, other than at a workload's own end.
+                left.callback(Workload.close, workload)
+                left.enter_context(workload.suppress_output())
+                left.enter_context(warnings.catch_warnings())
                 # One that was seen here would not be given in the cell's own run.
                 warnings.simplefilter("ignore")
                 self._lack = _unrepeatable(workload) or self._in_both(workload)
@@ -158,16 +161,11 @@ class Rehearsal:
             if isinstance(error, DynamoExtError):
                 raise
             # Its own run that follows raises it, too, where it is the user's.
-            self._lack = f"Its run for that raised {one_line(error)}"
-            return False
-        finally:
-            # The compiled code stays, other than at a workload's own end.
-            Workload.close(workload)
-        return True
+            self._lack, self.due = f"Its run for that raised {one_line(error)}", True
 
     def _in_both(self, workload: CellWorkload) -> str:
         """Run it in eager and under the winners, and judge; why that could not be done."""
-        check = ResultCheck(workload, self.settings)
+        check = ResultCheck(workload, self._settings)
         started = time.perf_counter()
         said: list[str] = []
         try:
@@ -179,11 +177,13 @@ class Rehearsal:
             if not said:
                 raise
         if said:
+            self.due = False
             return f"It {said[0]}, which cannot be taken back."
         if any(each.initialized for each in workload.snapshot.uninitialized):
             return "It calls a lazy module for the first time."
         taken = time.perf_counter() - started
         if taken > LONGEST:
+            self.due = False
             return f"A run takes {seconds(taken)}, and more than {seconds(LONGEST)} is too long."
         check.eager = workload.results()
         workload.restore(thorough=True)
@@ -195,6 +195,7 @@ class Rehearsal:
                 self._judge(workload, check, call)
         for member in list(self._members.values()):
             member.let_go_of_lower()
+        self.due = False
         return ""
 
     def _judge(
@@ -206,7 +207,7 @@ class Rehearsal:
             workload.restore(thorough=True)
             lowest = max((_precision(entry) for entry in lowered), key=lambda name: BOUNDS[name])
             here = Availability(available=True)
-            judged = Candidate("auto", "auto", None, here, (), lowest, self.settings.bound)
+            judged = Candidate("auto", "auto", None, here, (), lowest, self._settings.bound)
             each = CompiledCandidate(judged, call)
             check(each, found)
             if not each.wrong and not each.failure:

@@ -84,16 +84,16 @@ def check_before(
         return None
     from dynamo_ext.auto.end_to_end import Rehearsal
 
-    key = (compiler, bound, bound.function, asked.check_on)
-    settings = Settings(bound=bound, check_on=inputs)
+    # The check holds the values, so that no other gets the number of one of them.
+    values = [id(value) for given in inputs for value in given.values()]
+    key = (tracer.compiler, bound, bound.function, asked.check_on, *values)
     if state.check is None or state.check.key != key:
         state.check = Rehearsal(
             lambda: CellWorkload(state.program, namespace, names, title="", silence=capture_output),
             tracer,
             cycles,
-            settings,
+            Settings(bound=bound, check_on=inputs),
             key,
         )
     found: Rehearsal = state.check
-    found.settings = settings
     return found

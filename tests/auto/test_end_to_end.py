@@ -188,6 +188,12 @@ def test_a_warning_is_given_in_the_cells_own_run(
             "import threading\nthreading.Thread(target=len, args=('',)).start()",
             "It starts a thread",
         ),
+        (
+            "from concurrent.futures import ThreadPoolExecutor as Pool\nPool(1).submit(len, '')",
+            "It",
+        ),
+        ("!true", "It starts a process, which"),
+        ("torch.save(x, path)", "It writes a file"),
     ],
 )
 def test_a_cell_that_cannot_run_twice_runs_once(
@@ -202,6 +208,64 @@ def test_a_cell_that_cannot_run_twice_runs_once(
     assert set(report.end_to_end.unchecked) == {"g0", "g1"} == set(report.end_to_end.lowered)
     assert "for each graph alone" in autotuning.sentence(report)
     assert next(cells.names["it"]) == (2 if "next" in more else 1)
+
+
+@pytest.mark.parametrize(
+    ("setup", "more", "said"),
+    [
+        ("m = torch.nn.LazyLinear(3)", "z = m(x)", "calls a lazy module"),
+        ("more = iter([])", "z = list(more)", "more (a list_iterator) cannot be put back"),
+    ],
+)
+def test_what_only_stood_in_the_way_once_is_looked_at_again(
+    cells: Live, setup: str, more: str, said: str
+) -> None:
+    cells.well(setup)
+    report = cells.report(f"{CHAIN}\n{more}", f"{WITH} {BOUND}")
+    assert said in report.end_to_end.lack
+    cells.well("more = []")
+    report = cells.report(f"{CHAIN}\n{more}", f"{WITH} {BOUND}")
+    assert (report.end_to_end.lack, report.end_to_end.unchecked) == ("", ())
+    assert cells.report(f"{CHAIN}\n{more}", f"{WITH} {BOUND}").end_to_end.earlier
+
+
+@pytest.mark.parametrize(
+    ("setup", "more"),
+    [
+        (
+            "class R(random.Random):\n    def getstate(self): raise ValueError\nr = R()",
+            "r.random()",
+        ),
+        ("class R(dict):\n    def clear(self): raise ValueError\nr = R()", "r['a'] = 1"),
+    ],
+)
+def test_what_cannot_be_kept_or_put_back_ends_the_check_alone(
+    cells: Live, setup: str, more: str
+) -> None:
+    cells.well(f"import random\n{setup}")
+    report = cells.report(f"{CHAIN}\n{more}", f"{WITH} {BOUND}")
+    assert "raised ValueError" in report.end_to_end.lack
+    assert "y" in cells.names
+
+
+def test_a_cell_that_names_the_shell_is_checked(cells: Live) -> None:
+    report = cells.report(f"{CHAIN}\nshell = get_ipython()", f"{WITH} {BOUND}")
+    assert len(report.end_to_end.lowered) == len(report.end_to_end.kept_full) == 1
+
+
+def test_a_plot_has_the_lines_of_one_run(cells: Live) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    cells.well("import matplotlib.pyplot as plt\nplt.close('all')")
+    cells.report(f"{CHAIN}\nlines = plt.plot([1, 2])\nn = len(plt.gca().lines)", f"{WITH} {BOUND}")
+    assert cells.names["n"] == 1
+    cells.well("plt.close('all')")
+
+
+def test_other_flags_have_a_check_of_their_own(cells: Live) -> None:
+    cells.report(CHAIN, f"{WITH} {BOUND}")
+    found = [cells.report(CHAIN, f"{WITH} {BOUND} --dynamic").end_to_end for _ in range(2)]
+    assert [each.earlier for each in found] == [False, True]
+    assert [each.unchecked for each in found] == [(), ()]
 
 
 @pytest.mark.parametrize(
@@ -244,6 +308,10 @@ def test_the_bound_is_checked_on_other_inputs(cells: Live) -> None:
     found = report.end_to_end
     assert (found.inputs, len(found.kept_full) >= 1) == (2, True)
     assert "on 2 other inputs" in autotuning.sentence(report)
+    line = f"{WITH} {BOUND} --check-on x=batches"
+    assert cells.report(CHAIN, line).end_to_end.earlier
+    cells.well("batches = [*batches, torch.rand(9, 8)]")
+    assert cells.report(CHAIN, line).end_to_end.inputs == 3
 
 
 def test_a_metric_of_the_users_is_checked_on_all_alone(cells: Live) -> None:
