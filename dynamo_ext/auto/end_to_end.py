@@ -21,6 +21,7 @@ from dynamo_ext.capture.listen.run_log import GraphEntry, Recording, RunLog
 from dynamo_ext.errors import DynamoExtError
 from dynamo_ext.formatting import seconds
 from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.result_check import ResultCheck
@@ -189,10 +190,7 @@ class Rehearsal:
         workload.restore(thorough=True)
         call = workload.compiled_call(self._tracer, None)
         call()
-        if self._lowered():
-            # What other inputs compile does not belong to the cell's own run.
-            with Recording(RunLog(after_graph_call=self._note)):
-                self._judge(workload, check, call)
+        self._judge(workload, check, call)
         for member in list(self._members.values()):
             member.let_go_of_lower()
         self.due = False
@@ -201,22 +199,33 @@ class Rehearsal:
     def _judge(
         self, workload: CellWorkload, check: ResultCheck, call: Callable[[], object]
     ) -> None:
-        back = 1
+        bound, back = self._settings.bound, 1
         while lowered := self._lowered():
             found = workload.results()
             workload.restore(thorough=True)
             lowest = max((_precision(entry) for entry in lowered), key=lambda name: BOUNDS[name])
             here = Availability(available=True)
-            judged = Candidate("auto", "auto", None, here, (), lowest, self._settings.bound)
-            each = CompiledCandidate(judged, call)
-            check(each, found)
-            if not each.wrong and not each.failure:
-                self._reached = each.accuracy[-1].reached
+            each = CompiledCandidate(Candidate("auto", "auto", None, here, (), lowest, bound), call)
+            # What other inputs compile does not belong to the cell's own run.
+            with Recording(RunLog(after_graph_call=self._note)) as elsewhere:
+                check(each, found)
+            missed = bool(each.wrong or each.failure)
+            suspects = [entry for entry in self._lowered() if entry in elsewhere.calls]
+            own = [entry for entry in lowered if entry not in elsewhere.calls]
+            if self._inputs and own and not missed:
+                # Other inputs ran other graphs, which say nothing of these.
+                right = check.eager, check.ask_float64()
+                each.accuracy.append(accuracy.lowered(found, *right, lowest, bound))
+                missed, suspects = not each.accuracy[-1].within, own
+            if not missed:
+                reached = [one.reached for one in each.accuracy if one.reached is not None]
+                self._reached = bound.worst(reached) if bound is not None else None
                 self._reference = each.accuracy[0].reference
                 return
             self._missed = each.accuracy[-1].reached if self._missed is None else self._missed
             # Twice as many each time: a cell of fifty graphs is not run fifty times.
-            self._keep_full(sorted(self._lowered(), key=_error, reverse=True)[:back])
+            suspects = suspects or self._lowered()
+            self._keep_full(sorted(suspects, key=_error, reverse=True)[:back])
             back *= 2
             workload.restore(thorough=True)
             if self._lowered():

@@ -314,6 +314,17 @@ def test_the_bound_is_checked_on_other_inputs(cells: Live) -> None:
     assert cells.report(CHAIN, line).end_to_end.inputs == 3
 
 
+def test_graphs_that_other_inputs_do_not_run_are_judged_by_the_cells_own(
+    cells: Live, monkeypatch: Any
+) -> None:
+    order: dict[Any, int] = {}
+    monkeypatch.setattr(end_to_end, "_error", lambda entry: order.setdefault(entry, len(order)))
+    cells.well("batches = [torch.rand(1, 8) + 1]")
+    report = cells.report(CHAIN, f"{WITH} {BOUND} --check-on x=batches")
+    assert error(cells.names["y"], cells.names["x"] * 6) < 0.01
+    assert report.end_to_end.kept_full
+
+
 def test_a_metric_of_the_users_is_checked_on_all_alone(cells: Live) -> None:
     line = f"{WITH} --metric nearness --accuracy"
     report = cells.report(CHAIN, f"{line} metric>=0.99")
