@@ -39,7 +39,7 @@ def compiled(
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         journal.add_fallback("lower", "graph", message=message)
         return forward_of(graph)
-    if run == graph.forward or run is graph:
+    if run == graph.forward:
         return forward_of(graph)
     if fact(backend, "self_verifying"):
         return run  # type: ignore[no-any-return]
@@ -69,7 +69,8 @@ def _handed_over(
     with lowering.on() if lowering else nullcontext(), _kept_apart(precision.of(options)):
         if fact(backend, "through_aot"):
             return apart(graph, lambda rest: backend.lower(rest, inputs, options))
-        return backend.lower(graph, inputs, options)
+        run = backend.lower(graph, inputs, options)
+        return graph.forward if run is graph else run
 
 
 def _kept_apart(chosen: str) -> AbstractContextManager[None]:

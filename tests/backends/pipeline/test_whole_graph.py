@@ -10,8 +10,8 @@ import torch
 from torch.nn import functional as F  # noqa: N812 - as torch's own documentation has it
 
 import dynamo_ext
-from dynamo_ext.backends import registry
-from dynamo_ext.backends.base import StayEager
+from dynamo_ext.backends import precision, registry
+from dynamo_ext.backends.base import StayEager, WholeGraphBackend
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.engines.callable.backend import CallableBackend
 from dynamo_ext.backends.torch_private import aot
@@ -60,6 +60,24 @@ def test_inductor_failing(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(torch_private, "inductor_compile", broken)
     run(harness, fn, "inductor")
     assert harness.stages == ["lower"]
+
+
+def test_a_backend_that_returns_the_lowered_graph_itself_has_it_run_so(harness: Any) -> None:
+    class Same(WholeGraphBackend):
+        name = "same"
+        summary = "The graph as it is given"
+        options = (precision.option("bf16"),)
+
+        def lower(self, graph: Any, example_inputs: Any, options: Any) -> Any:
+            del example_inputs, options
+            return graph
+
+    layer, x = torch.nn.Linear(8, 8), torch.randn(4, 8)
+    with torch.no_grad():
+        found = harness.compile(layer, Compiler(Same(), {"precision": "bf16"}))(x)
+        with torch.autocast("cpu", torch.bfloat16):
+            expected = layer(x).float()
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
 def test_a_callable_that_stays_eager(harness: Any) -> None:

@@ -10,6 +10,7 @@ from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.torch_private import dispatch
+from dynamo_ext.torch_private.entered_modes import forward_of
 from dynamo_ext.torch_private.work import products_in
 
 
@@ -24,7 +25,7 @@ def lowered_operations(graph: GraphModule, inputs: Sequence[Any], lowering: Lowe
     try:
         with dispatch.outside_modes(), dispatch.fake_mode(), lowering.on():
             given = [_alike(value) for value in inputs]
-            return products_in(lowering.dtype, lambda: graph(*given))
+            return products_in(lowering.dtype, lambda: forward_of(graph)(*given))
     except Exception as error:  # noqa: BLE001 - not every graph runs without values
         pass_on(error)
         return None
