@@ -168,6 +168,7 @@ class AutotunedGraph:
             if told is not None or before is not None:
                 self._journal.partitions.clear()
                 self._journal.fallbacks.clear()
+                self._journal.lowered.clear()
                 self._journal.kept = ()
             if told is not None:
                 self._journal.merge(told)

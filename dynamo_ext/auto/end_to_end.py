@@ -15,7 +15,6 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.auto.autotuned_graph import AutotunedGraph
-from dynamo_ext.auto.ranking import lowers
 from dynamo_ext.backends import precision
 from dynamo_ext.capture.listen.run_log import GraphEntry, Recording, RunLog
 from dynamo_ext.errors import DynamoExtError
@@ -29,7 +28,7 @@ from dynamo_ext.measure.state.side_effects import RefusedEffectError, effects
 from dynamo_ext.measure.workload import CellWorkload, Workload
 from dynamo_ext.numerics.lowered_precision import BOUNDS
 from dynamo_ext.records.autotune import EndToEnd
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import FULL, Availability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,9 +94,9 @@ class Rehearsal:
         self._reset()
         started, counted = time.perf_counter(), run.on_graph_call
         after = run.after_graph_call
-        run.on_graph_call, run.after_graph_call = None, self._note
-        self._cycles.paused = True
         try:
+            run.on_graph_call, run.after_graph_call = None, self._note
+            self._cycles.paused = True
             self._check()
         finally:
             self._cycles.paused = False
@@ -115,7 +114,7 @@ class Rehearsal:
         """What it came to, by the graphs of a run's report."""
         ids = {entry: graph.id for entry, graph in zip(run.calls, report.graphs, strict=True)}
         called = {entry for entry, calls in run.calls.items() if calls.count}
-        lowered = {entry for entry in called if _is_lowered(entry)}
+        lowered = {entry for entry in called if _precision(entry) != FULL}
         unchecked = lowered if self._lack else lowered - set(self._members)
         if unchecked and not self._lack:
             self.due = True
@@ -157,9 +156,9 @@ class Rehearsal:
                 # One that was seen here would not be given in the cell's own run.
                 warnings.simplefilter("ignore")
                 self._lack = _unrepeatable(workload) or self._in_both(workload)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             pass_on(error)
-            if isinstance(error, DynamoExtError):
+            if isinstance(error, (KeyboardInterrupt, DynamoExtError)):
                 raise
             # Its own run that follows raises it, too, where it is the user's.
             self._lack, self.due = f"Its run for that raised {one_line(error)}", True
@@ -232,7 +231,7 @@ class Rehearsal:
                 call()
 
     def _lowered(self) -> list[GraphEntry]:
-        return [entry for entry in list(self._members) if _is_lowered(entry)]
+        return [entry for entry in list(self._members) if _precision(entry) != FULL]
 
     def _keep_full(self, entries: Sequence[GraphEntry]) -> None:
         for entry in entries:
@@ -245,14 +244,10 @@ def _unrepeatable(workload: CellWorkload) -> str:
     return f"{lost[0]} cannot be put back between runs." if lost else ""
 
 
-def _is_lowered(entry: GraphEntry) -> bool:
-    held = entry.journal.contest
-    return held is not None and lowers(held.winner)
-
-
 def _precision(entry: GraphEntry) -> str:
+    """What the graph's winner computes in."""
     held = entry.journal.contest
-    return precision.of(precision.split(held.winner)[1]) if held is not None else ""
+    return FULL if held is None else precision.of(precision.split(held.winner)[1])
 
 
 def _error(entry: GraphEntry) -> float:

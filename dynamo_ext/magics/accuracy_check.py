@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from IPython.utils.capture import capture_output
 
@@ -18,42 +18,28 @@ if TYPE_CHECKING:
     from dynamo_ext.capture.cells.program import CellProgram
     from dynamo_ext.capture.cells.runner import CellState
     from dynamo_ext.capture.tracer import Tracer
+    from dynamo_ext.magics.arguments import CellArguments
 
 
-class Asked(Protocol):
-    """The flags of a line that concern accuracy."""
-
-    @property
-    def accuracy(self) -> str | None:
-        """A bound, as it is written."""
-
-    @property
-    def metric(self) -> str | None:
-        """The name of a function."""
-
-    @property
-    def check_on(self) -> tuple[str, str] | None:
-        """A name, and that of a list of values for it."""
-
-
-def bound_of(namespace: dict[str, Any], asked: Asked) -> AccuracyBound | None:
+def bound_of(
+    namespace: dict[str, Any], accuracy: str | None, name: str | None
+) -> AccuracyBound | None:
     """The bound, if any; raises ``OptionError`` where it is none, or the metric no function."""
-    if not asked.accuracy:
+    if not accuracy:
         return None
-    name = asked.metric
     if name is not None and not callable(namespace.get(name)):
         message = f"--metric {name} is not a function of yours."
         raise OptionError(message, "Define it before: (result, reference) -> float.")
-    return AccuracyBound.parse(asked.accuracy, namespace[name] if name else None)
+    return AccuracyBound.parse(accuracy, namespace[name] if name else None)
 
 
 def other_inputs(
-    namespace: dict[str, Any], asked: Asked, program: CellProgram
+    namespace: dict[str, Any], check_on: tuple[str, str] | None, program: CellProgram
 ) -> tuple[dict[str, Any], ...]:
     """The values that a name gets in turn; raises ``OptionError`` where there are none."""
-    if asked.check_on is None:
+    if check_on is None:
         return ()
-    name, listed = asked.check_on
+    name, listed = check_on
     values = namespace.get(listed)
     if name not in namespace or not isinstance(values, (list, tuple)) or not values:
         message = f"--check-on {name}={listed} is not a name of yours with a list of values for it."
@@ -69,15 +55,15 @@ def check_before(
     namespace: dict[str, Any],
     names: HiddenNames,
     tracer: Tracer,
-    asked: Asked,
+    asked: CellArguments,
 ) -> Rehearsal | None:
     """The check of a cell under ``auto`` with a bound: that of its last run where it is the same.
 
     Raises what ``bound_of`` and ``other_inputs`` do.
     """
     compiler: Any = tracer.compiler.compiler if tracer.compiler is not None else None
-    bound = bound_of(namespace, asked)
-    inputs = other_inputs(namespace, asked, state.program)
+    bound = bound_of(namespace, asked.accuracy, asked.metric)
+    inputs = other_inputs(namespace, asked.check_on, state.program)
     # A backend of the user's may have an option of that name.
     cycles = getattr(getattr(compiler, "backend", None), "cycles", None)
     if bound is None or cycles is None:

@@ -34,9 +34,9 @@ def compare_cell(
     Raises ``UnknownBackendError`` or ``OptionError`` before it runs, and what the cell raises.
     """
     namespace = shell.user_ns
-    bound = bound_of(namespace, arguments)
+    bound = bound_of(namespace, arguments.accuracy, arguments.metric)
     candidates = _candidates(namespace, arguments, bound)
-    inputs = other_inputs(namespace, arguments, program)
+    inputs = other_inputs(namespace, arguments.check_on, program)
     asked = vars(arguments) | {"bound": bound, "check_on": inputs}
     settings = Settings(**{f.name: asked[f.name] for f in fields(Settings) if f.name in asked})
     title = f"Cell In[{text.number}]"

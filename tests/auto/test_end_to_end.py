@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -101,6 +102,17 @@ def test_errors_that_add_up_put_graphs_back_before_the_cell_runs(cells: Live) ->
     assert len(found.kept_full) == len(found.lowered) == 1
     assert not found.unchecked
     assert "rel<=0.01 was 0.016" in autotuning.sentence(report)
+
+
+def test_a_graph_that_went_back_counts_no_products_as_lowered(cells: Live) -> None:
+    cells.well("eye = torch.eye(64) * 2")
+    report = cells.report(
+        "y = torch._dynamo.disable(lambda v: v)(x * 1.5)\ny = eye @ y",
+        f"{WITH} --accuracy rel<=0.01",
+    )
+    lowered = {graph.contest.winner: graph.lowered for graph in report.graphs}
+    assert set(lowered) == {"eager", "planted:bf16"}
+    assert lowered["eager"] is None
 
 
 def test_a_bound_that_holds_is_said_once_and_lasts(cells: Live) -> None:
@@ -269,7 +281,12 @@ def test_other_flags_have_a_check_of_their_own(cells: Live) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ends", "kind"), [("len(3)", TypeError), ("raise SystemExit", SystemExit)]
+    ("ends", "kind"),
+    [
+        ("len(3)", TypeError),
+        ("raise SystemExit", SystemExit),
+        ("import asyncio\nraise asyncio.CancelledError", asyncio.CancelledError),
+    ],
 )
 def test_a_cell_that_raises_does_so_in_its_own_run(cells: Live, ends: str, kind: type) -> None:
     ran, report = cells.failed(f"{CHAIN}\n{ends}", f"{WITH} {BOUND}")

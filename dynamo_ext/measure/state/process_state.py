@@ -49,7 +49,8 @@ class Surroundings:
 
 def _figures() -> list[int]:
     pyplot = sys.modules.get("matplotlib.pyplot")
-    return pyplot.get_fignums() if pyplot is not None else []
+    found: list[int] = pyplot.get_fignums() if pyplot is not None else []
+    return found
 
 
 def switches() -> dict[str, Any]:

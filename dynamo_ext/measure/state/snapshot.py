@@ -98,9 +98,11 @@ class Snapshot:
         themselves that they changed (their version counter) are looked at, which misses writes
         through ``.data`` and NumPy.
         """
-        tensors = (functools.partial(s.restore, thorough=thorough) for s in self._states.values())
-        noticed, failed = False, None
-        for undo in (*self._undo, *tensors):
+        undos = list(self._undo)
+        undos += [functools.partial(s.restore, thorough=thorough) for s in self._states.values()]
+        noticed = False
+        failed: Exception | None = None
+        for undo in undos:
             try:
                 noticed |= undo()
             except Exception as error:  # noqa: BLE001 - the rest is put back all the same
