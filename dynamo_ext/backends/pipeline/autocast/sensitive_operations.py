@@ -32,7 +32,7 @@ SHARE = 0.25
 
 MOST_TRIALS = 64
 MOST_SECONDS = 30.0
-"""What a search may take: runs of the graph, and the time after which none begins."""
+"""What bisection may take: runs of the graph, and the time after which none begins."""
 
 
 class SecondForm(NamedTuple):
@@ -74,7 +74,7 @@ def found(
         # From the end: what reads a kept result is in eager's dtype, too, up to the next product.
         names = smallest(candidates[::-1], trials.meet, most)[::-1]
         for name in list(names):
-            if trials.meet(others := [each for each in names if each != name]):
+            if not trials.verdict(others := [each for each in names if each != name]).wrong:
                 names = others
         if not names or not trials.lowered(names):
             return ()
@@ -130,15 +130,16 @@ class _Trials:
         self._until = time.perf_counter() + MOST_SECONDS
 
     def meet(self, kept: Collection[str]) -> bool:
-        """Whether the results are right with these operations kept."""
+        """Whether the results are right with these operations kept, within the limits."""
+        used = len(self._known) >= MOST_TRIALS or time.perf_counter() > self._until
+        if used and frozenset(kept) not in self._known:
+            raise _GivenUp
         return not self.verdict(kept).wrong
 
     def verdict(self, kept: Collection[str]) -> Verdict:
         """What is wrong with the results; a run that raises has none."""
         key = frozenset(kept)
         if key not in self._known:
-            if len(self._known) >= MOST_TRIALS or time.perf_counter() > self._until:
-                raise _GivenUp
             given = self._inputs()
             try:
                 outputs = self._run(forward_of(self._lowering.graph(key)), given)
