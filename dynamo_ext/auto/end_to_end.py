@@ -68,13 +68,14 @@ class Rehearsal:
         self._tracer = tracer
         self._cycles = cycles
         self._settings = settings
+        # For good: a later check begins without their lower variants.
+        self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
         self._reset()
 
     def _reset(self) -> None:
         self._members: weakref.WeakKeyDictionary[GraphEntry, AutotunedGraph] = (
             weakref.WeakKeyDictionary()
         )
-        self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
         self._reached: float | None = None
         self._missed: float | None = None
         self._inputs = len(self._settings.check_on)

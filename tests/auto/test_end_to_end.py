@@ -364,6 +364,17 @@ def test_graphs_that_come_later_are_checked_before_the_next_run(cells: Live) -> 
     assert not report.end_to_end.earlier
 
 
+def test_a_graph_that_went_back_before_is_named_after_another_check(cells: Live) -> None:
+    cells.well("more = False")
+    cell = f"{CHAIN}\nif more:\n    z = first(x[0])"
+    before = cells.report(cell, f"{WITH} {BOUND}").end_to_end
+    cells.well("more = True")
+    assert cells.report(cell, f"{WITH} {BOUND}").end_to_end.unchecked
+    after = cells.report(cell, f"{WITH} {BOUND}").end_to_end
+    assert not after.earlier
+    assert len(after.kept_full) == len(before.kept_full) == 1
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
