@@ -9,15 +9,10 @@ import array
 import collections
 import contextlib
 import functools
-import io
 import itertools
 import operator
-import queue
 import random
 import re
-import socket
-import sqlite3
-import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -28,26 +23,13 @@ import torch
 from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.capture.report.source_lines import is_library
 from dynamo_ext.formatting import article
+from dynamo_ext.measure.state.object_kinds import WITHOUT_A_WAY_BACK, is_plain
 from dynamo_ext.measure.state.tensor_state import TensorState, UninitializedState
 
 MAX_OBJECTS = 500_000
 
 _OF_MODULE = re.compile(r"\['_(?:modules|parameters|buffers)'\]\['([^']+)'\]")
 """How a path goes through a module."""
-
-_WITHOUT_A_WAY_BACK = (
-    *(io.IOBase, Iterator, types.CoroutineType),
-    # A pool of threads has its work in such a queue.
-    *(queue.SimpleQueue, socket.socket, sqlite3.Connection),
-)
-
-_PLAIN = (
-    *(type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis)),
-    *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format),
-    *(types.BuiltinFunctionType, types.CodeType, types.GetSetDescriptorType),
-    *(types.WrapperDescriptorType, types.MethodDescriptorType, types.MemberDescriptorType),
-    *(property, staticmethod, classmethod, np.generic, np.dtype, random.SystemRandom),
-)
 
 
 class Snapshot:
@@ -70,7 +52,7 @@ class Snapshot:
         pending: collections.deque[tuple[str, Any]] = collections.deque(roots.items())
         while pending and len(self._seen) < MAX_OBJECTS:
             path, value = pending.popleft()
-            if _is_plain(value) or id(value) in self._seen:
+            if is_plain(value) or id(value) in self._seen:
                 continue
             self._seen[id(value)] = value
             attributes = getattr(value, "__dict__", None)
@@ -114,7 +96,7 @@ class Snapshot:
     @functools.singledispatchmethod
     def _take(self, value: Any, path: str) -> Iterable[tuple[str, Any]]:
         """Note one object's content; what it leads to, besides its attributes."""
-        if isinstance(value, _WITHOUT_A_WAY_BACK):
+        if isinstance(value, WITHOUT_A_WAY_BACK):
             self.unrestorable.append(f"{path} ({article(type(value).__name__)})")
             return ()
         found: list[tuple[str, Any]] = []
@@ -288,18 +270,6 @@ class Snapshot:
 
         self._undo.append(undo)
         return [(f"{path}.{name}", item) for name, item in was.items() if name != "__dict__"]
-
-
-def _is_plain(value: object) -> bool:
-    """Whether nothing in it is put back: a number, a module that was imported, the shell."""
-    if isinstance(value, types.ModuleType):
-        return sys.modules.get(value.__name__) is value
-    return isinstance(value, (_PLAIN, _shell_class()))
-
-
-def _shell_class() -> Any:
-    """IPython's class of shells, if it is loaded: a shell leads to all there is, and to ours."""
-    return getattr(sys.modules.get("IPython.core.interactiveshell"), "InteractiveShell", ())
 
 
 def _ids(value: dict[Any, Any]) -> list[int]:

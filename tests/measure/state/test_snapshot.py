@@ -9,16 +9,12 @@ import functools
 import io
 import os
 import random
-import socket
-import sqlite3
 import types
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from IPython.core.interactiveshell import InteractiveShell
 
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
@@ -255,19 +251,6 @@ def test_generators_of_random_numbers_are_put_back():
 def test_what_cannot_be_put_back_is_named():
     found = Snapshot({"it": iter([1]), "gen": (i for i in "a"), "file": io.StringIO()})
     assert [text.split()[0] for text in found.unrestorable] == ["it", "gen", "file"]
-
-
-def test_the_work_of_a_pool_of_threads_and_connections_are_named():
-    with socket.socket() as made, sqlite3.connect(":memory:") as base, ThreadPoolExecutor() as pool:
-        lost = Snapshot({"pool": pool, "made": made, "base": base}).unrestorable
-    assert [text.split(" ")[0] for text in lost] == ["made", "base", "pool['_work_queue']"]
-
-
-def test_the_shell_is_not_entered():
-    shell = InteractiveShell()
-    shell.user_ns["x"] = torch.ones(1)
-    kept = Snapshot({"get_ipython": shell.get_ipython})
-    assert kept.tensors == kept.unrestorable == []
 
 
 def test_where_one_thing_cannot_be_put_back_all_else_is():
