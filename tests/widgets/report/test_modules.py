@@ -114,3 +114,5 @@ def test_the_tree_is_in_static_html_and_searched_in_the_view(page):
     text = page(pane.body.value).text
     assert "1% Linear model.layers.7.fc 1 operation" in text
     assert "Layer × 24" not in text
+    pane.find.value = "nowhere"
+    assert page(pane.body.value).text == "0 matches"
