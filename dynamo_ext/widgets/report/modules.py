@@ -114,10 +114,10 @@ class _Tree:
         for op in operations:
             if not sets_mode(op):
                 found[self.placement.engine_of(op)] += costs[op.name][0]
-        if len(found) == 1:
+        if len(found) <= 1:
             return "".join(f" in {engine}" for engine in found if engine)
         ordered = sorted(found.items(), key=lambda pair: (pair[0] == EAGER, -pair[1]))
-        named = [f"{many:,} in {engine or 'one of several'}" for engine, many in ordered]
+        named = [f"{many:,} in {engine or 'one of the engines'}" for engine, many in ordered]
         return f", {listing(named, len(named))}"
 
 

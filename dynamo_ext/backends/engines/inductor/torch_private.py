@@ -12,7 +12,7 @@ from dynamo_ext.backends.torch_private.aot import bare
 from dynamo_ext.backends.torch_private.decompositions import refuse_wrong_cuts
 from dynamo_ext.backends.torch_private.vec_isa import checked_once
 
-_FIRST_TIME = "inductor prepares the C++ compiler, for the first time on this machine"
+_FIRST_TIME = "inductor checks the C++ compiler, for the first time on this machine"
 
 
 def inductor_compile(graph: GraphModule, inputs: Sequence[Any], mode: str) -> Callable[..., Any]:
