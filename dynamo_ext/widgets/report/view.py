@@ -121,7 +121,7 @@ class GraphPane:
             style={"button_width": "80px"},
         )
         hint = "module, operator, name or shape"
-        self.find = control("Text", "Find", "240px", placeholder=hint, continuous_update=False)
+        self.find = control("Text", "Find", "290px", placeholder=hint, continuous_update=False)
         self.parameters = control("Checkbox", "Show parameters", "150px", indent=False)
         self.folded = control("Checkbox", "Fold modules", "130px", indent=False, value=True)
         # What only another graph changes is not sent again: the script can be a megabyte.
