@@ -71,7 +71,7 @@ def checked_once(first_time: _Block) -> Iterator[None]:
 def _put(*functions: Any) -> None:
     from torch._inductor import cpu_vec_isa
 
-    cpu_vec_isa.VecISA.check_build, cpu_vec_isa.valid_vec_isa_list = functions
+    cpu_vec_isa.VecISA.check_build, cpu_vec_isa.valid_vec_isa_list = functions  # type: ignore[method-assign]
 
 
 def _known(isa: Any, check: Callable[[Any, str], bool], first_time: _Block, code: str) -> bool:
