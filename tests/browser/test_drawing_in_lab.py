@@ -84,6 +84,10 @@ def test_the_wheel_zooms_with_ctrl_alone(ran, pane, canvas):
     assert pane.locator("select option:checked").inner_text() == "128 %"
     assert node.bounding_box()["width"] == pytest.approx(1.284 * width, abs=2)
     assert ran.page.evaluate(beneath) == named, "what is under the pointer stays there"
+    pane.get_by_label("Zoom").select_option("Fit")
+    pane.get_by_label("Zoom").select_option("128 %")
+    assert node.bounding_box()["width"] == pytest.approx(1.284 * width, abs=2)
+    canvas.evaluate("each => { each.scrollTop = 400; }")
     before = scrolled(canvas)
     ran.page.mouse.wheel(0, 100)
     ran.page.wait_for_function(

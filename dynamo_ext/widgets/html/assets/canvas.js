@@ -7,8 +7,9 @@
   const nodes = canvas.querySelector('.dx-nodes'), svg = nodes.querySelector('svg');
   /* What is drawn next in the same widget is zoomed alike. */
   const place = box.closest('.widget-html') || box, free = select.options[0];
-  let zoom = +getComputedStyle(box).getPropertyValue('--dx-zoom') || 1, from = null;
+  let zoom = +getComputedStyle(box).getPropertyValue('--dx-zoom') || 1, said = 1, from = null;
   const say = () => {
+    said = zoom;
     free.hidden = false;
     free.text = Math.round(zoom * 100) + ' %';
     select.selectedIndex = 0;
@@ -28,7 +29,7 @@
     const [width, height] = [svg.width, svg.height].map(each => each.baseVal.value);
     const room = parseFloat(getComputedStyle(canvas).maxHeight);
     const fit = Math.min(canvas.clientWidth / width, room / (height + 12), 1);
-    to(+select.value || fit, seen.left + canvas.clientWidth / 2, seen.top);
+    to(select.selectedIndex ? +select.value || fit : said, seen.left + canvas.clientWidth / 2, seen.top);
   };
   canvas.addEventListener('wheel', event => {
     if (!event.ctrlKey && !event.metaKey) return;
