@@ -89,7 +89,7 @@ def test_guards_are_by_module_with_a_search(ran, view, screenshots, theme, width
     group = pane.locator("summary", has_text="model.layers.*.norm1")
     expect(group).to_contain_text("96 guards")
     group.click()
-    table = pane.get_by_label("Guards on model.layers.*.norm1")
+    table = pane.get_by_role("table", name="Guards on model.layers.*.norm1")
     expect(table).to_contain_text("model.layers.*.norm1.eps must stay 1e-05")
     pane.locator("summary", has_text="hold as long as no module and no library is changed").click()
     heights = pane.locator("details[open] .dx-wide").evaluate_all(

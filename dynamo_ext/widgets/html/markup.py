@@ -151,7 +151,7 @@ def table(
 ) -> Markup:
     """Make a table with a header row that scrolls; columns in ``numeric`` are aligned right."""
     made = [_row("td", cells, numeric) for cells in rows]
-    return region(grid(label, header(headers, numeric), made, class_), label)
+    return region(grid(label, header(headers, numeric), made, class_), f"{label}: scrolls")
 
 
 def header(headers: Sequence[str], numeric: Collection[int] = ()) -> Markup:

@@ -124,7 +124,7 @@ def _grid(
     label = "Code, by graph" if not file else f"{block.name}, by graph"
     grid = element("table", element("tbody", *rows), class_="dx-code", aria_label=label)
     rest = markup.left_out(len(lines), most, "lines")
-    return markup.join([markup.region(grid, label), rest])
+    return markup.join([markup.region(grid, f"{label}: scrolls"), rest])
 
 
 def _key_of(line: SourceLine) -> tuple[str, int]:
