@@ -15,7 +15,7 @@ from dynamo_ext.analysis.break_location import (
 )
 from dynamo_ext.analysis.breaks import BUILD_BEFORE, break_of, cause_of, remedy
 from dynamo_ext.analysis.recompiles import Changes, changes
-from dynamo_ext.formatting import count, listing
+from dynamo_ext.formatting import count, listing, seconds
 from dynamo_ext.records.capture import Frame, GraphBreak
 from dynamo_ext.records.report import Fallback, Report
 
@@ -211,7 +211,7 @@ def recompiles(report: Report) -> Iterator[Advice]:
             "recompile",
             f"{lead} came from {listing([e.what + _examples(e) for e in group], MAX_LISTED)}",
             step,
-            f"compiling{again} took {spent:.1f} s of this run's {report.seconds:.1f} s",
+            f"compiling{again} took {seconds(spent)} of this run's {seconds(report.seconds)}",
             0.06 if group[0].harmless else 0.3 + 0.3 * min(times, 8) / 8,
             "Guards",
             took,
@@ -231,8 +231,8 @@ def _name(report: Report, frame: Frame | None) -> str:
     return f"Function {frame.name}"
 
 
-def _which_took(seconds: float) -> str:
-    return f", which took {seconds:.1f} s of compiling" if seconds else ""
+def _which_took(took: float) -> str:
+    return f", which took {seconds(took)} of compiling" if took else ""
 
 
 def _examples(each: Changes) -> str:

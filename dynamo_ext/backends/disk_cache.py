@@ -7,6 +7,7 @@ Several processes may use it at once. Rows are text, which the caller checks.
 import functools
 import os
 import platform
+import re
 import sqlite3
 import threading
 import time
@@ -172,11 +173,14 @@ def device_model(device: torch.device) -> str:
     """
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
+    name = processor("model name") or platform.processor() or platform.machine()
     return f"{name} ({os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()})"
+
+
+@functools.cache
+def processor(key: str) -> str:
+    """What Linux writes of the first processor under a key, a regular expression; or nothing."""
+    info = Path("/proc/cpuinfo")
+    text = info.read_text(encoding="utf-8", errors="replace") if info.exists() else ""
+    found = re.search(rf"^(?:{key})\s*:(.*)$", text, re.MULTILINE)
+    return found[1].strip() if found else ""

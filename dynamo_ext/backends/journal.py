@@ -116,11 +116,15 @@ def current() -> Journal:
     return _current.get() or Journal(warns=True)
 
 
-def say(words: str) -> None:
-    """Have it shown what is done for the graph being compiled, where something shows progress."""
-    listener = _listener.get()
-    if listener is not None:
-        listener(words)
+@contextlib.contextmanager
+def doing(words: str) -> Iterator[None]:
+    """Have shown what the block does for the graph being compiled, where progress is shown."""
+    listener = _listener.get() or (lambda _: None)
+    listener(words)
+    try:
+        yield
+    finally:
+        listener("")
 
 
 @contextlib.contextmanager
@@ -129,7 +133,7 @@ def active(
 ) -> Iterator[Journal]:
     """Make ``journal`` the one that backends write to while a graph compiles.
 
-    ``on_progress`` gets what they ``say``.
+    ``on_progress`` gets what they are ``doing``, and an empty text at its end.
     """
     tokens = _current.set(journal), _listener.set(on_progress)
     try:

@@ -27,6 +27,7 @@ REMEDY = "Install torch 2.13.0."
 """With it every feature works."""
 
 CORE = "capturing code"
+OLDER = "repairing torch 2.11 and 2.12"
 CHECKS = "remembering Inductor's checks of the compiler"
 _BACKENDS = "every backend but eager"
 _PATCHES = "capture/torch_private/patches"
@@ -36,6 +37,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "lists that grow": (f"{_PATCHES}/growing_lists.py", f"{_PATCHES}/opaque_value.py"),
     "compiling without timing guards": (f"{_PATCHES}/guard_timing.py",),
     "recurrent layers, masked transformers": (f"{_PATCHES}/torch_layers.py",),
+    OLDER: (f"{_PATCHES}/older_torch.py",),
     CHECKS: ("backends/torch_private/vec_isa.py",),
     _BACKENDS: ("backends/torch_private",),
 }
@@ -69,8 +71,11 @@ def reason_without(feature: str) -> str:
 
 
 def lost_features() -> list[str]:
-    """The features beside backends that are off on this torch."""
-    return [each for each in FEATURES if each not in {CORE, _BACKENDS} and missing(each)]
+    """The features beside backends that are off on this torch, of those that it needs."""
+    import torch
+
+    apart = {CORE, _BACKENDS} if minor(torch.__version__) in OLDER else {CORE, _BACKENDS, OLDER}
+    return [each for each in FEATURES if each not in apart and missing(each)]
 
 
 def switched_off() -> list[str]:

@@ -23,6 +23,7 @@ from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 from dynamo_ext.errors import FallbackWarning
+from dynamo_ext.formatting import seconds as duration
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.records.capture import Recompile
 from dynamo_ext.records.common import SourceLine
@@ -680,12 +681,12 @@ def test_recompiles_have_the_seconds_that_their_frames_took() -> None:
     assert recompile.compile_seconds == frame.compile_seconds > 0
     (found,) = [each for each in advise(report) if each.topic == "recompile"]
     assert found.seconds == recompile.compile_seconds
-    assert found.evidence.startswith(f"compiling again took {found.seconds:.1f} s of this run's")
+    assert found.evidence.startswith(f"compiling again took {duration(found.seconds)} of this")
     (unknown,) = advise(
         dataclasses.replace(report, recompiles=(dataclasses.replace(recompile, compile_seconds=0),))
     )
     assert unknown.seconds == 0
-    assert unknown.evidence.startswith(f"compiling took {report.compile_seconds:.1f} s of")
+    assert unknown.evidence.startswith(f"compiling took {duration(report.compile_seconds)} of")
 
 
 def test_equal_recompiles_add_up_their_seconds() -> None:

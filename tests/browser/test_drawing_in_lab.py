@@ -43,7 +43,7 @@ def pane(ran):
 @pytest.fixture
 def canvas(ran, pane):
     """The window on all nodes, which are more than it shows."""
-    pane.get_by_label("Zoom").select_option("100 %")
+    zoomed(pane, "100 %")
     pane.get_by_label("Fold modules").uncheck()
     found = pane.locator(".dx-canvas")
     expect(found.locator(".dx-fold")).to_have_count(0)
@@ -52,6 +52,12 @@ def canvas(ran, pane):
     yield found
     pane.get_by_label("Fold modules").check()
     expect(found.locator(".dx-fold")).not_to_have_count(0)
+
+
+def zoomed(pane, size):
+    # The focus is what gives the list its script.
+    pane.get_by_label("Zoom").focus()
+    pane.get_by_label("Zoom").select_option(size)
 
 
 def scrolled(canvas):
@@ -78,6 +84,10 @@ def test_the_wheel_zooms_with_ctrl_alone(ran, pane, canvas):
     assert pane.locator("select option:checked").inner_text() == "128 %"
     assert node.bounding_box()["width"] == pytest.approx(1.284 * width, abs=2)
     assert ran.page.evaluate(beneath) == named, "what is under the pointer stays there"
+    pane.get_by_label("Zoom").select_option("Fit")
+    pane.get_by_label("Zoom").select_option("128 %")
+    assert node.bounding_box()["width"] == pytest.approx(1.284 * width, abs=2)
+    canvas.evaluate("each => { each.scrollTop = 400; }")
     before = scrolled(canvas)
     ran.page.mouse.wheel(0, 100)
     ran.page.wait_for_function(
@@ -122,6 +132,18 @@ def test_fit_shows_all_of_it_and_is_had_by_keyboard(ran, pane, canvas):
     room = canvas.bounding_box()
     assert nodes["height"] <= room["height"]
     assert nodes["width"] <= room["width"]
+
+
+def test_what_is_drawn_next_is_zoomed_alike(pane, canvas):
+    zoomed(pane, "50 %")
+    width = canvas.locator("button").first.bounding_box()["width"]
+    pane.get_by_label("Show parameters").check()
+    expect(pane.get_by_text("parameters folded")).to_have_count(0)
+    assert canvas.locator("button").first.bounding_box()["width"] == pytest.approx(width, abs=1)
+    pane.get_by_label("Zoom").focus()
+    assert pane.locator("select option:checked").inner_text() == "50 %"
+    zoomed(pane, "100 %")
+    pane.get_by_label("Show parameters").uncheck()
 
 
 @pytest.mark.parametrize("width", [1400, 900])

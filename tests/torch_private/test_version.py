@@ -66,6 +66,14 @@ def test_a_features_names_switch_that_off(without: Any) -> None:
     version.require()
 
 
+def test_what_repairs_an_older_torch_is_needed_there_alone(without: Any) -> None:
+    without(torch._dynamo.variables.dicts, "DictItemsVariable")
+    version.require()
+    assert version.reason_without(version.OLDER)
+    is_older = version.minor(torch.__version__) in version.OLDER
+    assert (version.OLDER in version.lost_features()) is is_older
+
+
 def test_a_missing_name_is_one_clear_error(without: Any) -> None:
     without(torch._dynamo.convert_frame, "register_bytecode_hook")
     with pytest.raises(UnsupportedTorchError, match="register_bytecode_hook, which capturing"):

@@ -8,8 +8,8 @@ are the same.
 import contextlib
 import functools
 import hashlib
+import inspect
 import os
-import re
 import shutil
 import threading
 import time
@@ -20,12 +20,14 @@ from typing import Any
 
 import torch
 
-from dynamo_ext.backends.disk_cache import Table, device_model
+from dynamo_ext.backends.disk_cache import Table, device_model, processor
 from dynamo_ext.torch_private import version
 
 _PASSED, _FAILED = "passed", "failed"
 _SEARCHED = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD")
 """Variables by which compilers and the loader find files."""
+
+_Block = Callable[[], contextlib.AbstractContextManager[None]]
 
 _lock = threading.Lock()
 _inside = 0
@@ -39,11 +41,11 @@ class Checks(Table):
 
 
 @contextlib.contextmanager
-def checked_once(first_time: Callable[[], object]) -> Iterator[None]:
+def checked_once(first_time: _Block) -> Iterator[None]:
     """Within the block torch makes those checks alone that its choice needs, once on a machine.
 
-    ``first_time`` is called before a check of which nothing is known. The choice is the one that
-    torch makes. A torch without the names that this needs makes all its checks.
+    A check of which nothing is known is made in a block of ``first_time``. The choice is the one
+    that torch makes. A torch without the names that this needs makes all its checks.
     """
     global _inside, _theirs  # noqa: PLW0603
     if version.missing(version.CHECKS):
@@ -52,15 +54,11 @@ def checked_once(first_time: Callable[[], object]) -> Iterator[None]:
     from torch._inductor import cpu_vec_isa
 
     with _lock:
+        if not _inside:
+            check, full = _theirs = cpu_vec_isa.VecISA.check_build, cpu_vec_isa.valid_vec_isa_list
+            known = functools.partialmethod(_known, check, first_time)
+            _put(known, functools.partial(_needed, full))
         _inside += 1
-        if _inside == 1:
-            check, full = cpu_vec_isa.VecISA.check_build, cpu_vec_isa.valid_vec_isa_list
-
-            def check_build(isa: Any, code: str) -> bool:
-                return _known(check, first_time, isa, code)
-
-            _theirs = check, full
-            _put(check_build, functools.partial(_needed, full))
     try:
         yield
     finally:
@@ -70,16 +68,13 @@ def checked_once(first_time: Callable[[], object]) -> Iterator[None]:
                 _put(*_theirs)
 
 
-def _put(check: Any, listed: Any) -> None:
+def _put(*functions: Any) -> None:
     from torch._inductor import cpu_vec_isa
 
-    cpu_vec_isa.VecISA.check_build = check  # type: ignore[method-assign]
-    cpu_vec_isa.valid_vec_isa_list = listed
+    cpu_vec_isa.VecISA.check_build, cpu_vec_isa.valid_vec_isa_list = functions  # type: ignore[method-assign]
 
 
-def _known(
-    check: Callable[[Any, str], bool], first_time: Callable[[], object], isa: Any, code: str
-) -> bool:
+def _known(isa: Any, check: Callable[[Any, str], bool], first_time: _Block, code: str) -> bool:
     try:
         key, place = _facts(isa, code), str(isa)
     except OSError:
@@ -88,9 +83,8 @@ def _known(
     rows = Checks().rows("key = ? AND place = ?", key, place)
     if rows and rows[0][2] == _PASSED:
         return True
-    if not rows:
-        first_time()
-    passed = check(isa, code)
+    with contextlib.nullcontext() if rows else first_time():
+        passed = check(isa, code)
     # One that failed is made again: it may have lacked memory, or time.
     Checks().keep([(key, place, _PASSED if passed else _FAILED, time.time())])
     return passed
@@ -108,7 +102,7 @@ def _needed(full: Any) -> list[Any]:
 def _best(full: Any) -> list[Any]:
     from torch._inductor import cpu_vec_isa
 
-    candidates, theirs = cpu_vec_isa.supported_vec_isa_list, full.__wrapped__
+    candidates, theirs = cpu_vec_isa.supported_vec_isa_list, inspect.unwrap(full)
     for number in range(1, len(candidates) + 1):
         # Torch's own rules for fewer candidates; its list of all is made when it is asked for.
         names = {**theirs.__globals__, "supported_vec_isa_list": candidates[:number]}
@@ -136,7 +130,7 @@ def _facts(isa: Any, code: str) -> str:
         torch.__version__,
         *(_file(each) for each in files),
         device_model(torch.device("cpu")),
-        _flags(),
+        processor("flags|Features"),
         *(os.environ.get(each) for each in _SEARCHED),
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest()
@@ -146,12 +140,3 @@ def _file(path: Path) -> object:
     real = path.resolve()
     facts = real.stat()
     return str(real), facts.st_size, facts.st_mtime_ns
-
-
-@functools.cache
-def _flags() -> str:
-    """All instructions that the processor has, as Linux names them."""
-    info = Path("/proc/cpuinfo")
-    text = info.read_text(encoding="utf-8", errors="replace") if info.exists() else ""
-    found = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
-    return found[1].strip() if found else ""

@@ -78,9 +78,10 @@ class RecordedCompiler:
         frame.graphs.append(weakref.ref(entry))
         frame.input_shapes.update(compile_metrics.input_shapes(graph))
         run.calls_of(entry)
-        run.on_progress(f"{title} with {self.name}")
+        doing = f"{title} with {self.name}"
+        run.on_progress(doing)
         entry.compile_started = time.perf_counter()
-        with journal.active(entry.journal, run.on_progress):
+        with journal.active(entry.journal, lambda words: run.on_progress(words or doing)):
             compiled = self._compiled(graph, inputs, (*run.codes, frame.code()))
         entry.compile_seconds = time.perf_counter() - entry.compile_started
         return _recorded(compiled, graph, entry)

@@ -148,8 +148,8 @@ def is_library_code(code: types.CodeType, frame: types.FrameType | None = None) 
 
     In a ``frame`` of its own it does trace a layer of torch's that has hooks, from torch 2.12 on.
     """
-    about: dict[str, Any] = {"frame": frame} if frame is not None and _CHECKS_FRAMES else {}
-    return bool(trace_rules.check(code, **about))
+    about: dict[str, Any] = {"frame": frame} if _CHECKS_FRAMES else {}
+    return trace_rules.check(code, **about)
 
 
 _CHECKS_FRAMES = "frame" in inspect.signature(trace_rules.check).parameters

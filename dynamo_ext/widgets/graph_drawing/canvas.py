@@ -18,7 +18,6 @@ def canvas(drawn: Markup, label: str) -> Markup:
     ]
     select = element("select", *options, onfocus="this.closest('div').onpointerenter?.()")
     zooms = element("label", "Zoom ", select, quiet_words(_HINT))
-    sheet = element("div", drawn, style="--dx-zoom:1")
     script = f"{markup.asset('canvas.js')}(this)"
-    window = markup.region(sheet, label, "dx-canvas")
+    window = markup.region(element("div", drawn), label, "dx-canvas")
     return element("div", zooms, window, onpointerenter=script)

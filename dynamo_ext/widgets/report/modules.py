@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from dynamo_ext.analysis.placement import EAGER, Placement, operator, place_graph, sets_mode
 from dynamo_ext.formatting import count, listing, percent, seconds
@@ -40,9 +41,9 @@ def html(
     if not any(op.modules for op in shown):
         return EMPTY
     placement = place_graph(report, graph)
-    made = _Tree(placement, graph.operation_seconds, graph.operation_count, most, opened=opened)
-    rows = made.rows(tree(shown, placement), "", {op.name: (1, op.seconds) for op in shown})
     timed = graph.operation_seconds > 0
+    made = _Tree(placement, graph.operation_seconds, graph.operation_count, most, opened)
+    rows = made.rows(tree(shown, placement), "", {op.name: (1, op.seconds) for op in shown})
     notes = [_ALIKE] if "×" in rows else []
     notes += [] if timed else [_UNTIMED]
     return markup.join(
@@ -54,28 +55,23 @@ def html(
     )
 
 
+@dataclass(frozen=True)
 class _Tree:
-    """What all rows of a tree have in common, and the rows."""
+    """What all rows of a graph's tree have in common, and the rows."""
 
-    def __init__(
-        self,
-        placement: Placement,
-        seconds: float,
-        number: int,
-        most: int | None,
-        *,
-        opened: bool,
-    ) -> None:
-        self._placement, self._most, self._opened = placement, most, opened
-        self._seconds, self._number = seconds, number
+    placement: Placement
+    seconds: float
+    number: int
+    most: int | None
+    opened: bool
 
     def rows(self, boxes: Sequence[Box], parent: str, costs: _Costs) -> Markup:
         """The modules among boxes, then the operations that are the parent's own."""
         inner = [box for box in boxes if isinstance(box, Fold) or _below(box, parent)]
         own = [box for box in boxes if isinstance(box, Operation) and not _below(box, parent)]
         alone = sum(isinstance(box, Fold) for box in inner) == 1
-        made = [self._row(box, parent, costs, alone=alone) for box in inner[: self._most]]
-        made.append(markup.left_out(len(inner), self._most, "modules"))
+        made = [self._row(box, parent, costs, alone=alone) for box in inner[: self.most]]
+        made.append(markup.left_out(len(inner), self.most, "modules"))
         if own:
             names = listing(list(dict.fromkeys(operator(op.target) for op in own)), _NAMES)
             made.append(self._line("div", "", names, own, costs))
@@ -92,7 +88,7 @@ class _Tree:
         within = parent if several or not first else first
         inside = self.rows(box.inside, within, _together(box, costs))
         # Where only one module has others inside, there is nothing to choose.
-        opened = self._opened or (alone and box.times == 1)
+        opened = self.opened or (alone and box.times == 1)
         return element("details", line, inside, open="" if opened else None)
 
     def _line(
@@ -100,7 +96,7 @@ class _Tree:
     ) -> Markup:
         number = sum(costs[op.name][0] for op in operations)
         taken = sum(costs[op.name][1] for op in operations)
-        share = taken / self._seconds if self._seconds else number / self._number
+        share = taken / self.seconds if self.seconds else number / self.number
         ran = f"{count(number, 'operation')}{self._engines(operations, costs)}"
         words = f"{seconds(taken)}, {ran}" if taken else ran
         return element(
@@ -117,11 +113,11 @@ class _Tree:
         found: Counter[str] = Counter()
         for op in operations:
             if not sets_mode(op):
-                found[self._placement.engine_of(op)] += costs[op.name][0]
-        if len(found) == 1:
+                found[self.placement.engine_of(op)] += costs[op.name][0]
+        if len(found) <= 1:
             return "".join(f" in {engine}" for engine in found if engine)
         ordered = sorted(found.items(), key=lambda pair: (pair[0] == EAGER, -pair[1]))
-        named = [f"{many:,} in {engine or 'one of several'}" for engine, many in ordered]
+        named = [f"{many:,} in {engine or 'one of the engines'}" for engine, many in ordered]
         return f", {listing(named, len(named))}"
 
 
@@ -139,8 +135,8 @@ def _tail(path: str, parent: str) -> str:
 def _together(box: Fold, costs: _Costs) -> _Costs:
     """Let the first of boxes that are alike stand for all of them."""
     alike = len(box.operations) // box.times
-    found = dict(costs)
+    found = {}
     for index, first in enumerate(box.operations[:alike]):
-        of = [costs[op.name] for op in box.operations[index::alike]]
-        found[first.name] = sum(number for number, _ in of), sum(taken for _, taken in of)
+        numbers, taken = zip(*(costs[op.name] for op in box.operations[index::alike]), strict=True)
+        found[first.name] = sum(numbers), sum(taken)
     return found

@@ -160,7 +160,7 @@ class GraphPane:
         if self.view.value == "Modules":
             found = [op for op in shown if op.name in hits] if find.strip() else shown
             made = modules.html(self._report, chosen, found, opened=bool(find.strip()))
-            return made or markup.quiet(modules.NOTHING)
+            return made or markup.quiet(modules.NOTHING if found else "0 matches")
         most = MAX_NODES if drawing else _ROWS
         said = self._said(len(shown), len(boxes), len(hits), most)
         if not drawing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from dynamo_ext.torch_private import version
 from tests.backends.own_process import silent
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 ISA = cpu_vec_isa.VecAVX2()
@@ -36,8 +38,12 @@ class Machine:
         self.checked.append(code)
         return self.passes
 
-    def first_time(self) -> None:
+    @contextlib.contextmanager
+    def first_time(self) -> Iterator[None]:
+        before = len(self.checked)
+        yield
         self.first_times += 1
+        assert len(self.checked) == before + 1
 
     def ask(self, code: str = "code") -> bool:
         with checked_once(self.first_time):
@@ -85,7 +91,7 @@ def another_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def another_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(vec_isa, "_flags", lambda: "sse")
+    monkeypatch.setattr(vec_isa, "processor", lambda _: "sse")
 
 
 def other_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -130,6 +136,17 @@ def test_torch_is_as_it_was_after_the_last_block(machine: Machine) -> None:
     assert now()
 
 
+def test_a_torch_whose_choice_has_no_cache(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed() -> list[object]:
+        return list(supported_vec_isa_list)  # type: ignore[name-defined] # noqa: F821
+
+    monkeypatch.setattr(cpu_vec_isa, "valid_vec_isa_list", listed)
+    with checked_once(machine.first_time):
+        assert cpu_vec_isa.valid_vec_isa_list() == cpu_vec_isa.supported_vec_isa_list[:1]
+
+
 def test_a_torch_without_the_names_makes_its_own_checks(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +157,7 @@ def test_a_torch_without_the_names_makes_its_own_checks(
 
 
 SAME_CHOICE = """
-import itertools, os
+import contextlib, itertools, os
 from torch._inductor import config, cpu_vec_isa as isas
 from dynamo_ext.backends.torch_private import vec_isa
 
@@ -166,7 +183,7 @@ for count in range(len(names) + 1):
             checked.append(str(isa))
             return passing[str(isa).split()[-1]]
         isas.VecISA.check_build = check
-        vec_isa._known = lambda check, first_time, isa, code: check(isa, code)
+        vec_isa._known = lambda isa, check, first_time, code: check(isa, code)
         for capability, simdlen in ((None, None), ("avx2", None), (None, 256), ("default", None)):
             os.environ.pop("ATEN_CPU_CAPABILITY", None)
             if capability:
@@ -179,7 +196,7 @@ for count in range(len(names) + 1):
                     theirs = IndexError
                 needed = len(checked)
                 fresh()
-                with vec_isa.checked_once(lambda: None):
+                with vec_isa.checked_once(contextlib.nullcontext):
                     ours = chosen(compiles) if theirs is not IndexError else theirs
                 assert ours == theirs, (has, passing, capability, simdlen, ours, theirs)
                 assert len(checked) <= needed
@@ -216,10 +233,9 @@ def test_inductor_compiles_both_passes_that_way(monkeypatch: pytest.MonkeyPatch)
 
 def test_what_a_backend_says_goes_to_what_listens_to_its_graph() -> None:
     heard: list[str] = []
-    journal.say("before")
-    with journal.active(journal.Journal(), heard.append):
-        journal.say("it compiles")
-        with journal.active(journal.Journal()):
-            journal.say("a candidate of auto's")
-    journal.say("after")
-    assert heard == ["it compiles"]
+    with journal.doing("before"), journal.active(journal.Journal(), heard.append):
+        with journal.doing("it compiles"):
+            assert heard == ["it compiles"]
+        with journal.active(journal.Journal()), journal.doing("a candidate of auto's"):
+            pass
+    assert heard == ["it compiles", ""]

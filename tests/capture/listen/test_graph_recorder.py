@@ -102,12 +102,14 @@ def test_random_numbers_are_drawn_once(call: int) -> None:
 
 def test_what_a_backend_says_while_it_compiles_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     def compiler(graph: Any, inputs: Any) -> Any:
-        journal.say("it compiles")
-        return graph.forward
+        with journal.doing("it compiles"):
+            return graph.forward
 
     heard: list[str] = []
     monkeypatch.setattr(Waiting, "tell", lambda _, words, *__: heard.append(words))
     with live() as cells:
         cells.names.update(compiler=compiler, x=torch.ones(2))
         cells.well("%%dynamo -b compiler\nx + 1")
-    assert "it compiles" in heard
+    at = heard.index("it compiles")
+    assert heard[at - 1] == heard[at + 1], "what the graph is, before and afterwards"
+    assert "with compiler" in heard[at + 1]

@@ -91,6 +91,21 @@ def test_an_mlp_of_single_operations(page):
     assert "25% add 1 operation" in text
 
 
+def test_what_sets_a_mode_ran_in_no_engine(page):
+    layers = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def run(x):
+        with torch.no_grad():
+            y = layers[0](x)
+        return layers[1](y)
+
+    with dynamo_ext.optimize("eager") as session:
+        run(torch.randn(3, 4))
+    (graph,) = session.report.graphs
+    text = page(modules.html(session.report, graph, graph.operations)).text
+    assert "50% set_grad_enabled 2 operations With --profile" in text
+
+
 def test_a_graph_without_modules_has_no_tree(reports, page):
     graph = reports["mixed"].graphs[0]
     assert not modules.html(reports["mixed"], graph, graph.operations)
@@ -114,3 +129,5 @@ def test_the_tree_is_in_static_html_and_searched_in_the_view(page):
     text = page(pane.body.value).text
     assert "1% Linear model.layers.7.fc 1 operation" in text
     assert "Layer × 24" not in text
+    pane.find.value = "nowhere"
+    assert page(pane.body.value).text == "0 matches"

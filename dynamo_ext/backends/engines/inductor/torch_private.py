@@ -12,7 +12,7 @@ from dynamo_ext.backends.torch_private.aot import bare
 from dynamo_ext.backends.torch_private.decompositions import refuse_wrong_cuts
 from dynamo_ext.backends.torch_private.vec_isa import checked_once
 
-_FIRST_TIME = "inductor prepares the C++ compiler, for the first time on this machine"
+_FIRST_TIME = "inductor checks the C++ compiler, for the first time on this machine"
 
 
 def inductor_compile(graph: GraphModule, inputs: Sequence[Any], mode: str) -> Callable[..., Any]:
@@ -28,7 +28,7 @@ def inductor_compile(graph: GraphModule, inputs: Sequence[Any], mode: str) -> Ca
         from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
         patches = list_mode_options(mode) if mode != "default" else None
-        checks = functools.partial(checked_once, functools.partial(journal.say, _FIRST_TIME))
+        checks = functools.partial(checked_once, functools.partial(journal.doing, _FIRST_TIME))
         with checks():
             # The backward pass is compiled later, when it is first called.
             inner = checks()(compile_fx_inner)

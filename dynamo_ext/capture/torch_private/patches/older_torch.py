@@ -89,10 +89,10 @@ if not hasattr(variables.iter, "DictViewIterator"):
     @patches(DictViewVariable, "call_method")
     @patches(DictItemsVariable, "call_method")
     @patches(variables.SetVariable, "call_method")
-    def iterator(upstream: Callable[..., Any], *given: Any) -> Any:
+    def iterator(upstream: Callable[..., Any], self: Any, tx: Any, name: str, *given: Any) -> Any:
         """Have what is iterated over known of the iterator."""
-        made = upstream(*given)
-        if type(made) is ListIteratorVariable:
+        made = upstream(self, tx, name, *given)
+        if name == "__iter__" and type(made) is ListIteratorVariable:
             made.__class__ = _DictIterator
         return made
 

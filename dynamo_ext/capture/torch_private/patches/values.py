@@ -205,12 +205,13 @@ def dynamic_getattr(upstream: Callable[..., Any], self: Any, tx: Any, name: str)
     Torch 2.11 raises, of a tensor that comes into the frame, what it takes for an error of its own.
     """
     kind = self.python_type()
-    if self.source is None and kind is torch.Tensor and not hasattr(kind, name):
-        missing = f"'{kind.__name__}' object has no attribute '{name}'"
-    else:
+    missing = f"'{kind.__name__}' object has no attribute '{name}'"
+    if self.source is not None or kind is not torch.Tensor or hasattr(kind, name):
         try:
             return upstream(self, tx, name)
         except AttributeError as error:
+            if error.name != name:
+                raise  # of Dynamo's own code
             # Raised from here, it would hold the frame and its objects.
             missing = str(error)
     raise_observed_exception(AttributeError, tx, args=[missing])

@@ -5,12 +5,21 @@
   box.onpointerenter = null;
   const canvas = box.querySelector('.dx-canvas'), select = box.querySelector('select');
   const nodes = canvas.querySelector('.dx-nodes'), svg = nodes.querySelector('svg');
-  let zoom = 1, from = null;
+  /* What is drawn next in the same widget is zoomed alike. */
+  const place = box.closest('.widget-html') || box, free = select.options[0];
+  let zoom = +getComputedStyle(box).getPropertyValue('--dx-zoom') || 1, said = 1, from = null;
+  const say = () => {
+    said = zoom;
+    free.hidden = false;
+    free.text = Math.round(zoom * 100) + ' %';
+    select.selectedIndex = 0;
+  };
+  if (zoom !== 1) say();
   /* What is at x, y in the window stays there. */
   const to = (wanted, x, y) => {
     zoom = Math.min(Math.max(wanted, .05), 4);
     const before = nodes.getBoundingClientRect();
-    canvas.firstElementChild.setAttribute('style', `--dx-zoom:${zoom}`);
+    place.style.setProperty('--dx-zoom', zoom);
     const after = nodes.getBoundingClientRect();
     canvas.scrollLeft += after.left + (x - before.left) * after.width / before.width - x;
     canvas.scrollTop += after.top + (y - before.top) * after.height / before.height - y;
@@ -20,16 +29,13 @@
     const [width, height] = [svg.width, svg.height].map(each => each.baseVal.value);
     const room = parseFloat(getComputedStyle(canvas).maxHeight);
     const fit = Math.min(canvas.clientWidth / width, room / (height + 12), 1);
-    to(+select.value || fit, seen.left + canvas.clientWidth / 2, seen.top);
+    to(select.selectedIndex ? +select.value || fit : said, seen.left + canvas.clientWidth / 2, seen.top);
   };
   canvas.addEventListener('wheel', event => {
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     to(zoom * Math.exp(-Math.min(Math.max(event.deltaY, -25), 25) / 100), event.clientX, event.clientY);
-    const free = select.options[0];
-    free.hidden = false;
-    free.text = Math.round(zoom * 100) + ' %';
-    select.selectedIndex = 0;
+    say();
   }, {passive: false});
   canvas.onpointerdown = event => {
     /* Fingers scroll by themselves, and the rim of the canvas has its scroll bars. */

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+import dynamo_ext
 from tests.capture.live import live
 
 SETUP = """\
@@ -77,6 +79,18 @@ def test_it_is_as_without(cell: str, shown: str) -> None:
         report = cells.report(cell)
         assert f"{cells.names['y']} {cells.names['Counted'].made}" == shown
         assert report.graphs
+
+
+def test_an_iterator_that_a_dict_holds_outlives_the_end_of_a_graph() -> None:
+    def steps(x: torch.Tensor) -> torch.Tensor:
+        held = {"steps": iter([1, 2])}.pop("steps")
+        y = x * next(held)
+        print("next")  # noqa: T201
+        return y * next(held)
+
+    fast = dynamo_ext.optimize("eager")(steps)
+    assert fast(torch.ones(1)).item() == 2
+    assert len(fast.report().graphs) == 2
 
 
 @pytest.mark.parametrize(

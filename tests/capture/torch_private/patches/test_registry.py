@@ -85,6 +85,26 @@ def test_a_missing_attribute_of_a_tensor_is_an_error_where_it_is_read() -> None:
     assert len(run(handled, torch.ones(3)).graphs) == 1
 
 
+def test_an_error_in_dynamos_own_code_is_no_missing_attribute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def reads(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return x * x.scale
+        except AttributeError:
+            return x - 1
+
+    def fails(value: Any) -> bool:
+        return bool(value.of_dynamo)
+
+    monkeypatch.setattr(torch._dynamo.variables.tensor, "object_has_getattribute", fails)
+    x = torch.ones(3)
+    x.scale = 5  # type: ignore[attr-defined]
+    fast = dynamo_ext.optimize("eager")(reads)
+    assert torch.equal(fast(x), x * 5)
+    assert "of_dynamo" in fast.report().fallbacks[0].message
+
+
 def test_two_threads_that_compile_at_once_leave_nothing_behind() -> None:
     def held() -> list[Any]:
         loggers = [logging.getLogger(name) for name in ("torch._dynamo", "torch._inductor")]
