@@ -60,8 +60,6 @@ class TvmBackend(TriedBackend):
         "silu_backward.default",
         "hardswish_backward.default",
         "repeat.default",
-        "var.correction",
-        "var_mean.correction",
     )
 
     def probe(self) -> Availability:

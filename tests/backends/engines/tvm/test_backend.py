@@ -111,6 +111,13 @@ def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
         gives_what_eager_gives(harness, tvm(verify=False, min_partition=1), ZOO[name])
 
 
+def test_a_batch_norm_in_training_leaves_one_operation_to_eager(harness: Harness) -> None:
+    norm = nn.BatchNorm2d(3)
+    harness.compile(lambda x: norm(x).relu(), tvm())(torch.randn(2, 3, 4, 4)).sum().backward()
+    left = [p.targets for p in harness.journal.partitions.values() if p.engine == "eager"]
+    assert left == [("aten.var_mean.correction",)]
+
+
 @pytest.mark.parametrize("name", ["float32", "norms", "attention", "alpha", "last", "product64"])
 def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
     fn, args = {**COMMON, **ZOO}[name]
