@@ -99,7 +99,7 @@ def test_a_graph_is_searched_and_taken_away(ran, screenshots):
     view.screenshot(path=screenshots / "node.png")
     width = node.bounding_box()["width"]
     view.get_by_label("Zoom").select_option("50 %")
-    expect(view.locator("[style*='--dx-zoom:0.5']")).to_be_visible()
+    expect(view.locator("[style*='--dx-zoom: 0.5']")).to_be_visible()
     assert node.bounding_box()["width"] == pytest.approx(width / 2, abs=2)
     node.click()
     view.screenshot(path=screenshots / "zoomed.png")
