@@ -10,12 +10,14 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamo_ext.auto import graph_race, ranking
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.interruptions import Listening, pass_on
 from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.records.autotune import GraphRace
+from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 
@@ -178,7 +180,7 @@ class AutotunedGraph:
     def let_go_of_lower(self) -> None:
         """Keep no lower precision but the winner's: no other was checked on all that runs."""
         compiled = self._compiled
-        self._let_go({n for n in compiled if n == self.winner or not ranking.lowers(n)})
+        self._let_go({n for n in compiled if n == self.winner or precision.behind(n) == FULL})
 
     def keep_full(self) -> None:
         """Run in the code's own precision from now on, in the fastest variant that is left."""

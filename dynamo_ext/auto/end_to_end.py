@@ -248,7 +248,7 @@ def _unrepeatable(workload: CellWorkload) -> str:
 def _precision(entry: GraphEntry) -> str:
     """What the graph's winner computes in."""
     held = entry.journal.contest
-    return FULL if held is None else precision.of(precision.split(held.winner)[1])
+    return FULL if held is None else precision.behind(held.winner)
 
 
 def _error(entry: GraphEntry) -> float:

@@ -54,11 +54,6 @@ def place(name: str, winner: str, speedup: Speedup | None) -> tuple[str, str]:
     return "same", "No faster than eager within noise."
 
 
-def lowers(name: str) -> bool:
-    """Whether a backend of this name computes in a precision below the code's own."""
-    return precision.of(precision.split(name)[1]) != FULL
-
-
 def best_full(held: GraphRace, available: Collection[str]) -> str:
     """The fastest of the ``available`` backends in the code's own precision; eager where none is.
 
@@ -68,7 +63,7 @@ def best_full(held: GraphRace, available: Collection[str]) -> str:
         row
         for row in held.contestants
         if row.backend in available
-        and not lowers(row.backend)
+        and precision.behind(row.backend) == FULL
         and row.outcome in _TIMED
         and row.low > 1
     ]

@@ -33,6 +33,11 @@ def of(options: Mapping[str, Any]) -> str:
     return chosen if chosen in LOWER else FULL
 
 
+def behind(name: str) -> str:
+    """The precision that a backend of this name computes in, as ``label`` writes it."""
+    return of(split(name)[1])
+
+
 def label(name: str, options: Mapping[str, Any]) -> str:
     """The name of a backend with its precision, where that is not the code's own."""
     chosen = of(options)
