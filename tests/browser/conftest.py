@@ -93,6 +93,13 @@ class LabPage:
         self.show(name)
         self.page.wait_for_function(KERNEL_IS_IDLE, timeout=CELL_MILLISECONDS)
 
+    def open_with(self, name: str, *cells: str, run: int) -> None:
+        """Write a notebook of these code cells, open it, and run the first few of them."""
+        self.write(name, *cells)
+        self.open(name)
+        for index in range(run):
+            self.run(index)
+
     def show(self, name: str) -> None:
         """Open a notebook, whatever its kernel does."""
         self.page.evaluate(OPEN_NOTEBOOK, name)

@@ -60,11 +60,8 @@ def test_what_nobody_can_read_is_found(page):
 
 
 def test_a_live_report_has_no_serious_finding(lab_page):
-    lab_page.write(NOTEBOOK, *CELLS)
-    lab_page.open(NOTEBOOK)
-    lab_page.run(0)
-    outputs = lab_page.run(1)
-    view = outputs.locator(".dx-live")
+    lab_page.open_with(NOTEBOOK, *CELLS, run=2)
+    view = lab_page.outputs(1).locator(".dx-live")
     tabs = view.locator(".lm-TabBar-tab")
     for index in range(tabs.count()):
         tabs.nth(index).click()

@@ -32,10 +32,7 @@ LONG = COMPARE.replace("--budget 4", "-n 100000")
 @pytest.fixture(scope="module")
 def ran(lab_page):
     """The notebook, opened and run up to the comparison; its page."""
-    lab_page.write(NOTEBOOK, SET_UP, COMPARE, AFTER, BACKEND, LONG)
-    lab_page.open(NOTEBOOK)
-    for index in range(2):
-        lab_page.run(index)
+    lab_page.open_with(NOTEBOOK, SET_UP, COMPARE, AFTER, BACKEND, LONG, run=2)
     return lab_page
 
 

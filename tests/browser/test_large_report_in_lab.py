@@ -28,10 +28,7 @@ WIDTHS = (1400, 900)
 @pytest.fixture(scope="module")
 def ran(lab_page):
     """The notebook, opened and run; its page."""
-    lab_page.write(NOTEBOOK, SET_UP, CELL)
-    lab_page.open(NOTEBOOK)
-    lab_page.run(0)
-    lab_page.run(1)
+    lab_page.open_with(NOTEBOOK, SET_UP, CELL, run=2)
     return lab_page
 
 

@@ -36,10 +36,7 @@ BESIDE = "len(report.graphs)"
 @pytest.fixture(scope="module")
 def ran(lab_page):
     """The notebook, opened and run; its page."""
-    lab_page.write(NOTEBOOK, SET_UP, DYNAMO_CELL, BESIDE)
-    lab_page.open(NOTEBOOK)
-    for index in range(3):
-        lab_page.run(index)
+    lab_page.open_with(NOTEBOOK, SET_UP, DYNAMO_CELL, BESIDE, run=3)
     return lab_page
 
 

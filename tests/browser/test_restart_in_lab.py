@@ -15,10 +15,7 @@ CELL = "%%dynamo -b eager\ny = (x @ x).relu()\nprint('between')\nz = y.sum()"
 @pytest.fixture(scope="module")
 def restarted(lab_page):
     """A report whose kernel has gone, in the page that showed it alive."""
-    lab_page.write(NOTEBOOK, SET_UP, CELL)
-    lab_page.open(NOTEBOOK)
-    lab_page.run(0)
-    lab_page.run(1)
+    lab_page.open_with(NOTEBOOK, SET_UP, CELL, run=2)
     expect(lab_page.outputs(1).locator(".dx-live")).to_be_visible()
     lab_page.restart()
     return lab_page

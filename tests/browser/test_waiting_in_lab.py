@@ -33,9 +33,7 @@ MILLISECONDS = 60_000
 
 @pytest.fixture(scope="module")
 def opened(lab_page):
-    lab_page.write(NOTEBOOK, SET_UP, COMPARE, AUTO)
-    lab_page.open(NOTEBOOK)
-    lab_page.run(0)
+    lab_page.open_with(NOTEBOOK, SET_UP, COMPARE, AUTO, run=1)
     return lab_page
 
 
