@@ -8,7 +8,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-import numpy as np
 import torch
 import torch._dynamo as dynamo
 from torch._dynamo import variables
@@ -72,13 +71,10 @@ def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
         install_guard(AttrSource(self.source, "__name__").make_guard(GuardBuilder.EQUALS_MATCH))
         bound = VariableTracker.build(self.tx, value.__self__, AttrSource(self.source, "__self__"))
         return GetAttrVariable(bound, value.__name__, source=self.source)
-    if isinstance(value, np.ndarray | np.generic) or _is_own_container(value):
-        # Where NumPy is not traced, upstream takes an array for a constant, and changes it in place
-        # while it traces. It takes a NumPy number for a tensor: results are then arrays where NumPy
-        # gives numbers, and float64 where torch gives float32. Of classes derived from set, list
-        # and deque it loses changes, or makes them on a copy.
+    if _is_own_container(value):
+        # Upstream loses changes, or makes them on a copy.
         self.install_guards(GuardBuilder.TYPE_MATCH)
-        return _PythonsOwn(value, source=self.source)
+        return PythonsOwn(value, source=self.source)
     if value is format:
         self.install_guards(GuardBuilder.BUILTIN_MATCH)
         return _Format(value, source=self.source)
@@ -145,11 +141,11 @@ def in_place(upstream: Callable[..., Any], *given: Any) -> Any:
     return upstream(*given)
 
 
-class _PythonsOwn(UserDefinedObjectVariable):
+class PythonsOwn(UserDefinedObjectVariable):
     """A value on which Python does what is done, between two graphs."""
 
     def sq_concat_impl(self, *_: Any) -> NoReturn:
-        # Upstream gives the constant NotImplemented.
+        """Leave a sum to Python; upstream gives the constant NotImplemented."""
         end_at_operator(type(self.value), "__add__")
 
 
