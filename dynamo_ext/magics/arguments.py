@@ -27,6 +27,12 @@ COMMANDS: dict[str, tuple[int, float, str]] = {
 }
 """The fewest and the most words that may follow a command, and how it is written."""
 
+FLAGS = (
+    "-b", "--backend", "--dynamic", "--static", "--fullgraph", "-o", "--output", "--profile",
+    "--quiet", "--strict", "--precision", "--accuracy", "--metric", "--check-on",
+    "--opt",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class CellArguments:

@@ -13,7 +13,7 @@ from IPython.core.completer import (
 from IPython.core.interactiveshell import InteractiveShell
 
 from dynamo_ext.magics.argument_errors import options_of
-from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
+from dynamo_ext.magics.arguments import COMMANDS, COMPARE, FLAGS, MODES
 
 _BACKENDS = ("-b", "--backend", "--backends")
 _LINE = re.compile(r"^\s*(?P<magic>%{1,2}dynamo)\s(?P<rest>.*)$")
@@ -49,14 +49,15 @@ def _choices(magic: str, said: list[str], token: str) -> list[tuple[str, str]]:
     if magic == "%dynamo":
         offered = [] if said else [(name, "command") for name in COMMANDS]
         offered += [("--markdown", "option")] if said == ["report"] else []
-    else:
-        from dynamo_ext.magics import compare_arguments, dynamo
+    elif compares:
+        from dynamo_ext.magics.compare_arguments import parser
 
-        modes = () if compares or set(said) & set(MODES) else (*MODES, COMPARE)
-        offered = [(mode, "mode") for mode in modes]
-        parser = compare_arguments.parser() if compares else dynamo.DynamoMagics.dynamo.parser
-        flags = [flag for flag in options_of(parser) if flag not in said or flag == "--opt"]
-        offered += [(flag, "option") for flag in flags]
+        flags = options_of(parser())
+        offered = [(text, "option") for text in flags if text not in said or text == "--opt"]
+    else:
+        modes = (*MODES, COMPARE)
+        offered = [] if set(said) & set(MODES) else [(mode, "mode") for mode in modes]
+        offered += [(flag, "option") for flag in FLAGS if flag not in said or flag == "--opt"]
     return [(text, kind) for text, kind in offered if text.startswith(token)]
 
 
