@@ -7,12 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dynamo_ext.analysis.break_location import (
-    ON_PURPOSE,
-    is_in_torch,
-    is_optimizers,
-    origin,
-)
+from dynamo_ext.analysis.break_location import ON_PURPOSE, is_in_torch, is_optimizers, origin
 from dynamo_ext.analysis.source_hints import chooses_by_reading, condition, leaves_value, reader
 from dynamo_ext.records.capture import BreakKind, GraphBreak
 from dynamo_ext.records.report import Fallback, Report
@@ -41,11 +36,7 @@ _SHAPES = "set torch._dynamo.config.capture_dynamic_output_shape_ops = True."
 _LOGGERS = "add the method to torch._dynamo.config.ignore_logging_functions."
 _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
 _SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
-_UNHELPFUL = (
-    "file an issue",
-    "report an issue",
-    "removing the `torch.compile` call",
-)
+_UNHELPFUL = ("file an issue", "report an issue", "removing the `torch.compile` call")
 _OBJECT = re.compile(r"<(?:built-in )?(?:function|method) (?P<name>[\w.]+)[^>]*>")
 
 
@@ -60,8 +51,7 @@ def _unknown(each: GraphBreak) -> Cause:
     hints = [hint for hint in each.hints if not any(words in hint for words in _UNHELPFUL)]
     reason = _named(each.reason.strip().rstrip("."))
     said = f" ({reason})" if reason else ""
-    step = _named(hints[0]) if hints else ""
-    return Cause(f"Dynamo cannot trace it{said}", step, known=False)
+    return Cause(f"Dynamo cannot trace it{said}", _named(hints[0]) if hints else "", known=False)
 
 
 def _named(text: str) -> str:
@@ -281,9 +271,7 @@ _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
     "gb0264": _parameter,
     "gb0290": _NUMPY,
     "gb0291": Cause(
-        "it logs",
-        f"Log before or after the compiled code, or {_LOGGERS}",
-        outside=_LOGGERS,
+        "it logs", f"Log before or after the compiled code, or {_LOGGERS}", outside=_LOGGERS
     ),
     "gb0293": _NUMPY,
     "gb0296": _reordered,

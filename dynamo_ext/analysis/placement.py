@@ -1,11 +1,10 @@
 """Which engine ran a graph and its operations, and, where they were timed, what takes longest.
 
-Partitions count operations of the normalised graph, which have other names. In a graph that several
-engines share, a captured operation is placed by its operator's name, or not at all.
+Partitions count operations of the normalised graph. In a graph that several engines share, a
+captured operation is placed by what became of it, or not at all.
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -43,14 +42,11 @@ def operator(target: str) -> str:
 class Placement:
     """Where one graph ran.
 
-    ``shares`` maps each engine to the operations it took, the largest share first; ``names``
-    operators to their engine, ``rest`` is that of all others, where the record leaves one.
-    ``captured`` maps captured operations to the engines of what became of them.
+    ``shares`` maps each engine to the operations it took, the largest share first; ``captured``
+    maps captured operations to the engines of what became of them, where there are several.
     """
 
     shares: Mapping[str, int]
-    names: Mapping[str, str]
-    rest: str = ""
     captured: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -72,33 +68,16 @@ class Placement:
         """The engine that ran an operation, two as in ``label``, or empty if that is not known."""
         if sets_mode(operation):
             return "" if self.in_engine else EAGER
-        if len(self.shares) == 1 and not self.names:
-            return self.label
-        known = self.captured.get(operation.name)
-        return known or self.names.get(operator(operation.target), self.rest)
+        return self.label if len(self.shares) == 1 else self.captured.get(operation.name, "")
 
 
 def place_graph(report: Report, graph: Graph) -> Placement:
     """Find where ``graph`` ran, counting what fell back as eager."""
     if _is_eager(report, graph):
-        return Placement({EAGER: _size(graph)}, {})
+        return Placement({EAGER: _size(graph)})
     if graph.partitions:
         return _from_partitions(report, graph)
-    # Single operators that were left to eager, not the graph.
-    left = {
-        operator(f.operator)
-        for f in _of_graph(report, graph)
-        if f.stage == "unsupported" and f.operator
-    }
-    if not left:
-        return Placement({_backend(graph): _size(graph)}, {})
-    calls = [operator(op.target) for op in graph.operations if op.opcode.startswith("call_")]
-    eager = max(sum(name in left for name in calls), 1)
-    backend = _backend(graph)
-    names = {name: EAGER if name in left else backend for name in calls}
-    engine = max(_size(graph) - eager, 0)
-    shares = {backend: engine, EAGER: eager} if engine else {EAGER: eager}
-    return Placement(shares, names)
+    return Placement({_backend(graph): _size(graph)})
 
 
 @dataclass(frozen=True)
@@ -192,44 +171,19 @@ def eager_seconds(report: Report) -> dict[str, float]:
 
 def _from_partitions(report: Report, graph: Graph) -> Placement:
     shares: dict[str, int] = {}
-    engines: dict[str, set[str]] = {}
-    eager: Counter[str] = Counter()
-    captured: dict[str, dict[str, None]] = {}
+    engines: dict[str, dict[str, None]] = {}
     for part in graph.partitions:
         engine = partition_engine(report, graph, part)
         shares[engine] = shares.get(engine, 0) + part.operations
-        for target in part.targets:
-            engines.setdefault(operator(target), set()).add(engine)
-            eager.update([operator(target)] if engine == EAGER else [])
-        if part.role in FORWARD:
-            for name in part.captured:
-                captured.setdefault(name, {})[engine] = None
+        for name in part.captured if part.role in FORWARD else ():
+            engines.setdefault(name, {})[engine] = None
     ordered = dict(sorted(shares.items(), key=lambda item: -item[1]))
-    if len(ordered) == 1:
-        return Placement(ordered, {})
-    names = {name: min(of) for name, of in engines.items() if len(of) == 1}
-    whose = {name: " + ".join(sorted(of, key=EAGER.__eq__)) for name, of in captured.items()}
-    return Placement(ordered, names, _rest(graph, ordered, names, eager), whose)
-
-
-def _rest(
-    graph: Graph, shares: Mapping[str, int], names: Mapping[str, str], eager: Counter[str]
-) -> str:
-    """Name the one other engine, if every eager operation is one of the captured operations."""
-    others = [engine for engine in shares if engine != EAGER]
-    calls = Counter(operator(op.target) for op in graph.operations if op.opcode.startswith("call_"))
-    told_apart = all(
-        names.get(name) == EAGER and calls[name] == number for name, number in eager.items()
-    )
-    return others[0] if len(others) == 1 and told_apart else ""
+    captured = {name: " + ".join(sorted(of, key=EAGER.__eq__)) for name, of in engines.items()}
+    return Placement(ordered, captured)
 
 
 def _size(graph: Graph) -> int:
     return sum(p.operations for p in graph.partitions) or graph.normalised or graph.operation_count
-
-
-def _of_graph(report: Report, graph: Graph) -> list[Fallback]:
-    return [f for f in report.fallbacks if f.scope == "graph" and f.subject == graph.id]
 
 
 def _took_all(fallback: Fallback, graph: Graph) -> bool:
@@ -254,5 +208,6 @@ def _is_eager(report: Report, graph: Graph) -> bool:
     return any(
         _took_all(f, graph)
         or (f.stage == "unsupported" and not f.operator and not graph.partitions)
-        for f in _of_graph(report, graph)
+        for f in report.fallbacks
+        if f.scope == "graph" and f.subject == graph.id
     )

@@ -11,7 +11,7 @@ from IPython.core.magic_arguments import MagicArgumentParser
 
 from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.errors import OptionError
-from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES, USAGE
+from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
 
 _STRAY = re.compile(r"(?:unrecognized arguments: |mode: invalid choice: ')(?P<word>[^\s']+)")
 
@@ -41,9 +41,8 @@ def parse(magic: str, parser: MagicArgumentParser, line: str) -> argparse.Namesp
 
 
 def refuse(command: str, said: str = "") -> NoReturn:
-    """Raise ``UsageError`` for a command that is written otherwise than ``USAGE`` has it."""
-    usage = USAGE[command][2] if command in USAGE else f"%dynamo {command}"
-    message = f"{said} Write it as {usage}.".lstrip()
+    """Raise ``UsageError`` for a command that is written otherwise than ``COMMANDS`` has it."""
+    message = f"{said} Write it as {COMMANDS[command][2]}.".lstrip()
     raise UsageError(message)
 
 

@@ -14,26 +14,16 @@ from dynamo_ext.records.report import Mode
 MODES = ("optimize", "run")
 COMPARE = "compare"
 PARTS = ("graphs", "guards", "breaks", "fallbacks")
-COMMANDS = (
-    "backends",
-    "explain",
-    "report",
-    *PARTS,
-    "history",
-    "diff",
-    "use",
-    "reset",
-    "cache",
-    "machine",
-)
-USAGE: dict[str, tuple[int, float, str]] = {
-    "use": (1, 1, "%dynamo use BACKEND"),
-    "report": (0, 1, "%dynamo report, or %dynamo report --markdown"),
+COMMANDS: dict[str, tuple[int, float, str]] = {
     "backends": (0, 1, "%dynamo backends [NAME]"),
+    "explain": (1, math.inf, "%dynamo explain EXPRESSION, as in %dynamo explain model(x)"),
+    "report": (0, 1, "%dynamo report, or %dynamo report --markdown"),
+    **{name: (0, 0, f"%dynamo {name}") for name in (*PARTS, "history")},
+    "diff": (0, 2, "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"),
+    "use": (1, 1, "%dynamo use BACKEND"),
+    "reset": (0, 0, "%dynamo reset"),
     "cache": (0, 2, "%dynamo cache [show|clear|export FILE|import FILE]"),
     "machine": (0, 1, "%dynamo machine [measure]"),
-    "diff": (0, 2, "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"),
-    "explain": (1, math.inf, "%dynamo explain EXPRESSION, as in %dynamo explain model(x)"),
 }
 """The fewest and the most words that may follow a command, and how it is written."""
 

@@ -10,13 +10,7 @@ from IPython.core.magic_arguments import MagicArgumentParser
 from dynamo_ext.api.compare import DTYPES
 from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.argument_errors import parse
-from dynamo_ext.magics.arguments import (
-    given,
-    key_and_value,
-    name,
-    refuse_without_bound,
-    unquoted,
-)
+from dynamo_ext.magics.arguments import given, key_and_value, name, refuse_without_bound, unquoted
 
 HELP = """Measure several backends on a cell, against eager and each other.
 

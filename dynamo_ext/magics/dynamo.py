@@ -18,7 +18,6 @@ from dynamo_ext.magics.arguments import (
     COMPARE,
     MODES,
     PARTS,
-    USAGE,
     cell_arguments,
     given,
     key_and_value,
@@ -178,7 +177,7 @@ class DynamoMagics(Magics):
             lack += f" Did you mean {near}?" if near else ""
             msg = f"{lack} There are: {', '.join(COMMANDS)}; and %%dynamo on a cell."
             raise UsageError(msg)
-        fewest, most, _ = USAGE.get(name, (0, 0, ""))
+        fewest, most, _ = COMMANDS[name]
         if not fewest <= len(rest) <= most:
             refuse(name)
         if name in PARTS:

@@ -16,7 +16,6 @@ from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram, build_program
 from dynamo_ext.capture.cells.program_cache import ProgramCache
 from dynamo_ext.capture.cells.runner import CellState, run_cell
-from dynamo_ext.capture.cells.user_traceback import trim_tracebacks
 from dynamo_ext.capture.listen.graph_recorder import recorded
 from dynamo_ext.capture.report.source_lines import name_cells_by
 from dynamo_ext.capture.torch_private import code_cache
@@ -24,6 +23,7 @@ from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import CellError, DynamoExtError, UnknownBackendError
 from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
+from dynamo_ext.magics.cell_errors import show_as, show_error, show_syntax_error
 from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_silently
 from dynamo_ext.magics.resolve_backend import choose, torchs_default
 from dynamo_ext.magics.run_history import PastRuns
@@ -73,7 +73,7 @@ class Workbench:
                 else self._programs.find(text.key, text.cell_id, lambda: self._build(text))
             )
         except SyntaxError as error:
-            self._show_syntax_error(error)
+            show_syntax_error(self._shell, error)
             return
         check_output_name(arguments.output, self._shell.user_ns, state.program.stored_names)
         tracer = self._tracer(arguments, state)
@@ -103,9 +103,9 @@ class Workbench:
             display_report(report)
         if raised is not None and report.refused:
             said = refusal(report) if quiet else "The report says why --fullgraph refused."
-            _shown_as(raised, said)
+            show_as(raised, said)
             raise raised
-        if raised is not None and not self._show_error(raised, state.program.filename):
+        if raised is not None and not show_error(self._shell, raised, state.program.filename):
             raise raised
 
     def _build(self, text: CellText) -> CellProgram:
@@ -158,7 +158,7 @@ class Workbench:
             text = read_cell(self._shell, line, body)
             program = self._build(text)
         except SyntaxError as error:
-            self._show_syntax_error(error)
+            show_syntax_error(self._shell, error)
             return
         if not program.segments:
             msg = "There is no code in this cell."
@@ -171,7 +171,7 @@ class Workbench:
         except Exception as error:
             if isinstance(error, (UsageError, DynamoExtError)):
                 raise
-            if not self._show_error(error, program.filename):
+            if not show_error(self._shell, error, program.filename):
                 raise
             return
         if arguments.output is not None:
@@ -183,61 +183,8 @@ class Workbench:
         if result.record.interrupted:
             # One line stops "Run All", and shows none of our frames.
             interrupt = KeyboardInterrupt("the comparison is partial")
-            _shown_as(interrupt, "the comparison shown above is partial.")
+            show_as(interrupt, "the comparison shown above is partial.")
             raise interrupt
-
-    def _show_syntax_error(self, error: SyntaxError) -> None:
-        """Show it and fail the cell as a plain cell does, with none of our frames."""
-        shell = self._shell
-        outcome = shell.displayhook.exec_result
-        if outcome is None:
-            raise error
-        # Both of the shell's read sys.exc_info(), which is this error while we handle it.
-        if isinstance(error, shell.custom_exceptions):
-            shell.CustomTB(type(error), error, error.__traceback__)
-        elif isinstance(error, IndentationError):
-            shell.showindentationerror()
-        else:
-            shell.showsyntaxerror()
-        outcome.error_before_exec = error
-
-    def _show_error(self, error: BaseException, filename: str) -> bool:
-        """Have the user's error shown as a plain cell shows it; whether it is shown already.
-
-        IPython renders two kinds by itself, and gives others to the user's ``set_custom_exc``:
-        raised, these would have our frames in their tracebacks again.
-        """
-        in_cell = trim_tracebacks(error, filename)
-        outcome = self._shell.displayhook.exec_result
-        if in_cell and outcome is not None and isinstance(error, self._shell.custom_exceptions):
-            outcome.error_in_exec = error
-            self._shell.CustomTB(type(error), error, error.__traceback__)
-            return True
-        if isinstance(error, (SyntaxError, BaseExceptionGroup)) and outcome is not None:
-            try:
-                raise error
-            except (SyntaxError, BaseExceptionGroup):
-                trim_tracebacks(error, filename)
-                if in_cell:
-                    outcome.error_in_exec = error
-                    self._shell.showtraceback(running_compiled_code=True)
-                else:
-                    outcome.error_before_exec = error
-                    self._shell.showtraceback()
-            return True
-        shell, traceback = self._shell, error.__traceback__
-
-        def render() -> list[str]:
-            if traceback is None and isinstance(error, KeyboardInterrupt):
-                return ["KeyboardInterrupt: stopped while the cell was being compiled."]
-            lines: list[str] = shell.InteractiveTB.structured_traceback(
-                type(error), error, traceback, tb_offset=0
-            )
-            return lines
-
-        if not isinstance(error, UsageError):
-            error._render_traceback_ = render  # type: ignore[attr-defined]
-        return False
 
     def backends_command(self, name: str | None = None) -> None:
         """``%dynamo backends [NAME]``."""
@@ -313,9 +260,3 @@ class Workbench:
         self._programs.clear()
         # Functions of the notebook may have compiled versions too, which need the hidden names.
         code_cache.forget_everything()
-
-
-def _shown_as(error: BaseException, said: str) -> None:
-    """Have IPython show an error as one line."""
-    lines = [f"{type(error).__name__}: {said}"]
-    error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]

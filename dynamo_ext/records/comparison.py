@@ -319,10 +319,3 @@ class Comparison:
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """A comparison from ``to_dict`` or its JSON; else raises ``RecordFormatError``."""
         return structured(cls, record, SCHEMA_VERSION, "a comparison", "Comparison.to_dict()")
-
-
-def geometric_mean(speedups: tuple[Speedup, ...]) -> float:
-    """The geometric mean of several speedups, all positive (else ``ValueError``); 1.0 for none."""
-    if not speedups:
-        return 1.0
-    return statistics.geometric_mean(each.ratio for each in speedups)

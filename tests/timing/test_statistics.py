@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynamo_ext.records.comparison import Speedup, geometric_mean
+from dynamo_ext.records.comparison import Speedup
 from dynamo_ext.timing.statistics import _p_value, half_width, speedup
 
 
@@ -105,11 +105,3 @@ def test_more_rounds_settle_what_few_cannot():
     assert half_width(one[:3], two[:3]) > 0.01
     assert half_width(one[:20], two[:20]) > 0.005
     assert half_width(one, two) <= 0.005
-
-
-def test_the_geometric_mean_of_speedups():
-    def of(ratio):
-        return Speedup(ratio, ratio, ratio, 0.0, 10)
-
-    assert geometric_mean((of(4.0), of(1.0))) == pytest.approx(2.0)
-    assert geometric_mean(()) == 1.0

@@ -39,6 +39,11 @@ def call(name: str, target: str, args: str, number: int, shape: tuple[str, ...] 
     return Operation("call_function", name, target, args, "{}", "torch.float32", shape, at(number))
 
 
+def of(captured: str, part: Partition) -> Partition:
+    """What became of a captured operation."""
+    return dataclasses.replace(part, captured=(captured,), role="inference")
+
+
 BREAK = GraphBreak(
     "gb0059",
     "Failed to trace builtin operator",
@@ -91,8 +96,13 @@ G1 = Graph(
     calls=1,
     run_seconds=0.0004,
     partitions=(
-        Partition("p0", "eager", 1, ("aten.sort.default",), "onnxrt has no stable sort", 0, 0, 0),
-        Partition("p1", "onnxrt", 2, ("aten.view.default", "aten.mm.default"), "", 0, 0.31, 2),
+        of(
+            "sort", Partition("p0", "eager", 1, ("aten.sort.default",), "onnxrt has no stable sort")
+        ),
+        of(
+            "matmul",
+            Partition("p1", "onnxrt", 2, ("aten.view.default", "aten.mm.default"), "", 0, 0.31, 2),
+        ),
     ),
     normalised=3,
 )

@@ -46,7 +46,8 @@ class RecordedCompiler:
 
     def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile one captured graph (Dynamo's backend contract)."""
-        code_cache.finish_code(graph)
+        # Written now: a `forward` taken before is slower, and prints the code where it raises.
+        _ = graph.code
         run = run_log.active_run()
         frame = frame_listener.frame_being_compiled()
         if run is None or frame is None:

@@ -150,16 +150,6 @@ def guarded_class(guard: Any) -> type | None:
     return found if isinstance(found, type) else None
 
 
-def finish_code(graph: torch.fx.GraphModule) -> None:
-    """Generate a captured graph's code now.
-
-    A ``forward`` taken before its first call is slower, and prints the code where it raises.
-    """
-    from torch.fx._lazy_graph_module import _LazyGraphModule
-
-    _LazyGraphModule.force_recompile(graph)
-
-
 def marked_static(inputs: Sequence[Any]) -> list[weakref.ref[Any]]:
     """The tensors that tracing has marked as static, in ``vars(tensor)`` and so in copies."""
     found = []

@@ -87,10 +87,7 @@ def _row(
     why = _reason(each) if reasons else EMPTY
     options = ", ".join(f"{key}={value}" for key, value in each.options)
     below = filter(None, [options, f"in {each.worker}" if each.worker else ""])
-    name = [
-        element("b", printable(each.name)),
-        *(quiet_words(printable(words)) for words in below),
-    ]
+    name = [element("b", printable(each.name)), *(quiet_words(printable(words)) for words in below)]
     lead = element("th", markup.join(name, markup.BREAK), scope="row", style=LEFT)
     tint = grade(record, each)
     classes = f"dx-word dx-{tint}" if tint else "dx-word"

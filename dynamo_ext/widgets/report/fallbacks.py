@@ -38,10 +38,7 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
     rows = [
         [
             markup.join([element("b", each.stage), markup.BREAK, _STAGES[each.stage]]),
-            markup.join(
-                filter(None, [of, code(each.operator), unbroken(place(each.line))]),
-                ", ",
-            ),
+            markup.join(filter(None, [of, code(each.operator), unbroken(place(each.line))]), ", "),
             _message(each),
             markup.remedy(remedy(report, each)),
             f"{times:,}",

@@ -16,7 +16,7 @@ from dynamo_ext.widgets.report import graphs
 from dynamo_ext.widgets.report.view import GraphPane
 from tests.widgets.conftest import CLEAN
 
-EAGER = Placement({"eager": 1}, {})
+EAGER = Placement({"eager": 1})
 LAYER = ("linear", "relu", "dropout", "add")
 
 
@@ -65,8 +65,11 @@ def test_a_layer_unlike_the_others_is_a_box_of_its_own():
 
 
 def test_another_engine_is_not_alike():
-    mixed = Placement({"a": 1, "b": 1}, {}, "a", {"relu_9": "b"})
-    found = fold(svg.select(encoder(24)), mixed)
+    shown = svg.select(encoder(24))
+    mixed = Placement(
+        {"a": 1, "b": 1}, dict.fromkeys((op.name for op in shown), "a") | {"relu_9": "b"}
+    )
+    found = fold(shown, mixed)
     assert [box.times for box in found if isinstance(box, Fold)] == [9, 14]
 
 

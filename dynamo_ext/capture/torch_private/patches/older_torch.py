@@ -14,11 +14,7 @@ from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import ValueMutationNew, VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.constant import ConstantVariable
-from torch._dynamo.variables.dicts import (
-    ConstDictVariable,
-    DictItemsVariable,
-    DictViewVariable,
-)
+from torch._dynamo.variables.dicts import ConstDictVariable, DictItemsVariable, DictViewVariable
 from torch._dynamo.variables.functions import NestedUserFunctionVariable
 from torch._dynamo.variables.lists import ListIteratorVariable, ListVariable, TupleVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable

@@ -9,10 +9,7 @@ import torch._dynamo as dynamo
 from torch._dynamo.eval_frame import OptimizedModule
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.variables.base import VariableTracker
-from torch._dynamo.variables.functions import (
-    BaseUserFunctionVariable,
-    NestedUserFunctionVariable,
-)
+from torch._dynamo.variables.functions import BaseUserFunctionVariable, NestedUserFunctionVariable
 from torch._functorch import apis
 from torch.nn.modules import transformer
 
