@@ -3,6 +3,7 @@
 import math
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def _weight_type() -> Any:
     from onnxruntime.quantization import QuantType
 
     # An older torch does not say what the processor has.
-    found = getattr(torch.cpu, "get_capabilities", dict)()
+    found: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     vnni = found.get("avx512_vnni") or found.get("avx_vnni")
     return QuantType.QInt8 if vnni else QuantType.QUInt8
 
