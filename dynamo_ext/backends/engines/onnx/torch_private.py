@@ -20,9 +20,9 @@ def quiet_exporter() -> contextlib.AbstractContextManager[None]:
 def onnx_registry() -> Any:
     """The exporter's table from ATen operators to ONNX functions (half a second, once).
 
-    With what it does not know as it comes here, or gets wrong: recurrent layers, sorting.
+    With what it does not know as it comes here, or gets wrong: recurrent layers, sorting; and GELU.
     """
-    from dynamo_ext.backends.engines.onnx import recurrent, sorting
+    from dynamo_ext.backends.engines.onnx import activations, recurrent, sorting
 
     with quiet_exporter():
         # Imported first, so that their loggers exist by the time that they are silenced.
@@ -32,6 +32,7 @@ def onnx_registry() -> Any:
     with quiet_exporter():
         registry = _registration.ONNXRegistry.from_torchlib()
         registry.register_op(torch.ops.aten.mkldnn_rnn_layer.default, recurrent.layer)
+        registry.register_op(torch.ops.aten.gelu.default, activations.gelu)
         registry.register_op(torch.ops.aten.sort.stable, sorting.sort)
         registry.register_op(torch.ops.aten.topk.default, sorting.topk)
     return registry

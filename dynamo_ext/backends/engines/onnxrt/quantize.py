@@ -3,6 +3,7 @@
 import math
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,11 @@ def quantized(model: Any) -> tuple[Any, int | None]:
 
     And how many operations the products are that are in int8, ``None`` with symbolic sizes.
 
-    Weights have a scale for each column. They are unsigned: without VNNI the signed kernels of
-    ONNX Runtime add two products in 16 bits, and saturate. Raises ``StayEager`` where no product
-    has constant weights.
+    Weights have a scale for each column. Raises ``StayEager`` where no product has constant
+    weights.
     """
     import onnx_ir
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.quantization import quantize_dynamic
     from onnxscript import optimizer
 
     # A linear layer's weights are constants once they are transposed; by default large ones are
@@ -39,7 +39,7 @@ def quantized(model: Any) -> tuple[Any, int | None]:
             made,
             op_types_to_quantize=_PRODUCTS,
             per_channel=True,
-            weight_type=QuantType.QUInt8,
+            weight_type=_weight_type(),
         )
         found = onnx_ir.load(made)
     if not any(
@@ -51,6 +51,21 @@ def quantized(model: Any) -> tuple[Any, int | None]:
     lowered = [operations for name, operations in asked.items() if name not in kept]
     total = sum(each for each in lowered if each is not None)
     return found, None if None in lowered else total
+
+
+def _weight_type() -> Any:
+    """Signed with VNNI, which multiplies unsigned activations by signed weights; else unsigned.
+
+    With VNNI the kernels of unsigned weights take twice the time. Without it those of signed ones
+    add two products in 16 bits, which overflows.
+    """
+    import torch
+    from onnxruntime.quantization import QuantType
+
+    # An older torch does not say what the processor has.
+    found: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    vnni = found.get("avx512_vnni") or found.get("avx_vnni")
+    return QuantType.QInt8 if vnni else QuantType.QUInt8
 
 
 def _products(model: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import functools
 import logging
 import operator
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.base import Support
 from dynamo_ext.backends.engines.onnx import convert
+from dynamo_ext.backends.engines.onnxrt import quantize
 from dynamo_ext.backends.engines.onnxrt import session as onnx_session
 from tests.backends.engine_zoo import ZOO as COMMON
 from tests.backends.engine_zoo import gives_what_eager_gives, mlp, same
@@ -24,6 +26,7 @@ from tests.needs import needs
 Harness = Any
 
 needs("onnxruntime")
+onnx_ir = pytest.importorskip("onnx_ir")
 
 
 def onnxrt(**options: Any) -> Any:
@@ -454,6 +457,60 @@ def test_products_of_constant_weights_in_int8(width: int) -> None:
     assert report.fallbacks == ()
     assert [graph.lowered for graph in report.graphs] == [2 * 16 * 64 * width + 2 * 16 * width * 8]
     assert 1e-4 < float((found - exact).norm() / exact.norm()) < 0.1
+
+
+@pytest.mark.parametrize("vnni", ["avx512_vnni", "avx_vnni", ""])
+def test_weights_in_int8_are_signed_where_the_processor_has_vnni(
+    vnni: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+
+    def noted(model: Any) -> Any:
+        made.append(quantized(model))
+        return made[-1]
+
+    quantized = quantize.quantized
+    monkeypatch.setattr(quantize, "quantized", noted)
+    found = {"avx512_vnni": False, "avx_vnni": False} | ({vnni: True} if vnni else {})
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: found, raising=False)
+    with torch.no_grad():
+        dynamo_ext.optimize("onnxrt:int8")(nn.Linear(64, 64))(torch.randn(4, 64))
+    [(model, _)] = made
+    matrices = [value for value in model.graph.initializers.values() if len(value.shape) > 1]
+    assert [value.dtype.name for value in matrices] == ["INT8" if vnni else "UINT8"]
+
+
+def test_products_of_the_largest_numbers_in_int8_do_not_overflow() -> None:
+    layer = nn.Linear(64, 64)
+    with torch.no_grad():
+        layer.weight.copy_(torch.linspace(1, 2, 64)[:, None].expand(64, 64))
+        compiled = dynamo_ext.optimize("onnxrt:int8", options={"min_partition": 1})(layer)
+        x = torch.ones(4, 64)
+        torch.testing.assert_close(compiled(x), layer(x), rtol=0.01, atol=0.01)
+    assert compiled.report().fallbacks == ()
+
+
+@pytest.mark.parametrize("precision", ["", ":int8"])
+def test_gelu_is_one_operation_of_onnx_runtime(
+    precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import onnxruntime
+
+    load, path = onnxruntime.InferenceSession, tmp_path / "optimized.onnx"
+
+    def dumped(model: Any, settings: Any, **kwargs: Any) -> Any:
+        settings.optimized_model_filepath = str(path)
+        return load(model, settings, **kwargs)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", dumped)
+    model = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)).eval()
+    with torch.no_grad():
+        compiled = dynamo_ext.optimize(f"onnxrt{precision}")(model)
+        compiled(torch.randn(4, 64))
+    assert compiled.report().fallbacks == ()
+    kinds = [node.op_type for node in onnx_ir.load(path).graph]
+    assert "Gelu" in kinds
+    assert "Erf" not in kinds
 
 
 def test_products_that_are_not_in_int8_do_not_count_as_such() -> None:
