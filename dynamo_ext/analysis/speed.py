@@ -67,10 +67,10 @@ def gain(graph: Graph) -> Gain | None:
 
 
 def whole_gain(report: Report) -> Gain | None:
-    """The gain of the graphs that ran together, each by its calls; where it is known of some alone,
-    of those. ``None`` where they have less than half of the graphs' time.
+    """The gain of the graphs that ran together, each by its calls.
 
-    What ran in eager is as fast as eager.
+    What ran in eager is as fast as eager. Graphs whose gain is not known are left out; ``None``
+    where they have more than half of the graphs' time.
     """
     called = [graph for graph in report.graphs if graph.calls]
     known = [(graph, each) for graph in called if (each := gain(graph)) is not None]
