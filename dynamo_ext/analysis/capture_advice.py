@@ -21,6 +21,8 @@ from dynamo_ext.records.capture import Frame, GraphBreak
 from dynamo_ext.records.report import Fallback, Report
 
 _TORCHS_REASON = "See Code for torch's own reason."
+_NOTABLE = 0.1  # of the run without compiling, from which code outside of graphs is worth a word
+
 _SMALL_WORDS = frozenset({"A", "An", "The", "It", "Its", "This", "What"})
 """Words that have a capital letter only where a sentence begins."""
 
@@ -78,7 +80,7 @@ def uncaptured(report: Report) -> Iterator[Advice]:
             "uncaptured",
             f"{name} runs as plain Python: {why}",
             step,
-            f"{how_often(fallback.count)} in this run",
+            f"{how_often(fallback.count)} in this run{_outside(report)}",
             0.05 if harmless else 0.6 if report.graphs else 0.72,
             "Code",
         )
@@ -101,7 +103,7 @@ def libraries(report: Report) -> Iterator[Advice]:
             f"The code of {found.package}{via} splits the graph{why}: "
             f"{listing(places, MAX_LISTED)}",
             found.step,
-            f"{count(len(report.graphs), 'graph')} in this run{also}",
+            f"{count(len(report.graphs), 'graph')} in this run{also}{_outside(report)}",
             0.05 if found.harmless else 0.6,
             "Code",
             took,
@@ -138,7 +140,7 @@ def breaks(report: Report) -> Iterator[Advice]:
             "break",
             f"{lead} because {because}",
             cause.step or _TORCHS_REASON,
-            f"{count(len(report.graphs), 'graph')} in this run",
+            f"{count(len(report.graphs), 'graph')} in this run{_outside(report)}",
             0.05 if cause.harmless else 0.4,
             "Code",
         )
@@ -210,6 +212,15 @@ def _name(report: Report, frame: Frame | None) -> str:
         captured = any(f.is_cell and f.graphs for f in report.frames)
         return "Part of the cell's own code" if captured else "The cell's own code"
     return f"Function {frame.name}"
+
+
+def _outside(report: Report) -> str:
+    """What all breaks and uncaptured functions together cost at most, where it is notable."""
+    outside, whole = report.outside_seconds, report.run_seconds
+    untimed = any(graph.backward_untimed for graph in report.graphs)
+    if untimed or not report.graphs or outside < _NOTABLE * whole:
+        return ""
+    return f"; code outside of graphs took {seconds(outside)} of the {seconds(whole)} without compiling"
 
 
 def _which_took(took: float) -> str:
