@@ -220,7 +220,8 @@ def _outside(report: Report) -> str:
     untimed = any(graph.backward_untimed for graph in report.graphs)
     if untimed or not report.graphs or outside < _NOTABLE * whole:
         return ""
-    return f"; code outside of graphs took {seconds(outside)} of the {seconds(whole)} without compiling"
+    taken = f"{seconds(outside)} of the {seconds(whole)} without compiling"
+    return f"; code outside of graphs took {taken}"
 
 
 def _which_took(took: float) -> str:

@@ -128,6 +128,13 @@ def test_timing_parts_add_up_to_the_run(reports):
     assert "torch 2.13.0 · onnxruntime 1.30" in made
 
 
+def test_what_loading_took_before_the_run_is_said_where_it_is_notable(reports):
+    slow = dataclasses.replace(reports["mixed"], load_seconds=2.5)
+    assert "Before the run, loading torch._dynamo took 2.50 s." in timing.text(slow)
+    quick = dataclasses.replace(slow, load_seconds=0.01)
+    assert "loading" not in timing.text(quick)
+
+
 def test_timing_of_an_instant_run_divides_by_nothing(reports):
     zero = dataclasses.replace(reports["clean"], seconds=0.0, compile_seconds=0.0)
     idle = dataclasses.replace(zero.graphs[0], calls=0)
