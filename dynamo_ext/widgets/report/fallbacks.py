@@ -19,7 +19,7 @@ from dynamo_ext.formatting import (
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose, unbroken
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose
 
 TITLE = "Fallbacks"
 NOTHING = "No fallback: nothing that was handed to the backend fell back to eager."
@@ -47,17 +47,15 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
     rows = [
         [
             markup.join([element("b", group.stage), markup.BREAK, _STAGES[group.stage]]),
-            markup.join(
-                filter(None, [group.of, code(group.operator), unbroken(group.lines)]), ", "
-            ),
+            markup.join(filter(None, [group.of, code(group.operator), group.lines, often]), ", "),
             markup.join(map(_message, group.distinct), markup.BREAK),
             markup.remedy(group.remedy),
-            f"{group.times:,}",
         ]
         for group in found[:most]
+        for often in [count(group.times, "time") if group.times > 1 else ""]
     ]
-    headers = ["Stage", "What ran eagerly", "Exception and message", "Remedy", "Times"]
-    table = markup.table("Fallbacks to eager", headers, rows, numeric={4})
+    headers = ["Stage", "What ran eagerly", "Why", "Remedy"]
+    table = markup.table("Fallbacks to eager", headers, rows, class_="dx-breaks")
     return markup.join([table, markup.left_out(len(found), most, "fallbacks"), listed])
 
 

@@ -82,3 +82,14 @@ def test_the_key_names_graphs_in_sight_and_those_that_take_the_time(reports, pag
     assert [name for name in ("g0", "g1", "g7") if f"{name}: " in key] == ["g0", "g1", "g7"]
     assert key.count(": onnxrt") == 3
     assert "and 17 more graphs" in key
+
+
+def test_lines_elsewhere_are_in_the_order_of_their_graphs(reports, page):
+    mixed = reports["mixed"]
+    placed = []
+    for graph, file in zip(mixed.graphs, ("z.py", "a.py"), strict=True):
+        line = SourceLine(f"/lib/{file}", 3, "f", "return x")
+        operations = tuple(dataclasses.replace(op, line=line) for op in graph.operations)
+        placed.append(dataclasses.replace(graph, operations=operations))
+    read = page(code.html(dataclasses.replace(mixed, graphs=tuple(placed)))).text
+    assert 0 < read.index("z.py:3 g0") < read.index("a.py:3 g1")
