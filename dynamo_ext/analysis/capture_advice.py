@@ -13,20 +13,15 @@ from dynamo_ext.analysis.break_location import (
     place,
     where,
 )
-from dynamo_ext.analysis.breaks import BUILD_BEFORE, break_of, cause_of, remedy
+from dynamo_ext.analysis.breaks import break_of, cause_of, remedy
+from dynamo_ext.analysis.library_breaks import library_breaks
 from dynamo_ext.analysis.recompiles import Changes, changes
 from dynamo_ext.formatting import count, listing, seconds
 from dynamo_ext.records.capture import Frame, GraphBreak
 from dynamo_ext.records.report import Fallback, Report
 
 _TORCHS_REASON = "See Code for torch's own reason."
-_BEFOREHAND = (
-    "If it only prepares itself at its first call, make that call before the compiled code."
-)
-_COMPUTES_ALONE = (
-    "Else compile what computes, as in model.forward = dynamo_ext.optimize(…)(model.forward), and "
-    "call the rest in a plain cell."
-)
+_NOTABLE = 0.1  # of the run without compiling, from which code outside of graphs is worth a word
 
 _SMALL_WORDS = frozenset({"A", "An", "The", "It", "Its", "This", "What"})
 """Words that have a capital letter only where a sentence begins."""
@@ -85,7 +80,7 @@ def uncaptured(report: Report) -> Iterator[Advice]:
             "uncaptured",
             f"{name} runs as plain Python: {why}",
             step,
-            f"{how_often(fallback.count)} in this run",
+            f"{how_often(fallback.count)} in this run{_outside(report)}",
             0.05 if harmless else 0.6 if report.graphs else 0.72,
             "Code",
         )
@@ -93,35 +88,23 @@ def uncaptured(report: Report) -> Iterator[Advice]:
 
 def libraries(report: Report) -> Iterator[Advice]:
     """What the code of installed packages keeps from capture: no line there is the user's."""
-    packages: dict[str, dict[str, list[GraphBreak]]] = {}
-    for each in report.breaks:
-        if name := in_package(each):
-            packages.setdefault(name, {}).setdefault(place(origin(each)), []).append(each)
-    for name, places in packages.items():
-        causes = [cause_of(each) for group in places.values() for each in group]
-        causes = [cause for cause in causes if cause.outside == BUILD_BEFORE][:1] or causes
-        harmless = all(cause.harmless for cause in causes)
-        whys = list(dict.fromkeys(cause.because for cause in causes))
-        outside = dict.fromkeys(cause.outside for cause in causes if not cause.harmless)
-        step = (
-            f"{_BEFOREHAND} {_COMPUTES_ALONE}"
-            if "" in outside
-            else " ".join(o[0].upper() + o[1:] for o in outside)
-        )
-        again = [r for r in report.recompiles if package(r.line) == name]
+    for found in library_breaks(report):
+        places = list(dict.fromkeys(place(origin(each)) for each in found.breaks))
+        again = [r for r in report.recompiles if package(r.line) == found.package]
         took = sum(r.compile_seconds for r in again)
         times = count(sum(r.count for r in again), "recompile")
         also = f"; {times} of its functions{_which_took(took)}" if again else ""
-        calls = dict.fromkeys(place(x.line) for group in places.values() for x in group)
-        lines = listing([each for each in calls if each and each not in places], MAX_LISTED)
+        lines = found.called_at(MAX_LISTED)
         via = f", called at {lines}," if lines else ""
+        whys = found.reasons
         why = f" because {whys[0]}" if len(whys) == 1 else f", for {len(whys):,} reasons"
         yield Advice(
             "library",
-            f"The code of {name}{via} splits the graph{why}: {listing(list(places), MAX_LISTED)}",
-            causes[0].step if harmless else step,
-            f"{count(len(report.graphs), 'graph')} in this run{also}",
-            0.05 if harmless else 0.6,
+            f"The code of {found.package}{via} splits the graph{why}: "
+            f"{listing(places, MAX_LISTED)}",
+            found.step,
+            f"{count(len(report.graphs), 'graph')} in this run{also}{_outside(report)}",
+            0.05 if found.harmless else 0.6,
             "Code",
             took,
         )
@@ -157,7 +140,7 @@ def breaks(report: Report) -> Iterator[Advice]:
             "break",
             f"{lead} because {because}",
             cause.step or _TORCHS_REASON,
-            f"{count(len(report.graphs), 'graph')} in this run",
+            f"{count(len(report.graphs), 'graph')} in this run{_outside(report)}",
             0.05 if cause.harmless else 0.4,
             "Code",
         )
@@ -229,6 +212,16 @@ def _name(report: Report, frame: Frame | None) -> str:
         captured = any(f.is_cell and f.graphs for f in report.frames)
         return "Part of the cell's own code" if captured else "The cell's own code"
     return f"Function {frame.name}"
+
+
+def _outside(report: Report) -> str:
+    """What all breaks and uncaptured functions together cost at most, where it is notable."""
+    outside, whole = report.outside_seconds, report.run_seconds
+    untimed = any(graph.backward_untimed for graph in report.graphs)
+    if untimed or not report.graphs or outside < _NOTABLE * whole:
+        return ""
+    taken = f"{seconds(outside)} of the {seconds(whole)} without compiling"
+    return f"; code outside of graphs took {taken}"
 
 
 def _which_took(took: float) -> str:

@@ -126,7 +126,7 @@ _SENTENCES = {
     ),
     "bound": (
         "a size outside the range that the compiled code covers, of",
-        f"{_NOTHING}: torch compiles sizes 0 and 1 separately, once.",
+        f"{_NOTHING}: sizes 0 and 1, and each side of an `if` on a size, are compiled once.",
     ),
     "relation": (
         "sizes that agreed before and do not now, of",

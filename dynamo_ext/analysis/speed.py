@@ -20,11 +20,16 @@ WIDEST = 2.0
 """How far the most may be from the least, as a ratio: wider apart, a noisy machine was timed."""
 
 
+MOST_OF_IT = 0.5
+"""The share of the graphs' time from which the gain of some graphs says something of a run."""
+
+
 @dataclass(frozen=True)
 class Gain:
     """How many times as fast as eager, by ``pairs`` of calls: their median, and where most lie.
 
-    ``engine`` and ``eager`` are seconds of one call; of a whole run, of all its graph calls.
+    ``engine`` and ``eager`` are seconds of one call; of a whole run, of all calls of the ``graphs``
+    whose gain is known, of ``called``; these have ``share`` of the graphs' time in this run.
     """
 
     ratio: float
@@ -33,6 +38,14 @@ class Gain:
     engine: float
     eager: float
     pairs: int
+    graphs: int = 1
+    called: int = 1
+    share: float = 1.0
+
+    @property
+    def is_part(self) -> bool:
+        """Whether graphs were called whose gain is not known."""
+        return self.graphs < self.called
 
 
 def gain(graph: Graph) -> Gain | None:
@@ -54,27 +67,38 @@ def gain(graph: Graph) -> Gain | None:
 
 
 def whole_gain(report: Report) -> Gain | None:
-    """The gain of all graphs that ran together, each by its calls; ``None`` where one is unknown.
+    """The gain of the graphs that ran together, each by its calls.
 
-    What ran in eager is as fast as eager.
+    What ran in eager is as fast as eager. Graphs whose gain is not known are left out; ``None``
+    where they have more than half of the graphs' time.
     """
     called = [graph for graph in report.graphs if graph.calls]
-    found = [(graph.calls, known) for graph in called if (known := gain(graph)) is not None]
-    if not found or len(found) < len(called):
+    known = [(graph, each) for graph in called if (each := gain(graph)) is not None]
+    total = sum(graph.run_seconds for graph in called)
+    share = sum(graph.run_seconds for graph, _ in known) / total if total else 0.0
+    if len(known) == len(called):
+        share = 1.0
+    if not known or share < MOST_OF_IT:
         return None
+    found = [(graph.calls, each) for graph, each in known]
     engine = sum(calls * each.engine for calls, each in found)
     ends = [
         sum(n * each.engine * getattr(each, end) for n, each in found) for end in ("low", "high")
     ]
     eager = sum(calls * each.engine * each.ratio for calls, each in found)
     low, high = (end / engine for end in ends)
-    return Gain(eager / engine, low, high, engine, eager, min(each.pairs for _, each in found))
+    pairs = min(each.pairs for _, each in found)
+    ratio = eager / engine
+    return Gain(ratio, low, high, engine, eager, pairs, len(known), len(called), share)
 
 
 def runs_until_paid(report: Report, found: Gain) -> int | None:
-    """How often the run has to be made until its compiling has paid; ``None`` for never."""
+    """How often the run has to be made until its compiling has paid.
+
+    ``None`` for never, and where only a part of the gain is known.
+    """
     saved = found.eager - found.engine
     spent = report.compile_seconds + report.race_seconds
-    if found.low <= 1.0 or saved <= 0:
+    if found.is_part or found.low <= 1.0 or saved <= 0:
         return None
     return math.ceil(spent / saved)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -156,10 +157,12 @@ class DynamoMagics(Magics):
     ) -> Iterator[Waiting]:
         """What says how far a cell is; first that torch._dynamo loads, which takes seconds once."""
         with Waiting(title, patience) as waiting:
-            if self._workbench is None and not quiet:
+            started, known = time.perf_counter(), self._workbench
+            if known is None and not quiet:
                 waiting.tell("loading torch._dynamo", LOADING_PATIENCE)
-                self.workbench  # noqa: B018
-                waiting.tell("")
+            loaded = self.workbench
+            loaded.load_seconds = 0.0 if known else time.perf_counter() - started
+            waiting.tell("")
             yield waiting
 
     def _command(self, line: str) -> None:

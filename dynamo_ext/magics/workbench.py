@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import sys
 from typing import Any, cast
 
@@ -48,6 +49,8 @@ class Workbench:
         name_cells_by(cell_names(shell))
         # What `%dynamo use` chose; without it cells use what torch.compile does.
         self.default = ""
+        # What making this took, for the report of the cell that needed it first.
+        self.load_seconds = 0.0
 
     def run_cell(
         self,
@@ -95,6 +98,7 @@ class Workbench:
                 after_graph_call=None if quiet or arguments.mode == "explain" else PairedCalls(),
                 check=check,
             )
+        report = dataclasses.replace(report, load_seconds=self.load_seconds)
         session.remember_report(report)
         self._past.keep(text.number, text.cell_id, report)
         if arguments.output is not None:

@@ -56,10 +56,11 @@ class CompiledCandidate:
     heard: RecordedCompiler | None = None
     codes: list[weakref.ref[types.CodeType]] = field(default_factory=list)
 
-    def compile(self, workload: Workload) -> None:
+    def compile(self, workload: Workload, on_doing: Callable[[str], object] | None = None) -> None:
         """Make the first call, which compiles, and those after it that may compile again.
 
-        Whatever the candidate raises becomes ``failure``.
+        Whatever the candidate raises becomes ``failure``. ``on_doing`` gets what its backend says
+        it does, and an empty text at the end of that.
         """
         candidate = self.candidate
         if candidate.call is not None:
@@ -76,6 +77,7 @@ class CompiledCandidate:
         self.heard = tracer.compiler
         call = workload.compiled_call(tracer, self.region)
         run = run_log.RunLog()
+        run.on_doing = on_doing
         try:
             with run_log.Recording(run), tracer.surroundings():
                 self._first_calls(call, workload)

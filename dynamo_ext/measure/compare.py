@@ -21,6 +21,7 @@ from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.records.machine import Work
+from dynamo_ext.timing.clock import MIN_SAMPLE_SECONDS
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
@@ -96,13 +97,19 @@ class _Comparing:
 
     def _rehearse(self) -> None:
         """Run the code as it is once: its results, what it changes, what it cannot take back."""
-        workload = self._workload
+        workload, settings = self._workload, self._settings
         self._board.begin("plain")
         workload.restore()
         with effects() as outside:
             started = time.perf_counter()
             workload.eager_call()()
             self._base.first_call_seconds = time.perf_counter() - started
+        if self._base not in self._compiled:
+            self._board.put(settings.baseline, "ready")
+        if settings.rounds:
+            samples = settings.rounds * len(self._rows)
+            timing = samples * max(self._base.first_call_seconds, MIN_SAMPLE_SECONDS)
+            self._board.timing_seconds = min(settings.budget, timing)
         if any(each.initialized for each in workload.snapshot.uninitialized):
             raise OptionError(_LAZY, _CALL_FIRST)
         self._check.eager = workload.results()
@@ -157,7 +164,7 @@ class _Comparing:
         for each in draw.sample(self._compiled, len(self._compiled)):
             name = each.candidate.name
             self._board.begin("compiling", name, "compiling")
-            each.compile(self._workload)
+            each.compile(self._workload, self._board.doing)
             if each.results is not None:
                 self._board.begin("checking", name)
                 self._check(each, each.results)

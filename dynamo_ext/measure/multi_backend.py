@@ -97,7 +97,7 @@ def compile_into(
         board.begin("compiling", name, "compiling")
         journal = Journal(f"{name}-{switch.number}")
         try:
-            with active(journal):
+            with active(journal, board.doing):
                 switch.compiled[name] = compiler(own_copy(switch.graph), inputs)
         except Exception as error:  # noqa: BLE001 - others may still compile it
             pass_on(error)

@@ -26,6 +26,13 @@ def reporting_to(listener: Listener | None) -> Iterator[None]:
         _listener.reset(token)
 
 
+_USUAL = {
+    "eager": 0.2, "aot_eager": 0.3, "ts": 0.35, "ofi": 0.55, "onnxrt": 1.0, "tvm": 1.0, "xla": 1.2,
+    "lazy": 1.2, "openvino": 1.3, "onnx2tf": 1.5, "inductor": 2.0,
+}  # fmt: skip
+"""How long backends compile in relation to each other: medians over docs/models.md."""
+
+
 class Board:
     """The candidates of one comparison or race, from waiting to timed.
 
@@ -40,24 +47,32 @@ class Board:
         timing_seconds: float = 0.0,
         later: float = 0.0,
     ) -> None:
+        self.timing_seconds = timing_seconds
         self._subject = subject
         self._standings = {name: Standing(name) for name in names}
-        self._timing_seconds = timing_seconds
         self._later = later
-        self._taken: list[float] = []
+        self._taken: dict[str, float] = {}
         self._since = 0.0
+        self._now = RaceProgress(subject, "plain")
 
     def begin(self, phase: Phase, name: str = "", state: State | None = None) -> None:
         """Say what is done from now on, and with which candidate."""
         if state is not None:
             self._since = time.perf_counter()
             self.put(name, state)
-        left = self._later if phase in {"memory", "graphs"} else self._seconds_left()
-        self._tell(RaceProgress(self._subject, phase, name, left=left))
+        self._now = RaceProgress(self._subject, phase, name)
+        self.doing("")
+
+    def doing(self, words: str) -> None:
+        """Say what the backend itself says it does, of what was begun; nothing if ``words`` is."""
+        done = self._now.phase in {"memory", "graphs"}
+        left = self._later if done else self._seconds_left()
+        self._tell(replace(self._now, left=left, doing=words))
 
     def end(self, name: str, reason: str = "", median: float = 0.0) -> None:
         """Say that a candidate's turn is over; with a ``reason``, that it takes no further part."""
-        self._taken.append(time.perf_counter() - self._since)
+        if not reason:
+            self._taken[name] = time.perf_counter() - self._since
         self.put(name, "out" if reason else "ready", reason=reason, median=median)
 
     def put(self, name: str, state: State, **facts: Any) -> None:
@@ -77,7 +92,7 @@ class Board:
     ) -> None:
         """Say how far a race of these is; after one that is not the ``last``, another comes."""
         self.timed(running)
-        left = step.left if last and step.left is not None else self._timing_seconds
+        left = step.left if last and step.left is not None else self.timing_seconds
         self._tell(replace(step, subject=self._subject, left=left + self._later))
 
     def _tell(self, progress: RaceProgress) -> None:
@@ -86,8 +101,18 @@ class Board:
             listener(replace(progress, standings=tuple(self._standings.values())))
 
     def _seconds_left(self) -> float | None:
-        """As long for each that waits as the others took on average, and the timing."""
-        if not self._taken:
+        """What is left of compiling, by how long the others took, and the timing."""
+        usual = sum(map(_usual, self._taken))
+        if not usual:
             return None
-        waiting = sum(each.state not in {"ready", "out"} for each in self._standings.values())
-        return statistics.fmean(self._taken) * waiting + self._timing_seconds + self._later
+        pace = sum(self._taken.values()) / usual
+        waiting = [e for e in self._standings.values() if e.state not in {"ready", "out"}]
+        left = pace * sum(_usual(each.name) for each in waiting)
+        if any(each.name == self._now.candidate for each in waiting):
+            spent = time.perf_counter() - self._since
+            left -= min(spent, pace * _usual(self._now.candidate))
+        return left + self.timing_seconds + self._later
+
+
+def _usual(name: str) -> float:
+    return _USUAL.get(name.partition(":")[0], 1.0)

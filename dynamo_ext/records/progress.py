@@ -26,7 +26,8 @@ class RaceProgress:
     """How far all are, and what is done now.
 
     ``subject`` is the graph that is raced, empty for the code as a whole. ``candidate`` is whose
-    turn it is. ``rounds`` is 0 where their number is open. ``left`` is an estimate in seconds.
+    turn it is, and ``doing`` what it does, where it says so. ``rounds`` is 0 where their number is
+    open. ``left`` is an estimate in seconds.
     """
 
     subject: str
@@ -36,3 +37,4 @@ class RaceProgress:
     round: int = 0
     rounds: int = 0
     left: float | None = None
+    doing: str = ""

@@ -58,7 +58,8 @@ class Report:
     are of. ``seconds`` is the wall time of the run: of that,
     ``compile_seconds`` went to compiling, ``profile_seconds`` to timing operations (``--profile``;
     meanwhile other programs kept ``profile_busy_cores`` busy), ``race_seconds`` to ``auto``'s
-    races, ``paired_seconds`` to further calls of graphs in their engine and in eager.
+    races, ``paired_seconds`` to further calls of graphs in their engine and in eager; loading
+    torch._dynamo took ``load_seconds`` before it.
     ``end_to_end`` is there where ``auto`` was given a bound of accuracy.
     ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
     ``stopped_at`` at which line of the cell (or 0). ``refused``: the error is Dynamo's, since one
@@ -89,6 +90,7 @@ class Report:
     functions: tuple[CodeBlock, ...] = ()
     paired_seconds: float = 0.0
     end_to_end: EndToEnd | None = None
+    load_seconds: float = 0.0
     schema: int = SCHEMA_VERSION
 
     @property
@@ -96,6 +98,19 @@ class Report:
         """The part of the run that was neither compiling, racing, checking nor timing."""
         apart = self.compile_seconds + self.race_seconds + self.confirm_seconds
         return max(self.seconds - apart - self.profile_seconds - self.paired_seconds, 0.0)
+
+    @property
+    def running_seconds(self) -> tuple[float, float]:
+        """What calls of graphs took, and their backward passes; each the whole run at most."""
+        # A graph's time can hold another's.
+        calls = sum(graph.run_seconds for graph in self.graphs)
+        backward = sum(graph.backward_seconds for graph in self.graphs)
+        return min(calls, self.seconds), min(backward, self.seconds)
+
+    @property
+    def outside_seconds(self) -> float:
+        """The part of the run that was Python and uncaptured code."""
+        return max(self.run_seconds - sum(self.running_seconds), 0.0)
 
     @property
     def confirm_seconds(self) -> float:

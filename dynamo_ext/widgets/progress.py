@@ -176,6 +176,8 @@ class Waiting:
 
 
 def _doing(progress: RaceProgress) -> str:
+    if progress.doing:
+        return progress.doing
     said = _PHASES[progress.phase]
     if progress.phase == "timing":
         of = f" of {progress.rounds}" if progress.rounds else ""

@@ -57,6 +57,20 @@ def test_graphs_count_by_their_calls():
     assert found.low == pytest.approx((4 * 1.9 + 4) / 8)
 
 
+@pytest.mark.parametrize(("others", "share"), [(1.0, 0.9), (9.0, 0.5), (9.1, None)])
+def test_graphs_without_pairs_are_left_out_where_they_have_less_than_half(others, share):
+    known = dataclasses.replace(graph(TWICE, calls=4), run_seconds=9.0)
+    unknown = dataclasses.replace(graph(), run_seconds=others)
+    run = report(known, unknown, graph(calls=0))
+    found = whole_gain(run)
+    if share is None:
+        assert found is None
+        return
+    assert (found.ratio, found.graphs, found.called, found.share) == (2.0, 1, 2, share)
+    assert found.is_part
+    assert runs_until_paid(run, found) is None, "what the other graph saves is not known"
+
+
 def test_compiling_pays_where_a_run_saves():
     run = report(graph(TWICE, calls=4))
     assert runs_until_paid(run, whole_gain(run)) == 3

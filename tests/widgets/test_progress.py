@@ -57,6 +57,14 @@ def test_a_long_compile_is_told_and_nothing_is_left():
     assert screen.texts[-1] == screen.htmls[-1] == ""
 
 
+def test_what_a_backend_says_it_does_stands_for_the_phase():
+    made, screen = waiting()
+    standings = (Standing("inductor", "compiling"),)
+    with made:
+        made.show(RaceProgress("", "compiling", "inductor", standings, doing="inductor checks it"))
+        assert until_shown(screen).startswith("Comparing inductor checks it. 0 s so far.")
+
+
 def test_a_short_compile_is_not_worth_a_line():
     made, screen = waiting(patience=30)
     with made:

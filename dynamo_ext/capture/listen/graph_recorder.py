@@ -82,7 +82,8 @@ class RecordedCompiler:
         doing = f"{title} with {self.name}"
         run.on_progress(doing)
         entry.compile_started = time.perf_counter()
-        with journal.active(entry.journal, lambda words: run.on_progress(words or doing)):
+        told = run.on_doing or (lambda words: run.on_progress(words or doing))
+        with journal.active(entry.journal, told):
             compiled = self._compiled(graph, inputs, (*run.codes, frame.code()))
         entry.compile_seconds = time.perf_counter() - entry.compile_started
         return _recorded(compiled, graph, entry)

@@ -150,7 +150,8 @@ class AfterGraphCall(Protocol):
 class RunLog:
     """What happened between two moments, on one thread and those it starts (autograd's).
 
-    ``on_progress`` gets what is being compiled, and an empty text when the run goes on;
+    ``on_progress`` gets what is being compiled, and an empty text when the run goes on; what a
+    backend says it does goes to ``on_doing`` in its place, and an empty text at the end of that;
     ``on_graph_call`` and ``after_graph_call`` get every graph call; ``codes`` are the cell's.
     ``refused`` is why a graph was not whole that had to be. ``fallbacks`` are not those of one
     frame or graph. ``paired_seconds`` are those of the calls made for ``GraphEntry.pairs``.
@@ -171,6 +172,7 @@ class RunLog:
         self.after_graph_call = after_graph_call or (lambda *_: None)
         self.paired_seconds = 0.0
         self.on_progress = on_progress or (lambda _: None)
+        self.on_doing: Callable[[str], object] | None = None
         self.calls: dict[GraphEntry, GraphCalls] = {}
         self.compiled: list[FrameEntry] = []
         self.recompiles: dict[tuple[str, ...], Recompile] = {}

@@ -101,7 +101,8 @@ def _facts(
         if found := re.search(pattern, text):
             source = found["source"]
             came = _came(source, scopes, read)
-            return source, form, {"expected": found["expected"] or "", "actual": came, **more}
+            ends = filter(None, (found["expected"], found.groupdict().get("most")))
+            return source, form, {"expected": " to ".join(ends), "actual": came, **more}
     if held := _OBJECT.search(text):
         source = held["source"]
         name = _came(source, scopes, lambda value: str(getattr(value, "__name__", "")))
@@ -177,6 +178,12 @@ _FORMS: tuple[tuple[str, RecompileKind, Callable[[Any], str], dict[str, str]], .
     (rf"check_type_id\({_ID}(?:, type=<class '(?P<expected>.+?)'>)?", "type", _type_name, {}),
     (r"^(?P<source>[^\W\d].*?) is (?P<expected>None)$", "", _shown, {}),
     (r"^(?P<source>[^\W\d].*?) == (?P<expected>.+)$", "", _shown, {}),
+    (
+        r"^(?P<expected>-?\d+) <= (?P<source>[^\W\d].*?) <= (?P<most>-?\d+)$",
+        "",
+        _shown,
+        {"bound": ""},
+    ),
     (r"^(?P<expected>-?\d+) <= (?P<source>[^\W\d].*)$", "", _shown, {"bound": "least"}),
     (r"^(?P<source>[^\W\d].*?) <= (?P<expected>-?\d+)$", "", _shown, {"bound": "most"}),
 )

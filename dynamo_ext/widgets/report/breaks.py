@@ -1,7 +1,10 @@
 """Graph breaks: where capture stopped, why, and what lets it go on; torch's words are folded."""
 
-from dynamo_ext.analysis.break_location import callers, origin, where
+from collections.abc import Iterator, Sequence
+
+from dynamo_ext.analysis.break_location import callers, in_package, origin, where
 from dynamo_ext.analysis.breaks import cause_of
+from dynamo_ext.analysis.library_breaks import LibraryBreaks, library_breaks
 from dynamo_ext.formatting import count, function_name, place, sentence
 from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.report import Report
@@ -23,38 +26,65 @@ MARK = "✂"
 
 
 def html(report: Report, most: int | None = markup.MOST) -> Markup:
-    """Each break with its place, why it is one and what helps; empty when there is none."""
-    if not report.breaks:
-        return EMPTY
+    """Each break with its place, why it is one and what helps; those of libraries are folded."""
+    own, libraries = _divided(report)
+    parts = [_table(own, most, helps=True)] if own else []
+    for each in libraries:
+        step = element("p", prose(sentence(each.step))) if each.step else EMPTY
+        table = _table(each.breaks, most, helps=False)
+        parts.append(markup.titled(each.package, step, table, words=_lead(each), opened=not parts))
+    return markup.join(parts)
+
+
+def _table(found: Sequence[GraphBreak], most: int | None, *, helps: bool) -> Markup:
     rows = [
         [
             unbroken(f"{MARK} {place(origin(each))}".rstrip()),
             f"{each.count:,}",
             _why(each),
-            prose(sentence(cause_of(each).step)),
+            *([prose(sentence(cause_of(each).step))] if helps else []),
         ]
-        for each in report.breaks[:most]
+        for each in found[:most]
     ]
-    headers = ["Where", "Times", "Why capture stopped", "What helps"]
+    headers = ["Where", "Times", "Why capture stopped", *(["What helps"] if helps else [])]
     table = markup.table(TITLE, headers, rows, numeric={1}, class_="dx-breaks")
-    return markup.join([table, markup.left_out(len(report.breaks), most, "breaks")])
+    return markup.join([table, markup.left_out(len(found), most, "breaks")])
 
 
 def text(report: Report) -> str:
     """Render the same for a terminal, without torch's own words where there are ours."""
-    parts = []
-    for each in report.breaks:
-        times = f" ({count(each.count, 'time')})" if each.count > 1 else ""
-        at = where(each).rstrip(",") or "graph break"
-        torchs = "" if cause_of(each).known else sentence(each.explanation)
-        reason = f"{because(each)} {torchs}".rstrip()
-        parts.append(plain_text.paragraph(reason, "  ", f"{MARK} {at}{times}: "))
-        line = origin(each)
-        if line and line.code and not line.in_cell:
-            parts.append(f"      {line.code.strip()}")
-        if step := sentence(cause_of(each).step):
-            parts.append(plain_text.step(step))
+    own, libraries = _divided(report)
+    parts = [line for each in own for line in _lines(each, cause_of(each).step)]
+    for group in libraries:
+        parts.append(plain_text.paragraph(sentence(f"{group.package}: {_lead(group)}"), "  "))
+        parts += [line for each in group.breaks for line in _lines(each, "")]
+        parts += [plain_text.step(sentence(group.step))] if group.step else []
     return "\n".join(parts)
+
+
+def _divided(report: Report) -> tuple[list[GraphBreak], tuple[LibraryBreaks, ...]]:
+    libraries = library_breaks(report)
+    theirs = {id(each) for group in libraries for each in group.breaks}
+    return [each for each in report.breaks if id(each) not in theirs], libraries
+
+
+def _lead(group: LibraryBreaks) -> str:
+    lines = group.called_at()
+    via = f", called at {lines}" if lines else ""
+    return f"{count(len(group.breaks), 'place')} of its code{via}"
+
+
+def _lines(each: GraphBreak, step: str) -> Iterator[str]:
+    times = f" ({count(each.count, 'time')})" if each.count > 1 else ""
+    at = where(each).rstrip(",") or "graph break"
+    torchs = "" if cause_of(each).known else sentence(each.explanation)
+    reason = f"{because(each)} {torchs}".rstrip()
+    yield plain_text.paragraph(reason, "  ", f"{MARK} {at}{times}: ")
+    line = origin(each)
+    if line and line.code and not line.in_cell:
+        yield f"      {line.code.strip()}"
+    if step:
+        yield plain_text.step(sentence(step))
 
 
 def because(each: GraphBreak) -> str:
@@ -62,6 +92,16 @@ def because(each: GraphBreak) -> str:
     said = cause_of(each).because
     # A name keeps its small letter.
     return sentence(said if said.startswith("torch.") else f"{said[:1].upper()}{said[1:]}")
+
+
+def because_of_all(found: Sequence[GraphBreak]) -> str:
+    """Say why there are breaks at one line; of many in one package, no more than their number."""
+    packages = {in_package(each) for each in found}
+    reasons = list(dict.fromkeys(map(because, found)))
+    if len(reasons) > 1 and len(packages) == 1 and (name := packages.pop()):
+        return f"The code of {name} that it calls splits the graph at {len(found):,} places."
+    rest = f" {len(reasons) - 1:,} more below." if reasons[1:] else ""
+    return f"{reasons[0]}{rest}"
 
 
 def _why(each: GraphBreak) -> Markup:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from dynamo_ext.analysis.break_location import origin
 from dynamo_ext.analysis.placement import EAGER, place_graph
 from dynamo_ext.formatting import clip, count, function_name, percent, place, printable
+from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import CodeBlock, SourceLine
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
@@ -30,6 +31,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MIN_CHARS, _MAX_CHARS = 20, 80  # letters of a line in a terminal
 _FEW = 8  # lines of other files that need no fold
 _KEYS = 12  # graphs that the key names
+_LARGE = 0.05  # of the graphs' time: the key names it wherever its lines are
 _OUTSIDE = 40  # lines of other files worth listing; a deep model has hundreds
 
 
@@ -40,7 +42,7 @@ class _Mark:
     line: SourceLine | None = None
     graphs: list[str] = field(default_factory=list)
     eager: bool = False
-    broken: str = ""
+    broken: list[GraphBreak] = field(default_factory=list)
     failed: bool = False
     seconds: float = 0.0
     share: str = ""
@@ -61,7 +63,7 @@ def html(report: Report, most: int | None = _OUTSIDE) -> Markup:
     }
     parts: list[object] = []
     if report.cell:
-        parts += [_key(report, tints), _grid(report.cell, "", marks, tints, None)]
+        parts += [_key(report, marks, tints), _grid(report.cell, "", marks, tints, None)]
     parts += [
         markup.titled(each.name, _grid(each, each.file, marks, tints, most), opened=True)
         for each in report.functions
@@ -93,7 +95,7 @@ def text(report: Report) -> str:
         digits = max((len(str(n)) for n, _, _ in rows), default=0)
         room = max(min(plain_text.line_width() - digits - gutter - 4, _MAX_CHARS), _MIN_CHARS)
         parts += [
-            _key_text(report),
+            _key_text(report, marks),
             "\n".join(
                 f"{n:>{digits}} {mark.label:<{gutter}} │ {clip(printable(line), room)}".rstrip()
                 for n, line, mark in rows
@@ -106,6 +108,9 @@ def text(report: Report) -> str:
     return "\n\n".join(filter(None, parts))
 
 
+_Marks = Mapping[tuple[str, int], _Mark]
+
+
 def _numbered(cell: CodeBlock) -> list[tuple[int, str]]:
     lines = cell.source.rstrip("\n").expandtabs(4).split("\n")
     return list(enumerate(lines, cell.first_line))
@@ -114,7 +119,7 @@ def _numbered(cell: CodeBlock) -> list[tuple[int, str]]:
 def _grid(
     block: CodeBlock,
     file: str,
-    marks: Mapping[tuple[str, int], _Mark],
+    marks: _Marks,
     tints: dict[str, str],
     most: int | None,
 ) -> Markup:
@@ -151,7 +156,8 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
     for each in report.breaks:
         for at in filter(None, (each.line, origin(each))):
             mark = marks.setdefault(_key_of(at), _Mark(at))
-            mark.eager, mark.broken = not report.refused, breaks.because(each)
+            mark.eager = not report.refused
+            mark.broken += [each] if each not in mark.broken else []
     for number in _plain(report):
         marks.setdefault(("", number), _Mark(eager=True))
     if report.stopped_at and not report.refused:
@@ -209,15 +215,22 @@ def _statements(report: Report, cell: CodeBlock) -> Iterator[int]:
 
 
 def _outside(
-    report: Report, marks: Mapping[tuple[str, int], _Mark], *, sources: bool = True
+    report: Report, marks: _Marks, *, sources: bool = True
 ) -> list[tuple[SourceLine, str]]:
-    """List the lines of other files that gave operations or breaks, each with its label.
+    """List the lines of other files that gave operations or breaks, by graph, with their labels.
 
     With ``sources``, lines of functions whose source is shown are left out.
     """
     shown = {(b.file, n) for b in report.functions if sources for n, _ in _numbered(b)}
-    found = (marks[key] for key in sorted(marks) if key not in shown)
-    return [(mark.line, mark.label) for mark in found if mark.line and not mark.line.in_cell]
+    found = [marks[key] for key in sorted(marks) if key not in shown]
+    first = {graph.id: index for index, graph in enumerate(report.graphs)}
+    return [
+        (mark.line, mark.label)
+        for mark in sorted(
+            found, key=lambda mark: min(map(first.__getitem__, mark.graphs), default=-1)
+        )
+        if mark.line and not mark.line.in_cell
+    ]
 
 
 def _row(number: int, line: str, mark: _Mark, tints: dict[str, str]) -> Markup:
@@ -236,34 +249,39 @@ def _row(number: int, line: str, mark: _Mark, tints: dict[str, str]) -> Markup:
     )
     if not mark.broken:
         return row
-    reason = f"{indent}{breaks.MARK} {clip(mark.broken, 160)}"
+    reason = f"{indent}{breaks.MARK} {clip(breaks.because_of_all(mark.broken), 160)}"
     note = element("td", element("em", prose(reason)), style=left, class_="dx-note")
     return markup.join([row, element("tr", element("td"), element("td"), note, class_="dx-eager")])
 
 
-def _key(report: Report, tints: dict[str, str]) -> Markup:
+def _key(report: Report, marks: _Marks, tints: dict[str, str]) -> Markup:
     parts = [
         element("span", words, class_=f"dx-key {tints.get(graph, graph)}".rstrip())
-        for graph, words in _key_words(report)
+        for graph, words in _key_words(report, marks)
     ]
     # The tints tell the entries apart; where they are gone, the dots do.
     key = element("p", markup.join(parts, element("span", " · ", class_="dx-gap")))
     return markup.join([key, markup.quiet(_shares(report))])
 
 
-def _key_text(report: Report) -> str:
+def _key_text(report: Report, marks: _Marks) -> str:
     """Say the same for a terminal; empty where no label needs it."""
-    words = [each for class_, each in _key_words(report) if class_ != "dx-eager"]
+    words = [each for class_, each in _key_words(report, marks) if class_ != "dx-eager"]
     words += filter(None, [_shares(report).rstrip(".")])
     return plain_text.paragraph(" · ".join(words)) if words else ""
 
 
-def _key_words(report: Report) -> Iterator[tuple[str, str]]:
+def _key_words(report: Report, marks: _Marks) -> Iterator[tuple[str, str]]:
     """What each label means, with the graph or class that it is tinted by."""
-    for graph in report.graphs[:_KEYS]:
+    sources = [("", report.cell), *((each.file, each) for each in report.functions)]
+    keys = [(file, n) for file, block in sources if block for n, _ in _numbered(block)]
+    seen = {graph for key in keys if key in marks for graph in marks[key].graphs}
+    total = sum(graph.run_seconds for graph in report.graphs)
+    named = [g for g in report.graphs if g.id in seen or g.run_seconds >= _LARGE * total][:_KEYS]
+    for graph in named:
         yield graph.id, f"{graph.id}: {place_graph(report, graph).label}{_share(report, graph)}"
-    if len(report.graphs) > _KEYS:
-        yield "", f"and {len(report.graphs) - _KEYS:,} more graphs"
+    if more := len(report.graphs) - len(named):
+        yield "", f"and {count(more, 'more graph')}" if named else count(more, "graph")
     if (report.breaks or not report.graphs) and not report.refused:
         yield "dx-eager", "eager: ordinary Python"
     if report.breaks:

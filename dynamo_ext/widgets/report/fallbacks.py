@@ -1,16 +1,25 @@
 """Everything that fell back to eager, why, and the remedy; and what is not lowered with others."""
 
-import dataclasses
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 from dynamo_ext import formatting
-from dynamo_ext.analysis.breaks import remedy
+from dynamo_ext.analysis.break_location import in_package
+from dynamo_ext.analysis.breaks import break_of
 from dynamo_ext.analysis.kept_operations import clauses
-from dynamo_ext.formatting import clip, count, listing, place, printable, sentence
+from dynamo_ext.analysis.library_breaks import remedy
+from dynamo_ext.formatting import (
+    clip,
+    count,
+    function_name,
+    listing,
+    place,
+    printable,
+    sentence,
+)
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose, unbroken
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose
 
 TITLE = "Fallbacks"
 NOTHING = "No fallback: nothing that was handed to the backend fell back to eager."
@@ -29,53 +38,93 @@ _STAGES = {
 
 
 def html(report: Report, most: int | None = markup.MOST) -> Markup:
-    """One row for all that fell back alike, the backend's absence first; then what is kept."""
+    """One row for all with one cause, the backend's absence first; then what is kept."""
     kept = [element("li", prose(sentence(each))) for each in clauses(report)]
     listed = element("ul", *kept) if kept else EMPTY
     if not report.fallbacks:
         return listed
-    found = list(_grouped(report))
+    found = _grouped(report)
     rows = [
         [
-            markup.join([element("b", each.stage), markup.BREAK, _STAGES[each.stage]]),
-            markup.join(filter(None, [of, code(each.operator), unbroken(place(each.line))]), ", "),
-            _message(each),
-            markup.remedy(remedy(report, each)),
-            f"{times:,}",
+            markup.join([element("b", group.stage), markup.BREAK, _STAGES[group.stage]]),
+            markup.join(filter(None, [group.of, code(group.operator), group.lines, often]), ", "),
+            markup.join(map(_message, group.distinct), markup.BREAK),
+            markup.remedy(group.remedy),
         ]
-        for each, of, times in found[:most]
+        for group in found[:most]
+        for often in [count(group.times, "time") if group.times > 1 else ""]
     ]
-    headers = ["Stage", "What ran eagerly", "Exception and message", "Remedy", "Times"]
-    table = markup.table("Fallbacks to eager", headers, rows, numeric={4})
+    headers = ["Stage", "What ran eagerly", "Why", "Remedy"]
+    table = markup.table("Fallbacks to eager", headers, rows, class_="dx-breaks")
     return markup.join([table, markup.left_out(len(found), most, "fallbacks"), listed])
 
 
 def text(report: Report) -> str:
     """Render the same for a terminal."""
     parts = []
-    for each, of, times in _grouped(report):
-        what = " ".join(filter(None, [of, each.operator, place(each.line)]))
-        often = f" ({count(times, 'time')})" if times > 1 else ""
-        lead = f"{what}: {_STAGES[each.stage]}{often}."
-        parts.append(plain_text.paragraph(lead, "  ", f"{each.stage}  "))
-        message = clip(each.message.removeprefix(f"{each.exception}: "), _SUMMARY_CHARS)
-        if said := ": ".join(filter(None, [each.exception, message])):
-            parts.append(plain_text.paragraph(said, "    "))
-        if helps := remedy(report, each):
-            parts.append(plain_text.step(formatting.remedy(helps)))
+    for group in _grouped(report):
+        what = " ".join(filter(None, [group.of, group.operator, group.lines]))
+        often = f" ({count(group.times, 'time')})" if group.times > 1 else ""
+        lead = f"{what}: {_STAGES[group.stage]}{often}."
+        parts.append(plain_text.paragraph(lead, "  ", f"{group.stage}  "))
+        for each in group.distinct:
+            message = clip(each.message.removeprefix(f"{each.exception}: "), _SUMMARY_CHARS)
+            if said := ": ".join(filter(None, [each.exception, message])):
+                parts.append(plain_text.paragraph(said, "    "))
+        if group.remedy:
+            parts.append(plain_text.step(formatting.remedy(group.remedy)))
     parts += [plain_text.paragraph(sentence(each), "  ", "") for each in clauses(report)]
     return "\n".join(parts)
 
 
-def _grouped(report: Report) -> Iterator[tuple[Fallback, str, int]]:
-    """One of those that fell back alike, what all of them are of, and how often they did."""
-    groups: dict[Fallback, list[Fallback]] = {}
+@dataclass(frozen=True)
+class _Alike:
+    """Fallbacks with one cause: ``of`` says what fell back, ``lines`` where, ``times`` how often.
+
+    ``distinct`` has one of them for each exception and message.
+    """
+
+    stage: str
+    operator: str
+    remedy: str
+    of: str
+    lines: str
+    distinct: tuple[Fallback, ...]
+    times: int
+
+
+def _grouped(report: Report) -> list[_Alike]:
+    """Those with one remedy together: all that one package keeps from capture, for one."""
+    groups: dict[tuple[str, ...], list[Fallback]] = {}
     for each in sorted(report.fallbacks, key=lambda each: each.stage != "unavailable"):
-        groups.setdefault(dataclasses.replace(each, subject="", count=1), []).append(each)
-    for alike in groups.values():
-        first, times = alike[0], sum(each.count for each in alike)
-        scope = f"{first.scope}s" if len(alike) > 1 else first.scope
-        yield first, f"{scope} {listing([each.subject for each in alike], _NAMES)}".strip(), times
+        cut = break_of(report, each)
+        package = in_package(cut) if cut is not None else ""
+        what = () if package else (each.exception, each.message)
+        key = (each.stage, each.scope, package, each.operator, remedy(report, each), *what)
+        groups.setdefault(key, []).append(each)
+    return [_alike(report, key[4], group) for key, group in groups.items()]
+
+
+def _alike(report: Report, step: str, group: list[Fallback]) -> _Alike:
+    first = group[0]
+    names = [_name(report, each) for each in group]
+    scope = f"{first.scope}s" if len(group) > 1 else first.scope
+    distinct = {(each.exception, each.message): each for each in reversed(group)}
+    return _Alike(
+        first.stage,
+        first.operator,
+        step,
+        f"{scope} {listing(names, _NAMES)}".strip(),
+        listing([*filter(None, dict.fromkeys(place(each.line) for each in group))], _NAMES),
+        tuple(reversed(distinct.values())),
+        sum(each.count for each in group),
+    )
+
+
+def _name(report: Report, each: Fallback) -> str:
+    """What fell back, a function by its name: its number alone says nothing."""
+    frames = (f for f in report.frames if each.scope == "frame" and f.id == each.subject)
+    return next((f"{function_name(f.name)} ({f.id})" for f in frames), each.subject)
 
 
 def _message(each: Fallback) -> Markup:

@@ -10,13 +10,22 @@ from dynamo_ext.records.capture import Recompile
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose, unbroken
+from dynamo_ext.widgets.html.markup import (
+    EMPTY,
+    Markup,
+    code,
+    element,
+    prose,
+    quiet_words,
+    unbroken,
+)
 
 TITLE = "Guards"
 FAILED = "Guards that failed"
 NOTHING = "No guard was recorded: nothing was compiled or reused in this run."
 _STRUCTURAL = "hold as long as no module and no library is changed"
 _FEW = 4  # owners with at most this many guards share one table
+_OWNERS = 12  # folds that are shown at once
 _TEXT_ROWS = 6
 
 
@@ -45,21 +54,27 @@ def listed(
     """Render guards by owner; those that only watch structure come last, folded together."""
     telling = {name: [g for g in of if not g.is_structural] for name, of in groups.items()}
     structural = [g for of in groups.values() for g in of if g.is_structural]
-    many = sum(total(of) > _FEW for of in telling.values()) + 1
+    many = [(name, of) for name, of in telling.items() if total(of) > _FEW]
     fits = most is None or sum(map(len, groups.values())) <= most
-    share = None if fits or most is None else max(most // many, 1)
+    share = None if fits or most is None else max(most // (len(many) + 1), 1)
     few = [(name, of) for name, of in telling.items() if 0 < total(of) <= _FEW]
     parts: list[object] = [_table("Guards by owner", few, most)] if few else []
-    parts += [
+    folds = [
         markup.titled(
             name,
             _table(f"Guards on {name}", [("", of)], share),
             words=count(total(of), "guard"),
             opened=opened,
         )
-        for name, of in telling.items()
-        if total(of) > _FEW
+        for name, of in many[:most]
     ]
+    parts += folds[:_OWNERS]
+    if rest := folds[_OWNERS:]:
+        held = total(g for _, of in many[_OWNERS:most] for g in of)
+        lead = f"{len(rest):,} more with {count(held, 'guard')}"
+        parts.append(markup.details(lead, *rest, opened=opened))
+    left = total(g for _, of in many[len(folds) :] for g in of)
+    parts.append(markup.left_out(left, 0, "guards"))
     if structural:
         rows = [(name, [g for g in of if g.is_structural]) for name, of in groups.items()]
         table = _table("Guards on structure", [row for row in rows if row[1]], share)
@@ -116,19 +131,20 @@ def _number(report: Report) -> str:
 def _failures(failed: Sequence[Recompile], report: Report) -> Markup:
     rows = [
         [
-            element("b", each.variable or "—"),
-            clip(expected(each), 200) or "—",
-            clip(actual(each), 200) or "—",
+            markup.join([element("b", each.variable or "—"), markup.BREAK, quiet_words(_of(each))]),
             f"{each.count:,}",
-            _then(report, each),
-            " · ".join(filter(None, [function_name(each.function), place(each.line)])),
-            code(clip(each.guard, 200)),
+            prose(f"{_came(each)}; {_then(report, each)}."),
             prose(_step(each)),
+            code(clip(each.guard, 200)),
         ]
         for each in failed
     ]
-    headers = ["Variable", "Expected", "Actual", "Times", "Action", "Where", "Guard", "What helps"]
-    return markup.table(FAILED, headers, rows, numeric={3})
+    headers = ["Variable", "Times", "What came", "What helps", "Guard"]
+    return markup.table(FAILED, headers, rows, numeric={1}, class_="dx-breaks")
+
+
+def _of(each: Recompile) -> str:
+    return " · ".join(filter(None, [function_name(each.function), place(each.line)]))
 
 
 def _step(each: Recompile) -> str:
@@ -138,7 +154,7 @@ def _step(each: Recompile) -> str:
 
 def _came(each: Recompile) -> str:
     """Say what was expected and what came, or what does not hold any more."""
-    wanted, came = expected(each), actual(each)
+    wanted, came = clip(expected(each), 200), clip(actual(each), 200)
     if not wanted:
         return f"`{clip(each.guard, 160)}` does not hold" if each.guard else "another one came"
     return f"expected {wanted}" + (f", got {came}" if came else "")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dynamo_ext.analysis.speed import gain, runs_until_paid, whole_gain
-from dynamo_ext.formatting import count, seconds
+from dynamo_ext.analysis.speed import Gain, gain, runs_until_paid, whole_gain
+from dynamo_ext.formatting import count, percent, seconds
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
 
@@ -16,19 +16,28 @@ def sentence(report: Report) -> str:
     if found is None:
         return ""
     rests_on = f"{count(found.pairs, 'pair')} of calls" if found.pairs else "the races"
+    whose = "its graphs"
+    if found.is_part:
+        whose = f"calls of {_part(found)} ({percent(found.share)} of the graphs' time)"
     if found.low <= 1.0 <= found.high:
-        return f"By {rests_on}, its graphs are about as fast as in eager."
+        return f"By {rests_on}, {whose} are about as fast as in eager."
     times = f"{seconds(found.engine)}, and {seconds(found.eager)} in eager"
     paid = runs_until_paid(report, found)
     after = f" Compiling has paid after {count(paid, 'run')}." if paid else ""
     by = f"{found.ratio:.2f}× ({found.low:.2f}–{found.high:.2f})"
-    return f"By {rests_on}, its graphs take about {times}: {by}.{after}"
+    return f"By {rests_on}, {whose} take about {times}: {by}.{after}"
 
 
 def tile(report: Report) -> str:
     """The same as a number; empty where it is not known."""
     found = whole_gain(report)
-    return f"≈ {found.ratio:.2g}× eager" if found is not None else ""
+    if found is None:
+        return ""
+    return f"≈ {found.ratio:.2g}× eager{f' in {_part(found)}' if found.is_part else ''}"
+
+
+def _part(found: Gain) -> str:
+    return f"{found.graphs:,} of {count(found.called, 'graph')}"
 
 
 def cells(graph: Graph) -> list[str]:

@@ -43,7 +43,7 @@ NAMED: dict[str, Part] = {
 }
 """Parts that can be shown by themselves."""
 
-_ROOM = 130_000  # characters of all parts; the style sheet and tags take the rest of 150 kB
+_ROOM = 130_000  # bytes of all parts; the style sheet and the summary take the rest of 150 kB
 _CUT = 'Long lists are cut here: dynamo_ext.last_report().save("report.html") writes all of it.'
 _LINES = 60  # of a section in Markdown
 _FIRST = {code.TITLE, fallbacks.TITLE}
@@ -67,15 +67,15 @@ def html(report: Report) -> Markup:
 
 
 def _fitting(report: Report, parts: Sequence[Part]) -> list[Markup]:
-    """Render parts within the room for them all: the largest is cut until they are."""
+    """Render parts within the room for them all: the largest that can be cut is, until they are."""
     most = [markup.MOST for _ in parts]
     made = [part.html(report, markup.MOST) for part in parts]
-    while sum(map(len, made)) > _ROOM:
-        index = max(range(len(made)), key=lambda index: len(made[index]))
-        if most[index] == 1:
-            break
+    sizes = [len(each.encode()) for each in made]
+    while sum(sizes) > _ROOM and max(most) > 1:
+        index = max(range(len(made)), key=lambda index: (most[index] > 1, sizes[index]))
         most[index] //= 2
         made[index] = parts[index].html(report, most[index])
+        sizes[index] = len(made[index].encode())
     if any(each < markup.MOST for each in most):
         made[-1] += quiet(_CUT)
     return made

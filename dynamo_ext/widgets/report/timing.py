@@ -25,6 +25,7 @@ _BAR = 24
 _REASON = 200
 _SLOTS, _TEXT_SLOTS = 40, 20
 _OPERATORS = 12
+_LOADED = 0.1  # seconds of loading torch._dynamo from which they are worth a line
 _ELSEWHERE = (
     " Python and uncaptured code includes any backward passes: autograd runs them operation by "
     "operation, outside of the graphs."
@@ -48,6 +49,8 @@ def text(report: Report) -> str:
 
 def _blocks(report: Report, most: int | None, slots: int) -> Iterator[Block]:
     yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
+    if report.load_seconds >= _LOADED:
+        yield f"Before the run, loading torch._dynamo took {seconds(report.load_seconds)}."
     yield captured(report)
     yield graphs.overview(report, graphs.TITLE, most)
     yield from autotuning.blocks(report)
@@ -107,13 +110,11 @@ def _apart(report: Report) -> list[tuple[str, float]]:
 
 
 def parts(report: Report) -> list[tuple[str, float]]:
-    """Seconds of each part of the run. A graph's time can hold another's: it is capped at all."""
-    running = min(sum(g.run_seconds for g in report.graphs), report.seconds)
-    backward = min(sum(g.backward_seconds for g in report.graphs), report.seconds)
-    rest = max(report.run_seconds - running - backward, 0.0)
+    """Seconds of each part of the run."""
+    running, backward = report.running_seconds
     spent = [*_apart(report), ("Running graphs", running)]
     spent += [("Their backward passes", backward)] if backward else []
-    return [*spent, ("Python and uncaptured code", rest)]
+    return [*spent, ("Python and uncaptured code", report.outside_seconds)]
 
 
 def plot(report: Report, axes: Axes | None) -> Axes:

@@ -179,6 +179,13 @@ def test_a_bound_of_a_symbolic_size_is_expected_and_actual() -> None:
     assert found[-1].variable == "x"
 
 
+def test_both_bounds_of_a_symbolic_size_are_expected() -> None:
+    calls = [(X,), (torch.ones(5),), (torch.ones(40),)]
+    found = recompiles_of(lambda x: x + 1 if x.shape[0] <= 27 else x - 1, *calls)
+    assert (sentences.expected(found[-1]), sentences.actual(found[-1])) == ("2 to 27", "40")
+    assert found[-1].kind == "bound"
+
+
 def test_a_changed_mode_of_a_module_names_the_module() -> None:
     layer = torch.nn.Dropout()
     torch._dynamo.reset()

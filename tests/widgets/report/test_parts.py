@@ -16,7 +16,8 @@ def test_a_part_of_the_time_is_not_shown_as_none_of_it(reports):
 def test_failed_guards_come_first_with_expected_and_actual(reports, page):
     read = page(guards.html(reports["mixed"])).text
     assert read.startswith("40 guards on 2 functions. Guards that failed")
-    assert "x 8 12 2 compiled again cell · line 4 tensor 'x' size mismatch at index 0." in read
+    assert "x cell · line 4 2 expected 8, got 12; compiled again." in read
+    assert "%%dynamo --dynamic" in read.split("tensor 'x' size mismatch at index 0.")[0]
     assert "x: expected 8, got 12; compiled again." in guards.text(reports["mixed"])
 
 
@@ -58,7 +59,17 @@ def test_a_fact_without_values_is_a_sentence_without_gaps(reports, page):
     said = guards.text(report)
     assert "n: `(n % 2) == 0` does not hold; compiled again." in said
     assert "See Guards" not in said
-    assert "n — — 1 compiled again" in page(guards.html(report)).text
+    assert "n cell 1 (n % 2) == 0 does not hold; compiled again." in page(guards.html(report)).text
+
+
+def test_owners_beyond_a_dozen_are_one_fold_with_their_number(reports, page):
+    many = tuple(
+        Guard("0/0", f"v{index // 6}", f"L['v'].a{index}", "EQUALS_MATCH", expected="1")
+        for index in range(6 * 20)
+    )
+    made = page(guards.html(dataclasses.replace(reports["clean"], guards=many), None)).text
+    shown, folded = made.split("8 more with 48 guards")
+    assert (shown.count(": 6 guards"), folded.count(": 6 guards")) == (12, 8)
 
 
 def test_no_guard_no_part(reports):
@@ -115,6 +126,13 @@ def test_timing_parts_add_up_to_the_run(reports):
     assert "Whole run 1.60 s" in made
     assert "237 µs" in made
     assert "torch 2.13.0 · onnxruntime 1.30" in made
+
+
+def test_what_loading_took_before_the_run_is_said_where_it_is_notable(reports):
+    slow = dataclasses.replace(reports["mixed"], load_seconds=2.5)
+    assert "Before the run, loading torch._dynamo took 2.50 s." in timing.text(slow)
+    quick = dataclasses.replace(slow, load_seconds=0.01)
+    assert "loading" not in timing.text(quick)
 
 
 def test_timing_of_an_instant_run_divides_by_nothing(reports):

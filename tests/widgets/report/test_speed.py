@@ -46,6 +46,16 @@ def test_the_whole_run(pairs: tuple[tuple[float, float], ...], said: str, tile: 
     assert dict(summary.counts(made)).get("Speed", "") == tile
 
 
+def test_a_part_of_the_graphs_is_said_as_one() -> None:
+    known = dataclasses.replace(graph(TWICE), run_seconds=9.2)
+    made = report(known, dataclasses.replace(graph(), id="g1", run_seconds=0.8))
+    assert speed.sentence(made) == (
+        "By 3 pairs of calls, calls of 1 of 2 graphs (92% of the graphs' time) take about "
+        "1.00 s, and 2.00 s in eager: 2.00× (1.90–2.10)."
+    )
+    assert speed.tile(made) == "≈ 2× eager in 1 of 2 graphs"
+
+
 def test_a_column_where_any_graph_has_a_gain() -> None:
     known = graph(TWICE)
     unknown = dataclasses.replace(known, id="g1", pairs=(), run_seconds=3.0, calls=2)

@@ -82,10 +82,14 @@ def test_an_empty_part_says_so(reports, name, page):
 
 @pytest.fixture
 def large(graph_of):
-    """A deep model's report: 3,000 guards, a graph of 1,500 operations, and 300 more graphs."""
+    """A deep model's report: 4,200 guards of 201 owners, 1,500 operations, 300 more graphs."""
     guards = tuple(
         Guard("0/0", "model", f"L['m'].{'ab'[index % 2]}{index}", "EQUALS_MATCH", expected="1")
         for index in range(3000)
+    )
+    guards += tuple(
+        Guard("0/0", f"name{index // 6}", f"L['n'].a{index}", "EQUALS_MATCH", expected="2")
+        for index in range(1200)
     )
     small = [dataclasses.replace(graph_of(30), id=f"g{index}") for index in range(1, 301)]
     lines = "\n".join(f"{index} LOAD_FAST x" for index in range(5000))

@@ -1,0 +1,66 @@
+"""Graph breaks in the code of installed packages, where no line is the user's to change."""
+
+from dataclasses import dataclass
+
+from dynamo_ext.analysis.break_location import in_package, origin, place
+from dynamo_ext.analysis.breaks import BUILD_BEFORE, break_of, cause_of
+from dynamo_ext.analysis.breaks import remedy as remedy_at_its_line
+from dynamo_ext.formatting import listing
+from dynamo_ext.records.capture import GraphBreak
+from dynamo_ext.records.report import Fallback, Report
+
+_BEFOREHAND = (
+    "If it only prepares itself at its first call, make that call before the compiled code."
+)
+_COMPUTES_ALONE = (
+    "Else compile what computes, as in model.forward = dynamo_ext.optimize(…)(model.forward), and "
+    "call the rest in a plain cell."
+)
+
+
+@dataclass(frozen=True)
+class LibraryBreaks:
+    """Breaks in one package: why, each reason once, and ``step``, what to do from outside."""
+
+    package: str
+    breaks: tuple[GraphBreak, ...]
+    reasons: tuple[str, ...]
+    step: str
+    harmless: bool
+
+    def called_at(self, most: int | None = None) -> str:
+        """The other lines that led there, as far as they are known."""
+        places = {place(origin(each)) for each in self.breaks}
+        lines = dict.fromkeys(place(each.line) for each in self.breaks)
+        return listing([line for line in lines if line and line not in places], most)
+
+
+def library_breaks(report: Report) -> tuple[LibraryBreaks, ...]:
+    """The breaks of a report in packages other than torch, by package."""
+    packages: dict[str, list[GraphBreak]] = {}
+    for each in report.breaks:
+        if name := in_package(each):
+            packages.setdefault(name, []).append(each)
+    return tuple(_group(name, tuple(group)) for name, group in packages.items())
+
+
+def remedy(report: Report, fallback: Fallback) -> str:
+    """What helps against a fallback: from outside, where a package's code is to blame."""
+    cut = break_of(report, fallback)
+    name = in_package(cut) if cut is not None else ""
+    steps = (group.step for group in library_breaks(report) if group.package == name)
+    return next(steps, "") or remedy_at_its_line(report, fallback)
+
+
+def _group(name: str, breaks: tuple[GraphBreak, ...]) -> LibraryBreaks:
+    causes = [cause_of(each) for each in breaks]
+    causes = [cause for cause in causes if cause.outside == BUILD_BEFORE][:1] or causes
+    harmless = all(cause.harmless for cause in causes)
+    outside = dict.fromkeys(cause.outside for cause in causes if not cause.harmless)
+    step = " ".join(each[:1].upper() + each[1:] for each in outside)
+    if harmless:
+        step = causes[0].step
+    elif "" in outside:
+        step = f"{_BEFOREHAND} {_COMPUTES_ALONE}"
+    reasons = tuple(dict.fromkeys(cause.because for cause in causes))
+    return LibraryBreaks(name, breaks, reasons, step, harmless)
