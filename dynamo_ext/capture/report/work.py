@@ -1,0 +1,80 @@
+"""What some code, or a captured graph, asks of the machine."""
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+from torch.utils._pytree import tree_leaves
+
+from dynamo_ext.backends import effects
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.records.machine import Work
+from dynamo_ext.torch_private.dispatch import fake_mode, is_plain_tensor
+from dynamo_ext.torch_private.entered_modes import forward_of
+from dynamo_ext.torch_private.work import count_work, precision_of
+
+
+def work_of(call: Callable[[], Any], results: Callable[[], Mapping[str, Any]]) -> Work | None:
+    """Run ``call`` and count; ``results`` are then what it gave. ``None`` where it raises."""
+    try:
+        operations, size, calls, dtype = count_work(call)
+        found = results().values()
+    except Exception as error:  # noqa: BLE001 - not every code runs under such a counter
+        pass_on(error)
+        return None
+    size += sum(each.nbytes for each in found if isinstance(each, torch.Tensor))
+    return Work(operations, size, calls, precision_of(dtype))
+
+
+class GraphWork:
+    """What a call of a captured graph asks of the machine, counted once, when it is asked for.
+
+    It is run on fake tensors of the sizes that it was captured with: nothing is computed, and no
+    function of the user's is called. ``device`` is where its inputs are.
+    """
+
+    def __init__(self, graph: GraphModule, inputs: Sequence[Any]) -> None:
+        # What holds this would otherwise hold the model's weights.
+        self._graph = weakref.ref(graph)
+        self._inputs = [_described(each) for each in inputs]
+        places = [each.device for each in inputs if isinstance(each, torch.Tensor)]
+        gpu = next((place for place in places if place.type == "cuda"), None)
+        self.device = gpu or torch.device("cpu")
+        kind = self.device.type
+        on = torch.is_autocast_enabled(kind)
+        self._autocast = torch.get_autocast_dtype(kind) if on else None
+        self._counted: list[Work | None] = []
+
+    def count(self) -> Work | None:
+        """``None`` where it does not run without data, or is gone."""
+        graph = self._graph()
+        if graph is not None and not self._counted:
+            plain = all(map(effects.is_torchs_own, graph.graph.nodes))
+            known = plain and not effects.holds_transforms(graph)
+            self._counted.append(self._run(graph) if known else None)
+        return self._counted[0] if self._counted else None
+
+    def _run(self, graph: GraphModule) -> Work | None:
+        kind, dtype = self.device.type, self._autocast
+        autocast = torch.autocast(kind, dtype, enabled=dtype is not None)
+        found: dict[str, Any] = {}
+        with torch.no_grad(), fake_mode(), autocast:
+            given = [make() for make in self._inputs]
+
+            def call() -> None:
+                # Not graph(...), which prints its generated code on an error.
+                results = tree_leaves(forward_of(graph)(*given))
+                found.update(zip(map(str, range(len(results))), results, strict=True))
+
+            return work_of(call, lambda: found)
+
+
+def _described(value: Any) -> Callable[[], Any]:
+    """What makes an input like this one: a tensor of the same kind without its values."""
+    if not is_plain_tensor(value):
+        number = value if isinstance(value, (int, float)) else None
+        return lambda: number
+    size, stride, dtype, device = value.shape, value.stride(), value.dtype, value.device
+    return lambda: torch.empty_strided(size, stride, dtype=dtype, device=device)
