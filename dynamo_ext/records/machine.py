@@ -33,10 +33,12 @@ class Work:
     multiplication with its addition. ``size`` is the bytes that move at least: each tensor from
     before the run that it reads, once, and each of its results. ``calls`` counts the operations
     that eager calls one by one. ``precision`` is the code's own, in which eager computes most of
-    it: ``float32``, ``bf16``, ``fp16``, or torch's name of another dtype.
+    it: ``float32``, ``bf16``, ``fp16``, or torch's name of another dtype. ``weights`` are the bytes
+    of parameters among ``size``.
     """
 
     operations: int
     size: int
     calls: int
     precision: str = FULL
+    weights: int = 0

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -24,13 +24,23 @@ _LAYERS = ("_transformer_encoder_layer", "_native_multi_head_attention")
 """Operations that have products inside, and no formula."""
 
 
-def count_work(call: Callable[[], object]) -> tuple[int, int, int, torch.dtype]:
-    """Run ``call`` once: operations of products, bytes read at least, operations called, a dtype.
+class Count(NamedTuple):
+    """What a run asks for: operations of products, bytes read, calls, a dtype, bytes of weights."""
+
+    operations: int
+    size: int
+    calls: int
+    dtype: torch.dtype
+    weights: int
+
+
+def count_work(call: Callable[[], object]) -> Count:
+    """Run ``call`` once and count.
 
     Two operations for each multiplication with its addition, in matrix products, convolutions,
     attention and recurrent layers. The bytes are those of each tensor that an operation reads and
     none has made, once. The dtype is that of most operations of products, or of the floating
-    numbers that are read where there are none.
+    numbers that are read where there are none. Weights are what is read of parameters.
     """
     traffic = _Traffic()
     operations = FlopCounterMode(display=False, custom_mapping=_formulas())
@@ -42,7 +52,8 @@ def count_work(call: Callable[[], object]) -> tuple[int, int, int, torch.dtype]:
             call()
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-    return operations.get_total_flops(), traffic.size, traffic.calls, traffic.dtype
+    total = operations.get_total_flops()
+    return Count(total, traffic.size, traffic.calls, traffic.dtype, traffic.weights)
 
 
 def precision_of(dtype: torch.dtype) -> str:
@@ -110,6 +121,7 @@ class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._made: dict[int, Any] = {}
         self._read: dict[int, tuple[Any, int]] = {}
         self._looked_up = 0
+        self._parameters: set[int] = set()
         self._products: Counter[torch.dtype] = Counter()
         self._numbers: Counter[torch.dtype] = Counter()
 
@@ -118,6 +130,11 @@ class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """What most products are computed in, or most floating numbers are."""
         most = (self._products or self._numbers).most_common(1)
         return most[0][0] if most else torch.float32
+
+    @property
+    def weights(self) -> int:
+        """Bytes of parameters among them."""
+        return sum(size for key, (_, size) in self._read.items() if key in self._parameters)
 
     @property
     def size(self) -> int:
@@ -133,11 +150,14 @@ class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         """Run an operation, and count it."""
         result = func(*args, **(kwargs or {}))
+        given = list(_tensors((*args, *(kwargs or {}).values())))
+        # Most are read by way of a view.
+        weights = (each for each in given if isinstance(each, torch.nn.Parameter))
+        self._parameters.update(each.untyped_storage()._cdata for each in weights)
         # Where a fake tensor is, is an operation of its own.
         if func.is_view or func.namespace == "prim":
             return result
         self.calls += 1
-        given = list(_tensors((*args, *(kwargs or {}).values())))
         made = list(_tensors([result]))
         if products := product_operations(func, args, kwargs or {}, result):
             self._products[given[0].dtype] += products

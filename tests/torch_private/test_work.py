@@ -31,7 +31,7 @@ def size_of(module: nn.Module) -> int:
 
 def test_a_linear_layer() -> None:
     layer = nn.Linear(8, 16)
-    expected = (2 * 4 * 8 * 16, size_of(layer) + X.nbytes, 1, torch.float32)
+    expected = (2 * 4 * 8 * 16, size_of(layer) + X.nbytes, 1, torch.float32, size_of(layer))
     assert count_work(inference(layer, X)) == expected
 
 

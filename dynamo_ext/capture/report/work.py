@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 from dynamo_ext.backends import effects
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.machine import Work
-from dynamo_ext.torch_private.dispatch import fake_mode, is_plain_tensor
+from dynamo_ext.torch_private.dispatch import fake_mode, is_plain_tensor, stays_put
 from dynamo_ext.torch_private.entered_modes import forward_of
 from dynamo_ext.torch_private.work import count_work, precision_of
 
@@ -19,13 +19,14 @@ from dynamo_ext.torch_private.work import count_work, precision_of
 def work_of(call: Callable[[], Any], results: Callable[[], Mapping[str, Any]]) -> Work | None:
     """Run ``call`` and count; ``results`` are then what it gave. ``None`` where it raises."""
     try:
-        operations, size, calls, dtype = count_work(call)
+        counted = count_work(call)
         found = results().values()
     except Exception as error:  # noqa: BLE001 - not every code runs under such a counter
         pass_on(error)
         return None
-    size += sum(each.nbytes for each in found if isinstance(each, torch.Tensor))
-    return Work(operations, size, calls, precision_of(dtype))
+    size = counted.size + sum(each.nbytes for each in found if isinstance(each, torch.Tensor))
+    precision = precision_of(counted.dtype)
+    return Work(counted.operations, size, counted.calls, precision, counted.weights)
 
 
 class GraphWork:
@@ -77,4 +78,10 @@ def _described(value: Any) -> Callable[[], Any]:
         number = value if isinstance(value, (int, float)) else None
         return lambda: number
     size, stride, dtype, device = value.shape, value.stride(), value.dtype, value.device
-    return lambda: torch.empty_strided(size, stride, dtype=dtype, device=device)
+    lasts = stays_put(value)
+
+    def make() -> torch.Tensor:
+        made = torch.empty_strided(size, stride, dtype=dtype, device=device)
+        return torch.nn.Parameter(made, requires_grad=False) if lasts else made
+
+    return make

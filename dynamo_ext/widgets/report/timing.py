@@ -121,7 +121,7 @@ def plot(report: Report, axes: Axes | None) -> Axes:
 
     Raises ``OptionError`` where matplotlib is not installed.
     """
-    from dynamo_ext.widgets.comparison.chart import new_axes
+    from dynamo_ext.widgets.drawn import new_axes
 
     names, spent = zip(*parts(report), strict=True)
     axes = axes or new_axes(6.6, 0.75 + 0.34 * len(names))

@@ -53,7 +53,7 @@ def test_it_is_counted_once_the_machine_is_known() -> None:
     known = fast.report()
     assert known.machine == MACHINE
     size = 4 * (8 * 16 + 16 + 4 * 8 + 4 * 16)
-    assert known.graphs[0].work == Work(2 * 4 * 8 * 16, size, 1)
+    assert known.graphs[0].work == Work(2 * 4 * 8 * 16, size, 1, weights=4 * (8 * 16 + 16))
     assert known.graphs[0].device == "cpu"
 
 
