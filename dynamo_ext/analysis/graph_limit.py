@@ -14,6 +14,9 @@ from dynamo_ext.records.report import Report
 FEWEST_CALLS = 10
 """Calls after the first whose mean stands for a call that was not timed in another way."""
 
+SURPASSED = 1.5
+"""A share of a limit that no engine reaches, though algorithms that save products surpass 1."""
+
 
 @dataclass(frozen=True)
 class Reached:
@@ -40,9 +43,14 @@ class Reached:
         return self.least.seconds / self.seconds
 
     @property
+    def surpasses(self) -> bool:
+        """Whether it is so far beyond its limit that this was measured on a busy machine."""
+        return self.share > SURPASSED
+
+    @property
     def binds(self) -> bool:
         """Whether the graph is near enough to its limit for that to bind it."""
-        return self.share >= machine_limit.NEAR
+        return machine_limit.NEAR <= self.share <= SURPASSED
 
     @property
     def has_room(self) -> bool:
@@ -60,7 +68,7 @@ def reached(report: Report, graph: Graph) -> Reached | None:
     joined = machine_limit.limit(work, machine, precision, 1)
     if least is None or joined is None:
         return None
-    near = least.seconds / seconds >= machine_limit.NEAR
+    near = machine_limit.NEAR <= least.seconds / seconds <= SURPASSED
     lower = machine_limit.gains(work, machine, precision, calls) if near else []
     # Engines round constant weights alone to int8, and those that are trained are none.
     lower = [(name, times) for name, times in lower if name != "int8" or not _trains(graph)]

@@ -26,6 +26,11 @@ def steps(report: Report) -> Iterator[Advice]:
         f"a call of it takes {seconds(found.seconds)}, and {seconds(found.least.seconds)} at that "
         "limit"
     )
+    if found.surpasses:
+        problem = f"{_near(found)}: the machine was busy when that was measured"
+        again = "Measure again when it is idle: %dynamo machine measure"
+        yield Advice("limit-surpassed", problem, again, evidence, 0.1, "Graphs")
+        return
     # Of a raced graph, the other backends are known to be slower.
     others = found.graph.contest is None
     if others and found.has_room and one_by_one and calling >= machine_limit.CALLS_MATTER:
@@ -54,7 +59,8 @@ def unless_near(report: Report, fallbacks: Iterable[Fallback], step: str) -> str
     """``step``, which is worth its effort unless all graphs that fell back are near their limit."""
     named = {each.subject.partition(":")[0] for each in fallbacks}
     known = [reached(report, graph) for graph in report.graphs if graph.id in named]
-    if known and all(found is not None and not found.has_room for found in known):
+    near = (found and not found.has_room and not found.surpasses for found in known)
+    if known and all(near):
         return f"{NOTHING} The machine's limit leaves little to gain."
     return step
 

@@ -75,7 +75,8 @@ def draw(
         # Names of points that are near to one another would lie on one another.
         last = max(math.log(y), last + apart)
         words = f"{printable(each.name)} {percent(each.share)}"
-        drawing.label(axes, (x, math.exp(last)), words, text)
+        # Beside its point, it would lie on a roof that is near.
+        drawing.label(axes, (x, math.exp(last)), words, text, xytext=(8, -8))
 
 
 def _scale(axes: Axes) -> None:
