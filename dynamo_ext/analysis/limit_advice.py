@@ -27,7 +27,7 @@ def steps(report: Report) -> Iterator[Advice]:
         "limit"
     )
     if found.surpasses:
-        problem = f"{_near(found)}: the machine was busy when that was measured"
+        problem = f"{_near(found)}: the machine was most likely busy when that was measured"
         again = "Measure again when it is idle: %dynamo machine measure"
         yield Advice("limit-surpassed", problem, again, evidence, 0.1, "Graphs")
         return

@@ -103,7 +103,7 @@ def test_operations_that_stay_out_of_an_engine_cost_nothing_at_the_limit(
 def test_a_limit_that_is_surpassed_was_measured_on_a_busy_machine() -> None:
     left = Fallback("unsupported", "partition", "g0:p1", "aten.sort", "", "no sort", "")
     parts = (Partition("p0", "ts", 4), Partition("p1", "eager", 1, reason="no sort"))
-    made = report(graph(taken=5.0, partitions=parts), fallbacks=(left,))
+    made = report(graph(taken=4.0, partitions=parts), fallbacks=(left,))
     steps = {each.topic: each.step for each in advise(made)}
     assert steps["limit-surpassed"].endswith("%dynamo machine measure")
     assert "%%dynamo compare" in steps["unsupported"]

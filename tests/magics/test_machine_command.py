@@ -33,6 +33,10 @@ def test_it_measures_once_and_comparisons_use_it(cells: Live) -> None:
     record = cells.names["table"].record
     assert record.machine == remembered()
     assert record.work.operations == 2 * 2 * 8 * 8
+    report = cells.report("y = layer(x)", "-b eager --profile")
+    assert report.machine == remembered()
+    assert report.graphs[0].work.operations == 2 * 2 * 8 * 8
+    assert "Of limit" in str(report._repr_html_())
     assert "forgotten" in cells.well("%dynamo cache clear").out
     assert remembered() is None
 

@@ -59,7 +59,7 @@ def _reaches(report: Report, found: Reached) -> str:
     if found.least.bound != "calls":
         rate = f", {limits.rate(found.work, found.least, found.precision, found.seconds)}"
     said = f"{name} takes {seconds(found.seconds)}{rate}: {percent(found.share)} of the limit"
-    return f"{said}, which was measured on a busy machine." if found.surpasses else f"{said}."
+    return f"{said}, most likely measured on a busy machine." if found.surpasses else f"{said}."
 
 
 class Roofline(Drawn):

@@ -130,7 +130,7 @@ class GraphPane:
         for each in controls:
             each.observe(self._draw, "value")
         self.choice.observe(self._choose, "value")
-        shown = [graphs.overview(report), blocks.Quiet(limits.hint(report))]
+        shown: list[blocks.Block] = [graphs.overview(report), blocks.Quiet(limits.hint(report))]
         top = [widgets.HTML(framed(blocks.html(shown), graphs.chart(report)))]
         if len(report.graphs) > 1:
             top.append(self.choice)
