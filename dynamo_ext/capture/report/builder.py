@@ -22,6 +22,9 @@ from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.records.machine import MachineLimits
 from dynamo_ext.records.report import Fallback, Report
 
+_MEASURED = frozenset({"cpu", "cuda"})
+"""Devices of which limits may be known."""
+
 Placed = TypeVar("Placed", Fallback, GraphBreak, Guard, Operation)
 
 
@@ -151,12 +154,13 @@ def _counted(graph: Graph, work: GraphWork | None, device: torch.device) -> Grap
 
 def machine_of(run: RunLog) -> MachineLimits | None:
     """What the device of a run's graphs does at most, a GPU where one has any; if known."""
-    return known_machines.remembered(_device(run)) if run.calls else None
+    device = _device(run)
+    return known_machines.remembered(device) if run.calls and device.type in _MEASURED else None
 
 
 def _device(run: RunLog) -> torch.device:
     places = [entry.work.device for entry in run.calls if entry.work is not None]
-    return next((each for each in places if each.type == "cuda"), torch.device("cpu"))
+    return next((each for each in places if each.type != "cpu"), torch.device("cpu"))
 
 
 def _lowered(journal: Journal) -> int | None:

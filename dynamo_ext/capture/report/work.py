@@ -9,9 +9,15 @@ from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves
 
 from dynamo_ext.backends import effects
+from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.machine import Work
-from dynamo_ext.torch_private.dispatch import fake_mode, is_plain_tensor, stays_put
+from dynamo_ext.torch_private.dispatch import (
+    fake_mode,
+    is_plain_tensor,
+    outside_modes,
+    stays_put,
+)
 from dynamo_ext.torch_private.entered_modes import forward_of
 from dynamo_ext.torch_private.work import count_work, precision_of
 
@@ -41,8 +47,7 @@ class GraphWork:
         self._graph = weakref.ref(graph)
         self._inputs = [_described(each) for each in inputs]
         places = [each.device for each in inputs if isinstance(each, torch.Tensor)]
-        gpu = next((place for place in places if place.type == "cuda"), None)
-        self.device = gpu or torch.device("cpu")
+        self.device = next((each for each in places if each.type != "cpu"), torch.device("cpu"))
         kind = self.device.type
         on = torch.is_autocast_enabled(kind)
         self._autocast = torch.get_autocast_dtype(kind) if on else None
@@ -54,14 +59,16 @@ class GraphWork:
         if graph is not None and not self._counted:
             plain = all(map(effects.is_torchs_own, graph.graph.nodes))
             known = plain and not effects.holds_transforms(graph)
-            self._counted.append(self._run(graph) if known else None)
+            # A report may be asked for where what is called is captured.
+            counted = frame_eval.call_under(None, self._run, graph) if known else None
+            self._counted.append(counted)
         return self._counted[0] if self._counted else None
 
     def _run(self, graph: GraphModule) -> Work | None:
         kind, dtype = self.device.type, self._autocast
         autocast = torch.autocast(kind, dtype, enabled=dtype is not None)
         found: dict[str, Any] = {}
-        with torch.no_grad(), fake_mode(), autocast:
+        with outside_modes(), torch.no_grad(), fake_mode(), autocast:
             given = [make() for make in self._inputs]
 
             def call() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 import dynamo_ext
 from dynamo_ext.backends import disk_cache
@@ -151,3 +152,26 @@ def test_it_holds_no_model() -> None:
     gc.collect()
     assert gone() is None
     assert work.count() is None
+
+
+def test_a_report_within_a_session_captures_nothing_of_it() -> None:
+    remember(MACHINE, torch.device("cpu"))
+
+    def square(x: torch.Tensor) -> torch.Tensor:
+        return (x @ x).relu()
+
+    with dynamo_ext.optimize("eager") as session:
+        square(torch.ones(4, 4))
+        assert session.report.graphs[0].work is not None
+    found = session.report
+    assert [graph.calls for graph in found.graphs] == [1]
+    assert not found.fallbacks
+
+
+def test_modes_of_the_users_see_nothing_of_it() -> None:
+    fast = dynamo_ext.optimize("eager")(nn.Linear(8, 16))
+    fast(X)
+    remember(MACHINE, torch.device("cpu"))
+    with FlopCounterMode(display=False) as counter:
+        assert fast.report().graphs[0].work is not None
+    assert counter.get_total_flops() == 0
