@@ -87,6 +87,19 @@ def test_what_is_from_before_is_read_once(call: Callable[[], object], size: int)
     assert count_work(call)[:2] == (0, size)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_without_products_the_dtype_is_that_of_the_numbers(dtype: torch.dtype) -> None:
+    x = X.to(dtype)
+    assert count_work(lambda: torch.relu(x) * 2).dtype is dtype
+
+
+def test_weights_are_what_is_read_of_parameters() -> None:
+    table = nn.Embedding(1000, 64)
+    rows = torch.zeros(3, dtype=torch.long)
+    layer = nn.Linear(64, 2)
+    assert count_work(lambda: layer(table(rows))).weights == size_of(layer)
+
+
 def test_an_error_leaves_torch_as_it_was() -> None:
     with pytest.raises(RuntimeError, match="shapes"):
         count_work(lambda: X @ X)
