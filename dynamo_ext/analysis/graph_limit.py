@@ -70,8 +70,8 @@ def reached(report: Report, graph: Graph) -> Reached | None:
         return None
     near = machine_limit.NEAR <= least.seconds / seconds <= SURPASSED
     lower = machine_limit.gains(work, machine, precision, calls) if near else []
-    # Engines round constant weights alone to int8, and those that are trained are none.
-    lower = [(name, times) for name, times in lower if name != "int8" or not _trains(graph)]
+    # Engines round constant weights alone to int8.
+    lower = [pair for pair in lower if pair[0] != "int8" or not graph.differentiable]
     room = seconds / joined.seconds
     found = tuple(lower)
     return Reached(graph, work, machine, precision, calls, least, seconds, room, found)
@@ -116,8 +116,3 @@ def largest(report: Report) -> Reached | None:
     called = [graph for graph in report.graphs if graph.calls]
     most = max(called, key=lambda graph: graph.run_seconds, default=None)
     return reached(report, most) if most is not None else None
-
-
-def _trains(graph: Graph) -> bool:
-    forward = any(part.role == "forward" for part in graph.partitions)
-    return forward or graph.backward_untimed or graph.backward_seconds > 0

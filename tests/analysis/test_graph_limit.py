@@ -92,12 +92,8 @@ def test_far_from_the_limit_no_precision_is_promised() -> None:
     assert found.gains == ()
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [{"backward_untimed": True}, {"partitions": (Partition("p", "ts", 1, role="forward"),)}],
-)
-def test_weights_that_are_trained_are_not_rounded_to_int8(facts: dict[str, object]) -> None:
-    found = reached(report(), graph(MEMORY, **facts))
+def test_weights_that_are_not_constants_are_not_rounded_to_int8() -> None:
+    found = reached(report(), graph(MEMORY, differentiable=True))
     assert found is not None
     assert [name for name, _ in found.gains] == ["bf16"]
 

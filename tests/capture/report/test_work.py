@@ -175,3 +175,10 @@ def test_modes_of_the_users_see_nothing_of_it() -> None:
     with FlopCounterMode(display=False) as counter:
         assert fast.report().graphs[0].work is not None
     assert counter.get_total_flops() == 0
+
+
+def test_whether_a_backward_pass_may_follow() -> None:
+    assert not report_of(nn.Linear(8, 16), X).graphs[0].differentiable
+    fast = dynamo_ext.optimize("eager")(nn.Linear(8, 16))
+    fast(X)
+    assert fast.report().graphs[0].differentiable
