@@ -22,7 +22,7 @@ from benchmarks import workers
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo.form import Form, add_arguments
 from dynamo_ext.backends import registry
-from dynamo_ext.measure.machine_limits import remembered
+from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.widgets.comparison.limits import share_of_limit
 
 if TYPE_CHECKING:

@@ -37,6 +37,19 @@ _KNOWN = ("torch", "_operator", "builtins", "math")
 _OUTSIDE = ("torch.distributed", "torch._C._distributed", "torch.random")
 """Parts of torch of which that is not true."""
 
+_HOLDING = (
+    "torch._ops",
+    "torch._higher_order_ops",
+    "torch.autograd",
+    "torch.distributed",
+    "torch.utils.checkpoint",
+)
+"""Parts of torch that are collectives, or hold operators and functions of others."""
+
+_TRANSFORMS = ("torch._functorch", "torch._C._functorch")
+
+_PLAIN_OPERATORS = ("torch._ops.aten", "torch._ops.prims")
+
 _DRAWING = ("gumbel_softmax", "fractional_max_pool", "lowrank", "lobpcg")
 """Parts of names of torch's Python functions that draw, and have no argument that tells."""
 
@@ -176,3 +189,24 @@ def _updates(name: str, given: Mapping[str, Any]) -> bool:
     told = given.get("training") or given.get("use_input_stats") or name in _UNDECLARED
     held = given.get("running_mean") is not None and not name.endswith("_functional")
     return held and bool(told)
+
+
+def is_torchs_own(node: Node) -> bool:
+    """Whether a node computes with torch's own functions, whose effects are known, and no others.
+
+    Neither collectives nor what holds functions of the user's.
+    """
+    if node.op == "call_module":
+        return False
+    module = _module_of(node.target) if node.op == "call_function" else "torch"
+    holding = module.startswith(_HOLDING) and not module.startswith(_PLAIN_OPERATORS)
+    return module.partition(".")[0] in _KNOWN and not holding
+
+
+def holds_transforms(graph: GraphModule) -> bool:
+    """Whether a graph begins and ends transforms of ``torch.func``: an error between them stays."""
+    return any(_module_of(node.target).startswith(_TRANSFORMS) for node in graph.graph.nodes)
+
+
+def _module_of(target: Any) -> str:
+    return "" if isinstance(target, str) else getattr(target, "__module__", None) or "torch"

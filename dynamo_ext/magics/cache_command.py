@@ -7,7 +7,7 @@ from IPython.core.error import UsageError
 
 from dynamo_ext.auto.backend import BACKEND
 from dynamo_ext.auto.cache import Entry, Place, Store
-from dynamo_ext.backends import crash_records
+from dynamo_ext.backends import crash_records, known_machines
 from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.support import support_cache
 from dynamo_ext.backends.torch_private import vec_isa
@@ -15,7 +15,6 @@ from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.formatting import count
 from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.magics.arguments import unquoted
-from dynamo_ext.measure import machine_limits
 from dynamo_ext.records.common import checked, plain
 
 
@@ -57,7 +56,7 @@ def _cleared(store: Store) -> str:
         said += f" {count(answers, 'answer')} of engines forgotten."
     if checks := vec_isa.Checks().clear():
         said += f" {count(checks, 'check')} of the C++ compiler forgotten."
-    if machine_limits.forget():
+    if known_machines.forget():
         said += " What %dynamo machine measured is forgotten."
     if ended := crash_records.clear():
         said += f" {count(ended, 'engine')} that ended a process may be tried again."

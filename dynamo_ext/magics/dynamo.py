@@ -118,7 +118,8 @@ class DynamoMagics(Magics):
             %dynamo reset           # forget everything compiled
             %dynamo cache           # the races that auto remembers: show, clear,
                                     # export FILE, import FILE
-            %dynamo machine         # what this machine can do at most, which comparisons use
+            %dynamo machine         # what this machine can do at most, beside which reports
+                                    # and comparisons show what is reached
         """
         try:
             if cell is None:

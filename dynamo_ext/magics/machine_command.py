@@ -2,9 +2,10 @@
 
 import torch
 
+from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.formatting import count, seconds
 from dynamo_ext.magics.argument_errors import refuse
-from dynamo_ext.measure.machine_limits import measure_machine, remembered
+from dynamo_ext.measure.machine_limits import measure_machine
 from dynamo_ext.records.machine import MachineLimits
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.widgets.comparison.number_text import amount, size

@@ -5,18 +5,19 @@ import time
 
 import torch
 
+from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.capture import session
+from dynamo_ext.capture.report.work import work_of
 from dynamo_ext.errors import OptionError
 from dynamo_ext.interruptions import suppressed
-from dynamo_ext.measure import machine_limits, memory, per_graph
+from dynamo_ext.measure import memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate, of_callables
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.result_check import ResultCheck, held_in
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.side_effects import effects
-from dynamo_ext.measure.work import work_of
 from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
@@ -214,7 +215,7 @@ class _Comparing:
             threads=torch.get_num_threads(),
             versions=session.versions(),
             work=self._work,
-            machine=machine_limits.remembered(device),
+            machine=remembered(device),
             busy_cores=self._busy_cores,
         )
 

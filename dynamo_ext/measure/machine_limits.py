@@ -1,17 +1,14 @@
-"""What this machine does at most: measured once, in seconds, and remembered on disk."""
+"""What this machine does at most: measured once, in seconds."""
 
-import dataclasses
 import datetime as dt
-import json
-import time
 import warnings
 from collections.abc import Callable, Sequence
 
 import torch
 
-from dynamo_ext.backends.disk_cache import Table, device_model
-from dynamo_ext.errors import RecordFormatError
-from dynamo_ext.records.common import FULL, checked, plain
+from dynamo_ext.backends.disk_cache import device_model
+from dynamo_ext.backends.known_machines import remember
+from dynamo_ext.records.common import FULL
 from dynamo_ext.records.machine import MachineLimits
 from dynamo_ext.timing import clock
 
@@ -35,24 +32,6 @@ _READ = tuple(1 << power for power in (20, 22, 24, 26, 28))
 _CALLS = 1000
 
 
-class _Remembered(Table):
-    name = "machines"
-
-
-def remembered(device: torch.device | None = None) -> MachineLimits | None:
-    """What ``measure_machine`` found on this device, with as many threads, torch and its TF32."""
-    rows = _Remembered().rows("key = ? AND place = ?", *_place(device or torch.device("cpu")))
-    try:
-        return checked(MachineLimits, plain(str(rows[0][2]))) if rows else None
-    except RecordFormatError:
-        return None
-
-
-def forget() -> int:
-    """Drop what was measured, of every device; how many there were."""
-    return _Remembered().clear()
-
-
 def measure_machine(device: torch.device | None = None) -> MachineLimits:
     """Measure what a device does (the processor, unless one is given), and remember it.
 
@@ -70,18 +49,8 @@ def measure_machine(device: torch.device | None = None) -> MachineLimits:
         call_seconds=_call(device),
         measured_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
     )
-    text = json.dumps(dataclasses.asdict(found))
-    _Remembered().keep([(*_place(device), text, time.time())])
+    remember(found, device)
     return found
-
-
-def _place(device: torch.device) -> tuple[str, str]:
-    # TF32 is many times as fast as float32 on a GPU.
-    products = f"{torch.get_float32_matmul_precision()} precision"
-    return (
-        device_model(device),
-        f"{torch.get_num_threads()} threads, torch {torch.__version__}, {products}",
-    )
 
 
 def _fastest(call: Callable[[], object]) -> float:

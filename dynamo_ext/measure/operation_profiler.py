@@ -32,14 +32,6 @@ SHARE = 0.05
 BUDGET = 5.0
 """Seconds that the repeats of one graph's operations may take."""
 
-_OWN = ("torch", "_operator", "builtins", "math")
-_ONCE = (
-    "torch._ops",
-    "torch._higher_order_ops",
-    "torch.autograd",
-    "torch.distributed",
-    "torch.utils.checkpoint",
-)
 _READERS = frozenset(
     {"linear", "matmul", "addmm", "conv1d", "conv2d", "conv3d", "layer_norm", "group_norm"}
 )
@@ -47,9 +39,6 @@ _READERS = frozenset(
 
 _SWITCHES = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
 """Functions that compute nothing: no engine has them, so no backend can save their time."""
-
-_TRANSFORMS = ("torch._functorch", "torch._C._functorch")
-_PLAIN_OPERATORS = ("torch._ops.aten", "torch._ops.prims")
 
 
 class UntimedError(RuntimeError):
@@ -100,7 +89,7 @@ def time_operations(graph: GraphModule, args: Sequence[Any]) -> Mapping[str, flo
     Raises what an operation raises, and ``UntimedError`` where the graph holds transforms of
     ``torch.func``: an error in one would leave torch inside it.
     """
-    if any(_module(node.target).startswith(_TRANSFORMS) for node in graph.graph.nodes):
+    if effects.holds_transforms(graph):
         message = "It holds transforms of torch.func."
         raise UntimedError(message)
     before = Surroundings()
@@ -203,20 +192,4 @@ def _repeats(node: Node, result: Any) -> bool:
     if isinstance(target, str):
         return node.op == "call_method" and not target.endswith("_")
     in_place = getattr(target, "__name__", "").partition(".")[0].endswith("_")
-    return is_torchs_own(node) and not in_place
-
-
-def is_torchs_own(node: Node) -> bool:
-    """Whether a node computes with torch's own functions, whose effects are known, and no others.
-
-    Neither collectives nor what holds functions of the user's.
-    """
-    if node.op == "call_module":
-        return False
-    module = _module(node.target) if node.op == "call_function" else "torch"
-    once = module.startswith(_ONCE) and not module.startswith(_PLAIN_OPERATORS)
-    return module.partition(".")[0] in _OWN and not once
-
-
-def _module(target: Any) -> str:
-    return "" if isinstance(target, str) else getattr(target, "__module__", None) or "torch"
+    return effects.is_torchs_own(node) and not in_place

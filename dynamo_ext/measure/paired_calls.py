@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamo_ext.backends import registry
+from dynamo_ext.backends import effects, registry
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.measure.operation_profiler import is_torchs_own
 from dynamo_ext.timing import clock
 from dynamo_ext.torch_private.entered_modes import forward_of
 
@@ -84,7 +83,7 @@ class PairedCalls:
                 engine in registry.OURS
                 and engine not in (_REPLAYING if cuda else _NOT_COMPARED)
                 and not (entry.mutates or entry.draws)
-                and all(map(is_torchs_own, graph.graph.nodes))
+                and all(map(effects.is_torchs_own, graph.graph.nodes))
             )
         return self._suited[entry]
 

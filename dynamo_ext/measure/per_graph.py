@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 
 from dynamo_ext.backends.fx_graph import held_tensors
+from dynamo_ext.capture.report.work import work_of
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
@@ -23,7 +24,6 @@ from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
-from dynamo_ext.measure.work import work_of
 from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import Availability
 from dynamo_ext.records.comparison import GraphComparison, GraphTime, Mix, Outcome

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from dynamo_ext.records.common import FULL
+
 
 @dataclass(frozen=True)
 class MachineLimits:
@@ -30,9 +32,13 @@ class Work:
     ``operations`` are those of matrix products, convolutions and attention, two for each
     multiplication with its addition. ``size`` is the bytes that move at least: each tensor from
     before the run that it reads, once, and each of its results. ``calls`` counts the operations
-    that eager calls one by one.
+    that eager calls one by one. ``precision`` is the code's own, in which eager computes most of
+    it: ``float32``, ``bf16``, ``fp16``, or torch's name of another dtype. ``weights`` are the bytes
+    of parameters among ``size``.
     """
 
     operations: int
     size: int
     calls: int
+    precision: str = FULL
+    weights: int = 0

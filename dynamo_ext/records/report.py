@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from dynamo_ext.errors import OptionError
 from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine, saved, structured
 from dynamo_ext.records.graph import Graph
+from dynamo_ext.records.machine import MachineLimits
 
 SCHEMA_VERSION = 2
 
@@ -63,7 +65,8 @@ class Report:
     ``end_to_end`` is there where ``auto`` was given a bound of accuracy.
     ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
     ``stopped_at`` at which line of the cell (or 0). ``refused``: the error is Dynamo's, since one
-    graph was asked for.
+    graph was asked for. ``machine`` is what the device of its graphs does at most, where that was
+    measured.
     """
 
     mode: Mode
@@ -91,6 +94,7 @@ class Report:
     paired_seconds: float = 0.0
     end_to_end: EndToEnd | None = None
     load_seconds: float = 0.0
+    machine: MachineLimits | None = None
     schema: int = SCHEMA_VERSION
 
     @property
@@ -138,13 +142,18 @@ class Report:
         """All of it as a page that needs neither a kernel nor a network."""
         return str(self._in_form("static", "page"))
 
-    def plot(self, axes: Any = None) -> Any:
-        """Draw seconds of each part of the run as bars on matplotlib's ``axes``, which it returns.
+    def plot(self, axes: Any = None, kind: str = "Time") -> Any:
+        """Draw on matplotlib's ``axes``, which it returns.
 
-        Without ``axes`` they are new ones, in a figure of pyplot's.
-        Raises ``OptionError`` where matplotlib is not installed.
+        Without ``axes`` they are new ones, in a figure of pyplot's. ``kind`` is ``Time``, seconds
+        of each part of the run as bars, or ``Roofline``, what graphs reach of the machine's limits.
+        Raises ``OptionError`` for another kind, where there is nothing to draw, or where matplotlib
+        is not installed.
         """
-        return self._in_form("timing", "plot", axes)
+        if kind not in {"Time", "Roofline"}:
+            msg = f"There is no chart {kind!r} of a report."
+            raise OptionError(msg, "Use Time or Roofline.")
+        return self._in_form("timing" if kind == "Time" else "limits", "plot", axes)
 
     def _in_form(self, module: str, form: str = "text", *args: object) -> Any:
         # By name: what shows records imports them.

@@ -1,8 +1,9 @@
 """What a piece of code asks of the machine, counted operation by operation as it runs in eager."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -23,12 +24,23 @@ _LAYERS = ("_transformer_encoder_layer", "_native_multi_head_attention")
 """Operations that have products inside, and no formula."""
 
 
-def count_work(call: Callable[[], object]) -> tuple[int, int, int]:
-    """Run ``call`` once: operations of products, bytes read at least, and operations called.
+class Count(NamedTuple):
+    """What a run asks for: operations of products, bytes read, calls, a dtype, bytes of weights."""
+
+    operations: int
+    size: int
+    calls: int
+    dtype: torch.dtype
+    weights: int
+
+
+def count_work(call: Callable[[], object]) -> Count:
+    """Run ``call`` once and count.
 
     Two operations for each multiplication with its addition, in matrix products, convolutions,
     attention and recurrent layers. The bytes are those of each tensor that an operation reads and
-    none has made, once.
+    none has made, once. The dtype is that of most operations of products, or of the floating
+    numbers that are read where there are none. Weights are what is read of parameters.
     """
     traffic = _Traffic()
     operations = FlopCounterMode(display=False, custom_mapping=_formulas())
@@ -40,7 +52,14 @@ def count_work(call: Callable[[], object]) -> tuple[int, int, int]:
             call()
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-    return operations.get_total_flops(), traffic.size, traffic.calls
+    total = operations.get_total_flops()
+    return Count(total, traffic.size, traffic.calls, traffic.dtype, traffic.weights)
+
+
+def precision_of(dtype: torch.dtype) -> str:
+    """What records call a dtype: ``bf16``, ``fp16``, or torch's own name."""
+    name = str(dtype).removeprefix("torch.")
+    return {"bfloat16": "bf16", "float16": "fp16"}.get(name, name)
 
 
 def products_in(dtype: torch.dtype, call: Callable[[], object]) -> int | None:
@@ -102,6 +121,20 @@ class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._made: dict[int, Any] = {}
         self._read: dict[int, tuple[Any, int]] = {}
         self._looked_up = 0
+        self._parameters: set[int] = set()
+        self._products: Counter[torch.dtype] = Counter()
+        self._numbers: Counter[torch.dtype] = Counter()
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What most products are computed in, or most floating numbers are."""
+        most = (self._products or self._numbers).most_common(1)
+        return most[0][0] if most else torch.float32
+
+    @property
+    def weights(self) -> int:
+        """Bytes of parameters among them."""
+        return sum(size for key, (_, size) in self._read.items() if key in self._parameters)
 
     @property
     def size(self) -> int:
@@ -117,11 +150,19 @@ class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         """Run an operation, and count it."""
         result = func(*args, **(kwargs or {}))
-        if func.is_view:
+        given = list(_tensors((*args, *(kwargs or {}).values())))
+        # Most are read by way of a view.
+        weights = (each for each in given if isinstance(each, torch.nn.Parameter))
+        self._parameters.update(each.untyped_storage()._cdata for each in weights)
+        # Where a fake tensor is, is an operation of its own.
+        if func.is_view or func.namespace == "prim":
             return result
         self.calls += 1
-        given = list(_tensors((*args, *(kwargs or {}).values())))
         made = list(_tensors([result]))
+        if products := product_operations(func, args, kwargs or {}, result):
+            self._products[given[0].dtype] += products
+        for each in filter(torch.is_floating_point, given):
+            self._numbers[each.dtype] += each.nbytes
         if func.overloadpacket.__name__ in _LOOKUPS:
             source, *given = given
             if source.untyped_storage()._cdata not in self._made:
@@ -157,6 +198,8 @@ def _formulas() -> dict[Any, Callable[..., int]]:
     return {
         aten._scaled_dot_product_flash_attention_for_cpu: _attention,
         aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
+        aten._native_multi_head_attention: _attention_layer,
+        aten._transformer_encoder_layer_fwd: _encoder_layer,
         aten.mkldnn_rnn_layer: _recurrent,
         aten.mkldnn_rnn_layer_backward: lambda *shapes, **_: 2 * _recurrent(*shapes),
     }
@@ -168,6 +211,21 @@ def _attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
 
 def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
     return int(sdpa_backward_flop_count(grad, query, key, value))  # type: ignore[no-untyped-call]
+
+
+def _attention_layer(query: Any, key: Any, *given: Any, **_: Any) -> int:
+    """The products of a whole layer of attention; of ``given``, its weights are [3] and [5]."""
+    *batch, steps, width = query
+    between = 4 * math.prod(batch) * steps * key[-2] * width
+    weights = math.prod(given[3]) + math.prod(given[5])
+    return int(2 * math.prod(batch) * steps * weights + between)
+
+
+def _encoder_layer(source: Any, *given: Any, **more: Any) -> int:
+    """The products of a whole encoder layer: attention, and two that follow it."""
+    follow = math.prod(given[13]) + math.prod(given[15])
+    attention = _attention_layer(source, source, source, *given, **more)
+    return int(attention + 2 * math.prod(source[:-1]) * follow)
 
 
 def _recurrent(given: Any, by_input: Any, by_state: Any, *_: Any, **__: Any) -> int:

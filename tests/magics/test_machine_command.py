@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dynamo_ext.backends import disk_cache
+from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.measure import machine_limits
 from tests.capture.live import Live, live
 
@@ -30,10 +31,14 @@ def test_it_measures_once_and_comparisons_use_it(cells: Live) -> None:
     assert cells.well("%dynamo machine").out.startswith(shown.partition(":\n")[0])
     cells.well("%%dynamo compare -b eager -n 6 -o table --quiet\ny = layer(x)")
     record = cells.names["table"].record
-    assert record.machine == machine_limits.remembered()
+    assert record.machine == remembered()
     assert record.work.operations == 2 * 2 * 8 * 8
+    report = cells.report("y = layer(x)", "-b eager --profile")
+    assert report.machine == remembered()
+    assert report.graphs[0].work.operations == 2 * 2 * 8 * 8
+    assert "Of limit" in str(report._repr_html_())
     assert "forgotten" in cells.well("%dynamo cache clear").out
-    assert machine_limits.remembered() is None
+    assert remembered() is None
 
 
 def test_another_word_is_refused(cells: Live) -> None:

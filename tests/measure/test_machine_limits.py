@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from dynamo_ext.backends import disk_cache
+from dynamo_ext.backends.known_machines import Machines, forget, place, remembered
 from dynamo_ext.measure import machine_limits
-from dynamo_ext.measure.machine_limits import forget, measure_machine, remembered
+from dynamo_ext.measure.machine_limits import measure_machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +58,6 @@ def test_a_precision_without_kernels_is_left_out(monkeypatch: pytest.MonkeyPatch
 
 def test_a_damaged_row_is_none() -> None:
     found = measure_machine()
-    key, place = machine_limits._place(torch.device("cpu"))
-    machine_limits._Remembered().keep([(key, place, '{"device": 3}', 1.0)])
+    Machines().keep([(*place(torch.device("cpu")), '{"device": 3}', 1.0)])
     assert remembered() is None
     assert dataclasses.replace(found, threads=3) != found

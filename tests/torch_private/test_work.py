@@ -31,12 +31,13 @@ def size_of(module: nn.Module) -> int:
 
 def test_a_linear_layer() -> None:
     layer = nn.Linear(8, 16)
-    assert count_work(inference(layer, X)) == (2 * 4 * 8 * 16, size_of(layer) + X.nbytes, 1)
+    expected = (2 * 4 * 8 * 16, size_of(layer) + X.nbytes, 1, torch.float32, size_of(layer))
+    assert count_work(inference(layer, X)) == expected
 
 
 def test_a_convolution() -> None:
     layer, image = nn.Conv2d(3, 8, 3), torch.ones(2, 3, 10, 10)
-    operations, size, _ = count_work(inference(layer, image))
+    operations, size, *_ = count_work(inference(layer, image))
     assert operations == 2 * (3 * 3 * 3) * 8 * (2 * 8 * 8)
     assert size == size_of(layer) + image.nbytes
 
@@ -48,7 +49,7 @@ def test_an_encoder_layer_is_counted_by_its_parts() -> None:
     rows = 2 * 5
     products = 2 * rows * 8 * (3 * 8 + 8 + 16 + 16)
     attention = 2 * (2 * 2 * 5 * 5 * 4) * 2
-    operations, size, _ = count_work(inference(layer, x))
+    operations, size, *_ = count_work(inference(layer, x))
     assert operations == products + attention
     assert size == size_of(layer) + x.nbytes
     assert torch.backends.mha.get_fastpath_enabled()
@@ -56,14 +57,14 @@ def test_an_encoder_layer_is_counted_by_its_parts() -> None:
 
 def test_a_recurrent_layer() -> None:
     layer, x = nn.LSTM(8, 16), torch.ones(5, 2, 8)
-    operations, size, _ = count_work(inference(layer, x))
+    operations, size, *_ = count_work(inference(layer, x))
     assert operations == 2 * 5 * 2 * 4 * 16 * (8 + 16)
     assert size == size_of(layer) + x.nbytes
 
 
 def test_a_backward_pass_counts_twice_a_forward_one() -> None:
     layer, x = nn.Linear(8, 16), X.clone().requires_grad_()
-    operations, _, _ = count_work(lambda: layer(x).sum().backward())
+    operations, *_ = count_work(lambda: layer(x).sum().backward())
     assert operations == 3 * (2 * 4 * 8 * 16)
 
 
@@ -84,6 +85,19 @@ def test_a_backward_pass_counts_twice_a_forward_one() -> None:
 )
 def test_what_is_from_before_is_read_once(call: Callable[[], object], size: int) -> None:
     assert count_work(call)[:2] == (0, size)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_without_products_the_dtype_is_that_of_the_numbers(dtype: torch.dtype) -> None:
+    x = X.to(dtype)
+    assert count_work(lambda: torch.relu(x) * 2).dtype is dtype
+
+
+def test_weights_are_what_is_read_of_parameters() -> None:
+    table = nn.Embedding(1000, 64)
+    rows = torch.zeros(3, dtype=torch.long)
+    layer = nn.Linear(64, 2)
+    assert count_work(lambda: layer(table(rows))).weights == size_of(layer)
 
 
 def test_an_error_leaves_torch_as_it_was() -> None:

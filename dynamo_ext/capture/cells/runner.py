@@ -16,7 +16,7 @@ from dynamo_ext.capture.cells.user_traceback import users_traceback
 from dynamo_ext.capture.listen import eager_frames
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recording, RunLog
-from dynamo_ext.capture.report.builder import build_report
+from dynamo_ext.capture.report.builder import build_report, machine_of
 from dynamo_ext.capture.report.capture_failures import forget_on_the_way_to, leave_out_missing_name
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.capture.tracer import Tracer
@@ -110,6 +110,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         versions=versions,
         refused=tracer.fullgraph and compile_metrics.is_refusal(error),
         stopped_at=_cells_line(error, program.filename),
+        machine=machine_of(run),
     )
     missing = leave_out_missing_name(run, error)
     before = eager_frames.reachable_from(run, backend) if mode != "explain" else ()

@@ -137,6 +137,7 @@ def dress(axes: Axes, quiet: str, upright: str) -> None:
     axes.set_ylabel(upright, color=quiet, fontsize=9)
     axes.tick_params(color=quiet, labelcolor=quiet, labelsize=9)
     axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(quiet)
     axes.patch.set_visible(False)
 
 

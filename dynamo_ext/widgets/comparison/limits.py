@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from dynamo_ext.analysis import machine_limit
-from dynamo_ext.formatting import count, listing, percent, printable, seconds
+from dynamo_ext.formatting import count, percent, printable, seconds
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComparison
 from dynamo_ext.records.machine import MachineLimits, Work
-from dynamo_ext.widgets.comparison.number_text import amount, size
-from dynamo_ext.widgets.comparison.summary import ratio
+from dynamo_ext.widgets import limits
 
 MEASURE = (
     "%dynamo machine measures what this machine can do; a comparison then shows how near to it "
@@ -22,8 +21,8 @@ def sentences(record: Comparison) -> str:
     if work is None or not work.size:
         return ""
     if machine is None:
-        return f"{_asked(work, 'A run')} {MEASURE}"
-    said = _limit(work, machine, "A run")
+        return f"{limits.asked(work, 'A run')} {MEASURE}"
+    said = [limits.asked(work, "A run"), limits.least(work, machine)]
     base = record.base
     nearest = record.best or base
     if nearest is not None and nearest.timing is not None:
@@ -31,7 +30,7 @@ def sentences(record: Comparison) -> str:
         said += _nearest(nearest.name, ran, nearest.timing.median, work, machine)
     if base is not None and base.timing is not None and not base.backend:
         said += _calls(base.timing.median, work, machine)
-    return " ".join(said)
+    return " ".join(filter(None, said))
 
 
 def share_of_products(record: Comparison, each: CandidateResult) -> float | None:
@@ -62,32 +61,13 @@ def of_graph(record: Comparison, graph: GraphComparison) -> str:
     work, machine = graph.work, record.machine
     if work is None or not work.size or machine is None:
         return ""
-    said = _limit(work, machine, "A call")
+    said = [limits.asked(work, "A call"), limits.least(work, machine)]
     best = next((time for time in graph.times if time.backend == graph.fastest), None)
     if best is not None and best.timing is not None:
         row = next((each for each in record.candidates if each.name == best.backend), None)
         precision = row.precision if row else FULL
         said += _nearest(best.backend, precision, best.timing.median, work, machine)
-    return " ".join(said)
-
-
-def _asked(work: Work, what: str) -> str:
-    moves = f"moves at least {size(work.size)}"
-    if not work.operations:
-        return f"{what} {moves} and computes no products."
-    return f"{what} computes {amount(work.operations, 'FLOP')} in products and {moves}."
-
-
-def _limit(work: Work, machine: MachineLimits, what: str) -> list[str]:
-    said = [_asked(work, what)]
-    least = machine_limit.limit(work, machine)
-    if least is not None:
-        by_products = least.bound == "products"
-        rate = dict(machine.products)[FULL] if by_products else work.size / least.seconds
-        binds = f"by {least.bound}, {amount(rate, 'FLOP/s' if by_products else 'B/s')}"
-        taken = seconds(least.seconds)
-        said.append(f"The limit of this machine in float32 is {taken} (bound {binds}).")
-    return said
+    return " ".join(filter(None, said))
 
 
 def _nearest(
@@ -100,10 +80,8 @@ def _nearest(
     lowered = precision not in ("", FULL)
     which = f"the limit in {precision}, {seconds(least.seconds)}" if lowered else "it"
     yield f"{printable(name)} reaches {percent(share)} of {which}."
-    gains = [] if lowered or share < machine_limit.NEAR else machine_limit.gains(work, machine)
-    if gains:
-        could = listing([f"{lower} {ratio(factor)}" for lower, factor in gains])
-        yield f"As near to its own limit, a lower precision would be faster: {could}."
+    if not lowered and share >= machine_limit.NEAR:
+        yield limits.lower(machine_limit.gains(work, machine))
 
 
 def _calls(taken: float, work: Work, machine: MachineLimits) -> Iterator[str]:

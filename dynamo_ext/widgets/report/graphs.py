@@ -11,12 +11,20 @@ from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks, plain_text
-from dynamo_ext.widgets.blocks import Table
+from dynamo_ext.widgets.blocks import Quiet, Table
 from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, modules_of, result
 from dynamo_ext.widgets.graph_drawing.svg import colours, share
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, quiet_words, unbroken
-from dynamo_ext.widgets.report import breaks, modules, speed
+from dynamo_ext.widgets.html.markup import (
+    EMPTY,
+    Markup,
+    code,
+    element,
+    quiet,
+    quiet_words,
+    unbroken,
+)
+from dynamo_ext.widgets.report import breaks, limits, modules, speed
 
 TITLE = "Graphs"
 NOTHING = "No graph was captured."
@@ -33,14 +41,23 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
     share = max(most // len(report.graphs), 1) if most is not None else None
     folded = [_folded(report, graph, share) for graph in report.graphs[:most]]
     rest = markup.left_out(len(report.graphs), most, "graphs")
-    return element("div", blocks.html([overview(report, most=most)]), *folded, rest)
+    shown = blocks.html([overview(report, most=most), Quiet(limits.hint(report))])
+    # Matplotlib takes a second: no cell waits for it.
+    drawn = chart(report) if most is None else EMPTY
+    return element("div", shown, drawn, *folded, rest)
+
+
+def chart(report: Report) -> Markup:
+    """Render what the graphs reach of the machine's limits, folded; empty where none is known."""
+    made = limits.Roofline(report)
+    return EMPTY if made.lack else markup.titled("Roofline", made.svg())
 
 
 def text(report: Report) -> str:
     """Render the list of graphs, and the first operations of the first ones."""
     if not report.graphs:
         return ""
-    parts = [blocks.text([overview(report)])]
+    parts = [blocks.text([overview(report, brief=True), Quiet(limits.hint(report))])]
     for graph in report.graphs[:_TEXT_GRAPHS]:
         lasting = [op for op in graph.operations if not is_parameter(op)]
         shown = lasting[:_TEXT_ROWS]
@@ -55,7 +72,9 @@ def text(report: Report) -> str:
             timed = [_taken(op, whole)] if whole else []
             cells.append([op.opcode, op.name, op.target, arguments, result(op), *timed])
         table = plain_text.table(headers, cells)
-        parts.append(f"{graph.id}: {describe(report, graph)}\n\n{table}")
+        near = plain_text.paragraph(limits.sentence(report, graph))
+        lead = [f"{graph.id}: {describe(report, graph)}", *([near] if near else [])]
+        parts.append("\n\n".join([*lead, table]))
         left = [f"{len(lasting) - len(shown):,} more operations"] if lasting[_TEXT_ROWS:] else []
         left += [f"{count(folded, 'parameter')} not listed"] if folded else []
         if left:
@@ -146,13 +165,16 @@ def download(report: Report, graph: Graph) -> Markup:
     return element("p", link, quiet_words(" runs this graph with torch alone"))
 
 
-def overview(report: Report, title: str = "", most: int | None = None) -> Table:
-    """One row a graph: where it ran, how often, how long."""
+def overview(
+    report: Report, title: str = "", most: int | None = None, *, brief: bool = False
+) -> Table:
+    """One row a graph: where it ran, how often, how long; ``brief`` for a terminal."""
     names = {frame.id: function_name(frame.name) for frame in report.frames}
     rows = []
     modules = [modules_of(graph.operations) for graph in report.graphs[:most]]
     gains = len(speed.HEADERS) if any(map(gain, report.graphs)) else 1
-    for graph, path in zip(report.graphs, modules, strict=False):
+    near = [limits.cell(report, graph, brief=brief) for graph in report.graphs[:most]]
+    for graph, path, reached in zip(report.graphs, modules, near, strict=False):
         name = names.get(graph.frame)
         rows.append(
             [
@@ -165,9 +187,11 @@ def overview(report: Report, title: str = "", most: int | None = None) -> Table:
                 seconds(graph.compile_seconds) if graph.compiled_now else "reused",
                 seconds(graph.run_seconds),
                 *speed.cells(graph)[:gains],
+                *([reached] if any(near) else []),
             ]
         )
     numbers = ["Operations", "Calls", "Compile", "Run", *speed.HEADERS[:gains]]
+    numbers += [limits.HEADER] if any(near) else []
     within = ["Modules"] if any(modules) else []
     headers = ["Graph", "Function", *within, "Ran in", *numbers]
     if most is not None and len(report.graphs) > most:
@@ -184,7 +208,8 @@ def _folded(report: Report, graph: Graph, most: int | None) -> Markup:
     table = operations_table(graph, graph.operations[:most])
     rest = markup.left_out(len(graph.operations), most, "operations")
     inside = modules.html(report, graph, graph.operations, most)
-    parts: list[object] = [partitions(report, graph), inside, table, rest]
+    near = quiet(limits.sentence(report, graph))
+    parts: list[object] = [near, partitions(report, graph), inside, table, rest]
     if graph.source.strip():
         source = markup.listing(graph.source, most, "more lines.")
         parts.append(markup.details("Source", source))

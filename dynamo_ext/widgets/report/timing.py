@@ -44,15 +44,17 @@ def html(report: Report, most: int | None = _FRAMES) -> Markup:
 
 def text(report: Report) -> str:
     """Render the same for a terminal."""
-    return blocks.text(_blocks(report, _FRAMES, _TEXT_SLOTS))
+    return blocks.text(_blocks(report, _FRAMES, _TEXT_SLOTS, brief=True))
 
 
-def _blocks(report: Report, most: int | None, slots: int) -> Iterator[Block]:
+def _blocks(
+    report: Report, most: int | None, slots: int, *, brief: bool = False
+) -> Iterator[Block]:
     yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
     if report.load_seconds >= _LOADED:
         yield f"Before the run, loading torch._dynamo took {seconds(report.load_seconds)}."
     yield captured(report)
-    yield graphs.overview(report, graphs.TITLE, most)
+    yield graphs.overview(report, graphs.TITLE, most, brief=brief)
     yield from autotuning.blocks(report)
     headers = ["Operator", "Calls", "In eager", "Share", "Ran in"]
     title = "Operators, by their time in eager"
@@ -122,7 +124,7 @@ def plot(report: Report, axes: Axes | None) -> Axes:
 
     Raises ``OptionError`` where matplotlib is not installed.
     """
-    from dynamo_ext.widgets.comparison.chart import new_axes
+    from dynamo_ext.widgets.drawn import new_axes
 
     names, spent = zip(*parts(report), strict=True)
     axes = axes or new_axes(6.6, 0.75 + 0.34 * len(names))

@@ -56,6 +56,14 @@ def test_a_lower_precision_has_its_own_limit() -> None:
     assert COLUMN.value(record(lowered), dataclasses.replace(lowered, outcome="eager")) is None
 
 
+def test_code_in_bfloat16_is_measured_by_its_own_limit() -> None:
+    work = dataclasses.replace(WORK, precision="bf16")
+    made = record(dataclasses.replace(FASTER, timing=timing(1e-3)), work=work)
+    said = limits.sentences(made)
+    assert "The limit of this machine in bf16 is 667 µs (bound by products, 300 GFLOP/s)." in said
+    assert said.endswith("openvino reaches 67% of it.")
+
+
 def test_a_machine_that_was_not_measured_is_a_hint() -> None:
     said = limits.sentences(record(FASTER, machine=None))
     assert said.endswith(limits.MEASURE)

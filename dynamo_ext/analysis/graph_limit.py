@@ -1,0 +1,118 @@
+"""How near each graph of a report is to what the machine can do."""
+
+from dataclasses import dataclass
+
+from dynamo_ext.analysis import machine_limit
+from dynamo_ext.analysis.machine_limit import Limit
+from dynamo_ext.analysis.placement import EAGER, place_graph
+from dynamo_ext.analysis.speed import gain
+from dynamo_ext.records.common import FULL
+from dynamo_ext.records.graph import Graph
+from dynamo_ext.records.machine import MachineLimits, Work
+from dynamo_ext.records.report import Report
+
+FEWEST_CALLS = 10
+"""Calls after the first whose mean stands for a call that was not timed in another way."""
+
+SURPASSED = 2.25
+"""A share of a limit that hardly any engine reaches: what Winograd's convolutions save."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """One graph's calls of ``seconds`` under the limit of the precision that it ran in.
+
+    ``calls`` are those that it makes one by one, of operations or of engines. ``room`` is how many
+    times as fast the same precision could be at most, with one call of an engine; ``gains`` are the
+    lower precisions that could gain, by how many times.
+    """
+
+    graph: Graph
+    work: Work
+    machine: MachineLimits
+    precision: str
+    calls: int
+    least: Limit
+    seconds: float
+    room: float
+    gains: tuple[tuple[str, float], ...]
+
+    @property
+    def share(self) -> float:
+        """The share of its limit."""
+        return self.least.seconds / self.seconds
+
+    @property
+    def surpasses(self) -> bool:
+        """Whether it is so far beyond its limit that this was most likely measured too low."""
+        return self.share > SURPASSED
+
+    @property
+    def binds(self) -> bool:
+        """Whether the graph is near enough to its limit for that to bind it."""
+        return machine_limit.NEAR <= self.share <= SURPASSED
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another backend in the same precision could gain what is worth a word."""
+        return self.room >= machine_limit.WORTH_WHILE
+
+
+def reached(report: Report, graph: Graph) -> Reached | None:
+    """What a graph reaches; ``None`` where its work, its time or the machine is not known."""
+    work, machine, seconds = graph.work, report.machine, call_seconds(report, graph)
+    if work is None or machine is None or not seconds:
+        return None
+    precision, calls = ran_in(report, graph), calls_of(report, graph)
+    least = machine_limit.limit(work, machine, precision, calls)
+    joined = machine_limit.limit(work, machine, precision, 1)
+    if least is None or joined is None:
+        return None
+    near = machine_limit.NEAR <= least.seconds / seconds <= SURPASSED
+    lower = machine_limit.gains(work, machine, precision, calls) if near else []
+    # Engines round constant weights alone to int8.
+    lower = [pair for pair in lower if pair[0] != "int8" or not graph.differentiable]
+    room = seconds / joined.seconds
+    found = tuple(lower)
+    return Reached(graph, work, machine, precision, calls, least, seconds, room, found)
+
+
+def ran_in(report: Report, graph: Graph) -> str:
+    """The precision that a graph ran in: float32 where none of its products ran lower."""
+    lowered = place_graph(report, graph).in_engine and graph.lowered != 0
+    return graph.precision if lowered else FULL
+
+
+def calls_of(report: Report, graph: Graph) -> int:
+    """Operations of a call that eager runs one by one, and engines that it calls."""
+    placement = place_graph(report, graph)
+    if all(name.partition(":")[0] == EAGER for name in placement.shares):
+        return graph.work.calls if graph.work else 0
+    forward = [part for part in graph.partitions if part.role != "backward"]
+    return sum(part.operations if part.engine == EAGER else 1 for part in forward) or 1
+
+
+def call_seconds(report: Report, graph: Graph) -> float | None:
+    """Seconds of one call where it ran: by pairs of calls, a race, later calls, or ``--profile``.
+
+    A later call ends on a GPU before its work does.
+    """
+    known = gain(graph)
+    if known is not None:
+        return known.engine
+    if graph.contest is not None:
+        # Eager has won: each candidate was timed beside it.
+        eager = [each.seconds * each.speedup for each in graph.contest.contestants if each.speedup]
+        return eager[0] if eager and graph.contest.winner == EAGER else None
+    later = graph.calls - 1
+    if later >= FEWEST_CALLS and graph.device == "cpu":
+        return max(graph.run_seconds - graph.first_call_seconds, 0.0) / later
+    in_engine = place_graph(report, graph).in_engine
+    return None if in_engine else graph.operation_seconds or None
+
+
+def largest(report: Report) -> Reached | None:
+    """What the graph reaches that has the most time of the run; ``None`` where it is not known."""
+    called = [graph for graph in report.graphs if graph.calls]
+    most = max(called, key=lambda graph: graph.run_seconds, default=None)
+    return reached(report, most) if most is not None else None

@@ -1,0 +1,97 @@
+"""What some code, or a captured graph, asks of the machine."""
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+from torch.utils._pytree import tree_leaves
+
+from dynamo_ext.backends import effects
+from dynamo_ext.backends.fx_graph import may_differentiate
+from dynamo_ext.capture.torch_private import frame_eval
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.records.machine import Work
+from dynamo_ext.torch_private.dispatch import (
+    fake_mode,
+    is_plain_tensor,
+    outside_modes,
+    stays_put,
+)
+from dynamo_ext.torch_private.entered_modes import forward_of
+from dynamo_ext.torch_private.work import count_work, precision_of
+
+
+def work_of(call: Callable[[], Any], results: Callable[[], Mapping[str, Any]]) -> Work | None:
+    """Run ``call`` and count; ``results`` are then what it gave. ``None`` where it raises."""
+    try:
+        counted = count_work(call)
+        found = results().values()
+    except Exception as error:  # noqa: BLE001 - not every code runs under such a counter
+        pass_on(error)
+        return None
+    size = counted.size + sum(each.nbytes for each in found if isinstance(each, torch.Tensor))
+    precision = precision_of(counted.dtype)
+    return Work(counted.operations, size, counted.calls, precision, counted.weights)
+
+
+class GraphWork:
+    """What a call of a captured graph asks of the machine, counted once, when it is asked for.
+
+    It is run on fake tensors of the sizes that it was captured with: nothing is computed, and no
+    function of the user's is called. ``device`` is where its inputs are; ``differentiable``: a
+    backward pass may follow.
+    """
+
+    def __init__(self, graph: GraphModule, inputs: Sequence[Any]) -> None:
+        # What holds this would otherwise hold the model's weights.
+        self._graph = weakref.ref(graph)
+        self._inputs = [_described(each) for each in inputs]
+        self.differentiable = may_differentiate(inputs)
+        places = [each.device for each in inputs if isinstance(each, torch.Tensor)]
+        self.device = next((each for each in places if each.type != "cpu"), torch.device("cpu"))
+        kind = self.device.type
+        on = torch.is_autocast_enabled(kind)
+        self._autocast = torch.get_autocast_dtype(kind) if on else None
+        self._counted: list[Work | None] = []
+
+    def count(self) -> Work | None:
+        """``None`` where it does not run without data, or is gone."""
+        graph = self._graph()
+        if graph is not None and not self._counted:
+            plain = all(map(effects.is_torchs_own, graph.graph.nodes))
+            known = plain and not effects.holds_transforms(graph)
+            # A report may be asked for where what is called is captured.
+            counted = frame_eval.call_under(None, self._run, graph) if known else None
+            self._counted.append(counted)
+        return self._counted[0] if self._counted else None
+
+    def _run(self, graph: GraphModule) -> Work | None:
+        kind, dtype = self.device.type, self._autocast
+        autocast = torch.autocast(kind, dtype, enabled=dtype is not None)
+        found: dict[str, Any] = {}
+        with outside_modes(), torch.no_grad(), fake_mode(), autocast:
+            given = [make() for make in self._inputs]
+
+            def call() -> None:
+                # Not graph(...), which prints its generated code on an error.
+                results = tree_leaves(forward_of(graph)(*given))
+                found.update(zip(map(str, range(len(results))), results, strict=True))
+
+            return work_of(call, lambda: found)
+
+
+def _described(value: Any) -> Callable[[], Any]:
+    """What makes an input like this one: a tensor of the same kind without its values."""
+    if not is_plain_tensor(value):
+        number = value if isinstance(value, (int, float)) else None
+        return lambda: number
+    size, stride, dtype, device = value.shape, value.stride(), value.dtype, value.device
+    lasts = stays_put(value)
+
+    def make() -> torch.Tensor:
+        made = torch.empty_strided(size, stride, dtype=dtype, device=device)
+        return torch.nn.Parameter(made, requires_grad=False) if lasts else made
+
+    return make
