@@ -9,6 +9,7 @@ is the number of operations: beyond it the graph is eager's.
 from __future__ import annotations
 
 import time
+from bisect import bisect
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,15 +103,9 @@ def smallest(
     while not meet(names):
         if len(names) == most or not rest:
             return []
-        short, enough = 0, len(rest)
-        while enough - short > 1:
-            middle = (short + enough) // 2
-            if meet([*names, *rest[:middle]]):
-                enough = middle
-            else:
-                short = middle
-        names.append(rest[enough - 1])
-        del rest[enough - 1 :]
+        last = bisect(range(1, len(rest)), x=False, key=lambda n: meet([*names, *rest[:n]]))
+        names.append(rest[last])
+        del rest[last:]
     return names
 
 
