@@ -46,24 +46,19 @@ def with_check(graph: GraphModule) -> GraphModule | None:
 
     Raises ``LoweringError`` where constants of the graph would make torch raise at each call.
     """
-    if not any(demand for node in graph.graph.nodes for demand in _demands(node)):
-        return None
     made = duplicate(graph)
-    nodes = made.graph
+    output: Any = made.graph.output_node()
     found: list[Node] = []
-    for node in list(nodes.nodes):
-        for demand in _demands(node):
+    with made.graph.inserting_before(output):
+        for demand in dict.fromkeys(each for node in made.graph.nodes for each in _demands(node)):
             known = _constant(made, demand.operand)
             if known is None:
-                with nodes.inserting_before(node):
-                    broken = demand.broken(demand.operand)
-                    found.append(_call(torch.ops.aten.any.default, broken))
+                broken = demand.broken(demand.operand)
+                found.append(_call(torch.ops.aten.any.default, broken))
             elif demand.broken(known).any():
-                raise LoweringError(_MESSAGE, str(node.target))
-    if not found:
-        return None
-    output: Any = nodes.output_node()
-    with nodes.inserting_before(output):
+                raise LoweringError(_MESSAGE)
+        if not found:
+            return None
         either = functools.partial(_call, torch.ops.aten.bitwise_or.Tensor)
         output.args = ((*output.args[0], functools.reduce(either, found)),)
     made.recompile()
