@@ -107,7 +107,7 @@ def nnc_fuser() -> Iterator[None]:
     """TorchScript's tensor-expression fuser on, and every setting as it was afterwards."""
     profiling = torch._C._jit_set_profiling_mode(True)  # noqa: FBT003 - their signature
     try:
-        with torch.jit.fuser("fuser1"):  # type: ignore[no-untyped-call]
+        with torch.jit.fuser("fuser1"):
             torch._C._jit_override_can_fuse_on_cpu(llvm_enabled())
             yield
     finally:
