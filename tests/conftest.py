@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import logging
 import os
 import tempfile
+import types
 import warnings
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -24,7 +27,21 @@ gc.set_threshold(20_000, 20, 50)
 # pytest listens to every logger, and torch writes out bytecode, guards and tracebacks at each
 # compile for this one if anything listens: that takes most of what a test of a small cell takes.
 logging.getLogger("torch.__trace").addHandler = lambda _: None  # type: ignore[method-assign]
+_modules_of_files = inspect.getmodule
 
+
+def _module_of(what: Any, _filename: str | None = None) -> types.ModuleType | None:
+    """Look through no modules for what is of a cell or generated: no module has such a file.
+
+    IPython asks for each frame of a traceback, several times, and some 4,000 modules are loaded.
+    """
+    code = what.f_code if isinstance(what, types.FrameType) else what
+    if isinstance(code, types.CodeType) and (_filename or code.co_filename).startswith("<"):
+        return None
+    return _modules_of_files(what, _filename)
+
+
+inspect.getmodule = _module_of  # type: ignore[assignment]
 
 ALONE = (
     "auto/test_autotuned_graph.py",
