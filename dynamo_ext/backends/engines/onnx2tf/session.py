@@ -59,11 +59,9 @@ def tensorflow() -> Any:
     Where TensorFlow has begun to run before us, its devices and threads stay as they are.
     """
     fork_safety.begin("TensorFlow")
-    # Read once at import; the variable is the user's, so it goes again.
-    name = "TF_CPP_MIN_LOG_LEVEL"
-    mine = name not in os.environ and "tensorflow" not in sys.modules
-    if mine:
-        os.environ[name] = "3"
+    first, before = "tensorflow" not in sys.modules, set(os.environ)
+    if first:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         with rng_state.host_kept(), _quiet(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -81,8 +79,9 @@ def tensorflow() -> Any:
             # The runtime starts here, and logs as it does.
             tf.zeros([])
     finally:
-        if mine:
-            os.environ.pop(name, None)
+        # Ours, and eight of TensorFlow's: read at import, and the user's processes would get them.
+        for name in os.environ.keys() - before if first else ():
+            del os.environ[name]
     return tf
 
 
