@@ -105,10 +105,22 @@ def llvm_enabled() -> bool:
 @contextlib.contextmanager
 def nnc_fuser() -> Iterator[None]:
     """TorchScript's tensor-expression fuser on, and every setting as it was afterwards."""
-    profiling = torch._C._jit_set_profiling_mode(True)  # noqa: FBT003 - their signature
+    c = torch._C
+    cpu, gpu = c._jit_can_fuse_on_cpu(), c._jit_can_fuse_on_gpu()
+    fuser = c._jit_texpr_fuser_enabled()
+    executor = c._jit_set_profiling_executor(True)  # noqa: FBT003 - their signature
+    mode = c._get_graph_executor_optimize()
+    profiling = c._jit_set_profiling_mode(True)  # noqa: FBT003
     try:
-        with torch.jit.fuser("fuser1"):
-            torch._C._jit_override_can_fuse_on_cpu(llvm_enabled())
-            yield
+        c._set_graph_executor_optimize(True)  # noqa: FBT003
+        c._jit_override_can_fuse_on_cpu(llvm_enabled())
+        c._jit_override_can_fuse_on_gpu(True)  # noqa: FBT003
+        c._jit_set_texpr_fuser_enabled(True)  # noqa: FBT003
+        yield
     finally:
-        torch._C._jit_set_profiling_mode(profiling)
+        c._jit_set_profiling_executor(executor)
+        c._jit_set_profiling_mode(profiling)
+        c._set_graph_executor_optimize(mode)
+        c._jit_override_can_fuse_on_cpu(cpu)
+        c._jit_override_can_fuse_on_gpu(gpu)
+        c._jit_set_texpr_fuser_enabled(fuser)
