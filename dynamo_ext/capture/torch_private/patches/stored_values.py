@@ -78,7 +78,8 @@ def _before_changes(item: Any) -> Any:
     """What made the tensor that operations in place gave; ``None`` for any other variable."""
     if not isinstance(item, TensorVariable):
         return None
-    node = made = item.as_proxy().node
+    node = item.as_proxy().node
+    made: Any = node
     tensor = made.meta.get("example_value", made)
     while made.args and getattr(made.args[0], "meta", {}).get("example_value") is tensor:
         made = made.args[0]
