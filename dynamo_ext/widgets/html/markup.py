@@ -6,7 +6,7 @@ from pathlib import Path
 
 import markupsafe
 
-from dynamo_ext.formatting import clip, is_command, sentence
+from dynamo_ext.formatting import clip, count, is_command, sentence
 
 Markup = markupsafe.Markup
 BREAK = Markup("<br>")
@@ -102,7 +102,8 @@ def unbroken(text: str) -> Markup:
 
 def left_out(total: int, most: int | None, noun: str) -> Markup:
     """Say how many of ``total`` are beyond the first ``most`` (``None``: all are listed)."""
-    return EMPTY if most is None or total <= most else quiet(f"{total - most:,} more {noun}.")
+    left = 0 if most is None else max(total - most, 0)
+    return quiet(f"{count(left, f'more {noun}')}.") if left else EMPTY
 
 
 def listing(source: str, limit: int | None, rest: str) -> Markup:

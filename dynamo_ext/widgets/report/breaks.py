@@ -48,7 +48,7 @@ def _table(found: Sequence[GraphBreak], most: int | None, *, helps: bool) -> Mar
     ]
     headers = ["Where", "Times", "Why capture stopped", *(["What helps"] if helps else [])]
     table = markup.table(TITLE, headers, rows, numeric={1}, class_="dx-breaks")
-    return markup.join([table, markup.left_out(len(found), most, "breaks")])
+    return markup.join([table, markup.left_out(len(found), most, "break")])
 
 
 def text(report: Report) -> str:

@@ -17,7 +17,7 @@ def html(report: Report, most: int | None = _STATIC_LINES) -> Markup:
         return EMPTY
     only = len(report.bytecode) == 1
     frames = [_frame(report, each, most, opened=only) for each in report.bytecode[:most]]
-    return element("div", *frames, markup.left_out(len(report.bytecode), most, "functions"))
+    return element("div", *frames, markup.left_out(len(report.bytecode), most, "function"))
 
 
 def text(report: Report) -> str:

@@ -75,7 +75,7 @@ def html(report: Report, most: int | None = _OUTSIDE) -> Markup:
         ]
         headers = ["Line", "Ran in", "Code", "Function"]
         table = markup.table("Lines outside the cell", headers, cells)
-        rest = markup.left_out(len(outside), most, "lines")
+        rest = markup.left_out(len(outside), most, "line")
         name = "Lines elsewhere" if report.cell or report.functions else "Lines"
         few = len(outside) <= _FEW and not report.functions
         words = count(len(outside), "line")
@@ -128,7 +128,7 @@ def _grid(
     rows = [_row(n, line, marks.get((file, n), _Mark()), tints) for n, line in lines[:most]]
     label = "Code, by graph" if not file else f"{block.name}, by graph"
     grid = element("table", element("tbody", *rows), class_="dx-code", aria_label=label)
-    rest = markup.left_out(len(lines), most, "lines")
+    rest = markup.left_out(len(lines), most, "line")
     return markup.join([markup.region(grid, f"{label}: scrolls"), rest])
 
 

@@ -48,15 +48,16 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
         [
             markup.join([element("b", group.stage), markup.BREAK, _STAGES[group.stage]]),
             markup.join(filter(None, [group.of, code(group.operator), group.lines, often]), ", "),
-            markup.join(map(_message, group.distinct), markup.BREAK),
+            markup.join([markup.join(map(_message, group.distinct[:most]), markup.BREAK), left]),
             markup.remedy(group.remedy),
         ]
         for group in found[:most]
         for often in [count(group.times, "time") if group.times > 1 else ""]
+        for left in [markup.left_out(len(group.distinct), most, "message")]
     ]
     headers = ["Stage", "What ran eagerly", "Why", "Remedy"]
     table = markup.table("Fallbacks to eager", headers, rows, class_="dx-breaks")
-    return markup.join([table, markup.left_out(len(found), most, "fallbacks"), listed])
+    return markup.join([table, markup.left_out(len(found), most, "fallback"), listed])
 
 
 def text(report: Report) -> str:
@@ -67,10 +68,12 @@ def text(report: Report) -> str:
         often = f" ({count(group.times, 'time')})" if group.times > 1 else ""
         lead = f"{what}: {_STAGES[group.stage]}{often}."
         parts.append(plain_text.paragraph(lead, "  ", f"{group.stage}  "))
-        for each in group.distinct:
+        for each in group.distinct[:_NAMES]:
             message = clip(each.message.removeprefix(f"{each.exception}: "), _SUMMARY_CHARS)
             if said := ": ".join(filter(None, [each.exception, message])):
                 parts.append(plain_text.paragraph(said, "    "))
+        if (more := len(group.distinct) - _NAMES) > 0:
+            parts.append(f"    {count(more, 'more message')}.")
         if group.remedy:
             parts.append(plain_text.step(formatting.remedy(group.remedy)))
     parts += [plain_text.paragraph(sentence(each), "  ", "") for each in clauses(report)]

@@ -40,7 +40,7 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
         return EMPTY
     share = max(most // len(report.graphs), 1) if most is not None else None
     folded = [_folded(report, graph, share) for graph in report.graphs[:most]]
-    rest = markup.left_out(len(report.graphs), most, "graphs")
+    rest = markup.left_out(len(report.graphs), most, "graph")
     shown = blocks.html([overview(report, most=most), Quiet(limits.hint(report))])
     # Matplotlib takes a second: no cell waits for it.
     drawn = chart(report) if most is None else EMPTY
@@ -206,7 +206,7 @@ def _keywords(op: Operation) -> str:
 
 def _folded(report: Report, graph: Graph, most: int | None) -> Markup:
     table = operations_table(graph, graph.operations[:most])
-    rest = markup.left_out(len(graph.operations), most, "operations")
+    rest = markup.left_out(len(graph.operations), most, "operation")
     inside = modules.html(report, graph, graph.operations, most)
     near = quiet(limits.sentence(report, graph))
     parts: list[object] = [near, partitions(report, graph), inside, table, rest]

@@ -42,7 +42,7 @@ def failures(report: Report, most: int | None = None) -> Markup:
         parts.append(element("p", words))
     if report.recompiles:
         parts += [element("h4", FAILED), _failures(report.recompiles[:most], report)]
-        parts.append(markup.left_out(len(report.recompiles), most, "that failed"))
+        parts.append(markup.left_out(len(report.recompiles), most, "failed guard"))
     if report.recompiles and report.guards:
         parts.append(element("h4", "All guards"))
     return markup.join(parts)
@@ -74,7 +74,7 @@ def listed(
         lead = f"{len(rest):,} more with {count(held, 'guard')}"
         parts.append(markup.details(lead, *rest, opened=opened))
     left = total(g for _, of in many[len(folds) :] for g in of)
-    parts.append(markup.left_out(left, 0, "guards"))
+    parts.append(markup.left_out(left, 0, "guard"))
     if structural:
         rows = [(name, [g for g in of if g.is_structural]) for name, of in groups.items()]
         table = _table("Guards on structure", [row for row in rows if row[1]], share)
@@ -188,4 +188,4 @@ def _table(label: str, groups: Sequence[tuple[str, Sequence[Alike]]], most: int 
     numeric = {headers.index("Guards")}
     table = markup.table(label, headers, rows, numeric=numeric, class_="dx-guards")
     left = total(each for _, each in found[len(rows) :])
-    return markup.join([table, markup.left_out(left, 0, "guards")])
+    return markup.join([table, markup.left_out(left, 0, "guard")])

@@ -71,7 +71,7 @@ class _Tree:
         own = [box for box in boxes if isinstance(box, Operation) and not _below(box, parent)]
         alone = sum(isinstance(box, Fold) for box in inner) == 1
         made = [self._row(box, parent, costs, alone=alone) for box in inner[: self.most]]
-        made.append(markup.left_out(len(inner), self.most, "modules"))
+        made.append(markup.left_out(len(inner), self.most, "module"))
         if own:
             names = listing(list(dict.fromkeys(operator(op.target) for op in own)), _NAMES)
             made.append(self._line("div", "", names, own, costs))

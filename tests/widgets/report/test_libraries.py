@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
 from dynamo_ext.records.capture import Frame, GraphBreak
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import Fallback
-from dynamo_ext.widgets.report import breaks, code, fallbacks
+from dynamo_ext.widgets.report import breaks, code, fallbacks, static
 from tests.widgets.conftest import at
 
 FROM_OUTSIDE = "model.forward = dynamo_ext.optimize(…)(model.forward)"
@@ -66,6 +67,21 @@ def test_fallbacks_of_one_library_are_one_row_that_names_the_functions(report, p
     assert "No number" in read
     assert "No loop" in read
     assert read.count(FROM_OUTSIDE) == fallbacks.text(report).count("model.forward =") == 1
+
+
+def test_many_messages_of_one_library_are_counted_beyond_the_first(report, page):
+    kept = [
+        dataclasses.replace(report.fallbacks[0], message=f"{n} " + "why " * 2000) for n in range(40)
+    ]
+    many = dataclasses.replace(report, fallbacks=tuple(kept))
+    made = static.html(many)
+    assert len(made.encode()) < 150_000
+    assert re.search(r"\d more messages", page(made).text)
+    assert "32 more messages." in fallbacks.text(many)
+    assert "more messages" not in static.page(many)
+    nine = dataclasses.replace(report, fallbacks=tuple(kept[:9]))
+    assert "1 more message." in fallbacks.text(nine)
+    assert "1 more message." in page(fallbacks.html(nine, 8)).text
 
 
 def test_the_key_names_graphs_in_sight_and_those_that_take_the_time(reports, page):

@@ -4,7 +4,7 @@ NumPy itself computes with them, between two graphs. A number is what Python's o
 tensor (``scores / np.sqrt(width)``): the graph has its value, on which there is a guard.
 """
 
-import re
+import operator
 import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -25,15 +25,21 @@ from dynamo_ext.capture.torch_private.patches.values import PythonsOwn
 _NUMBERS = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64)
 """With a tensor, on either side, these give what Python's own number of that value gives."""
 
+_PYTHONS: tuple[type, ...] = (bool, int, float)
+if hasattr(PythonsOwn, "_vectorcall_maybe"):
+    # From torch 2.13 on, the other operand's method is called next.
+    _PYTHONS += (types.NotImplementedType,)
+
 _varying: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
-learned.append(_varying)
-_NUMBER_GUARD = re.compile(r"== np\.(?:float|int)\d+\(")
+_guarded: weakref.WeakKeyDictionary[types.CodeType, set[str]] = weakref.WeakKeyDictionary()
+"""Whose values code relies on, as a guard on one begins: how it ends, NumPy's options say."""
+learned += [_varying, _guarded]
 
 
 @on_recompile.append
 def note_varying(code: types.CodeType, reasons: Iterable[str]) -> None:
     """See whether a frame compiles again for the value of some NumPy number."""
-    if any(_NUMBER_GUARD.search(reason) for reason in reasons):
+    if any(guard in reason for guard in _guarded.get(code, ()) for reason in reasons):
         _varying.add(code)
 
 
@@ -66,6 +72,7 @@ class _NumpyValue(PythonsOwn):
             if not known or root.f_code in _varying:
                 return None
             install_guard(self.source.make_guard(GuardBuilder.EQUALS_MATCH))
+            _guarded.setdefault(root.f_code, set()).add(f"{self.source.name} == ")
         return value
 
     def as_proxy(self) -> Any:
@@ -99,6 +106,16 @@ class _NumpyValue(PythonsOwn):
         # How torch 2.14 and later call others.
         return self.call_method(tx, name, args, kwargs)
 
+    def richcompare_impl(self, tx: Any, other: Any, op: str) -> Any:
+        """Compare Python's number with a tensor; leave it to Python with anything else."""
+        value = self.number() if other.is_tensor() else None
+        if value is None:
+            return super().richcompare_impl(tx, other, op)
+        compare = VariableTracker.build(tx, getattr(operator, op.strip("_")))
+        return compare.call_function(tx, [ConstantVariable.create(value.item()), other], {})
+
+    tp_richcompare_impl = richcompare_impl  # its name from torch 2.14 on
+
     def reconstruct(self, codegen: Any) -> None:
         """Have Python make it."""
         kind = type(self.value).__name__
@@ -127,7 +144,7 @@ def _computed(function: Callable[..., Any], args: Sequence[VariableTracker]) -> 
             result = function(*values)
     except (ArithmeticError, TypeError, ValueError):
         return None
-    if type(result) in (bool, int, float):
+    if type(result) in _PYTHONS:
         return ConstantVariable.create(result)
     return _NumpyValue(result) if type(result) in _NUMBERS else None
 

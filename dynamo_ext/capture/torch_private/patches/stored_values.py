@@ -18,6 +18,7 @@ from torch._dynamo.side_effects import SideEffects
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.variables.functions import BaseUserFunctionVariable
 from torch._dynamo.variables.misc import NewGlobalVariable, PythonModuleVariable
+from torch._dynamo.variables.tensor import TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
 
 from dynamo_ext.capture.cells.block import block_of
@@ -62,6 +63,27 @@ def store_attr(
             "`__del__` of what was there runs at the assignment, if nothing else holds it.",
         )
     upstream(self, item, name, value, *how, **more)
+    node = _before_changes(item)
+    if node is not None:
+        # `weight -= step` gives the name another variable of the same tensor. Upstream would lose
+        # what is assigned to that one, such as `weight.grad = None`.
+        known = (v for v in self.id_to_variable.values() if isinstance(v, TensorVariable))
+        same = next((each for each in known if each.as_proxy().node is node), None)
+        if same is None:
+            _end("Assignment to what an operation in place gave", name, "It is another's, too.")
+        upstream(self, same, name, value, *how, **more)
+
+
+def _before_changes(item: Any) -> Any:
+    """What made the tensor that operations in place gave; ``None`` for any other variable."""
+    if not isinstance(item, TensorVariable):
+        return None
+    node = item.as_proxy().node
+    made: Any = node
+    tensor = made.meta.get("example_value", made)
+    while made.args and getattr(made.args[0], "meta", {}).get("example_value") is tensor:
+        made = made.args[0]
+    return None if made is node else made
 
 
 @patches(SideEffects, "get_example_value")

@@ -16,9 +16,9 @@ from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.source import AttrSource, GlobalSource, LocalSource
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._dynamo.variables import builder
-from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.base import AsPythonConstantNotImplementedError, VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable
-from torch._dynamo.variables.lists import DequeVariable
+from torch._dynamo.variables.lists import DequeVariable, SliceVariable
 from torch._dynamo.variables.misc import GetAttrVariable, StringFormatVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
@@ -147,6 +147,18 @@ class PythonsOwn(UserDefinedObjectVariable):
     def sq_concat_impl(self, *_: Any) -> NoReturn:
         """Leave a sum to Python; upstream gives the constant NotImplemented."""
         end_at_operator(type(self.value), "__add__")
+
+
+@patches(SliceVariable, "as_python_constant")
+def slice_constant(upstream: Callable[..., slice], self: Any) -> slice:
+    """No constant where a part is none: upstream has Dynamo's own objects in a slice that it loads.
+
+    ``x[:k]`` ends a graph where ``k`` is not known, and would raise when Python runs it.
+    """
+    found = upstream(self)
+    if any(isinstance(v, VariableTracker) for v in (found.start, found.stop, found.step)):
+        raise AsPythonConstantNotImplementedError(self)
+    return found
 
 
 class _Queue(DequeVariable):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,8 @@ x = torch.ones(3)"""
         "n // 2",
         "np.sqrt(s) % s",
         "np.maximum(n, width)",
+        "n * np.sqrt(2.0)",
+        "s / np.sqrt(2.0)",
     ],
 )
 def test_arithmetic_with_a_number_stays_in_the_graph(number: str) -> None:
@@ -57,6 +60,27 @@ def test_what_is_not_a_known_number_is_pythons(number: str) -> None:
         assert cells.names["found"] == expected
 
 
+@pytest.mark.parametrize("compared", ["x > s", "s >= x", "x == n", "np.sqrt(width) != x"])
+def test_a_comparison_with_a_tensor_stays_in_the_graph(compared: str) -> None:
+    with live(START) as cells:
+        report = cells.report(f"y = x * 2\nfound = {compared}\nz = y + 1")
+        assert [graph.operation_count for graph in report.graphs] == [3]
+        assert cells.names["found"].equal(eval(compared, dict(cells.names)))
+
+
+@pytest.mark.parametrize("indexed", ["r = y[:k]", "r = y[k:]", "y[:k] = 0", "r = y[Two():]"])
+def test_an_index_of_another_value_takes_other_elements(indexed: str) -> None:
+    two = "class Two:\n    def __index__(self):\n        return 2"
+    with live(START, two) as cells:
+        for value in (1, 2, 0):
+            cells.names["k"] = np.int64(value)
+            cells.report(f"y = x * 2\n{indexed}\nz = y + 1")
+            names = {**cells.names, "y": cells.names["x"] * 2}
+            exec(indexed, names)
+            assert cells.names["z"].equal(names["y"] + 1)
+            assert cells.names.get("r", names["y"]).equal(names.get("r", names["y"]))
+
+
 @pytest.mark.parametrize("turned", ["float(scales[0])", "int(np.argmax(scales))"])
 def test_a_number_that_numpy_computes_does_not_end_the_capture(turned: str) -> None:
     with live(START) as cells:
@@ -74,9 +98,10 @@ def test_a_number_of_another_value_has_other_results() -> None:
             torch.testing.assert_close(cells.names["y"], wanted, rtol=0, atol=0, equal_nan=True)
 
 
-def test_code_is_not_compiled_for_each_of_many_numbers() -> None:
+@pytest.mark.parametrize("legacy", [False, "1.21"])
+def test_code_is_not_compiled_for_each_of_many_numbers(legacy: Any) -> None:
     counts = []
-    with live(START) as cells:
+    with live(START) as cells, np.printoptions(legacy=legacy):
         for value in (0.5, 1.5, 2.5, 3.5, 4.5):
             cells.names["s"] = np.float64(value)
             with counting_compiles() as started:
@@ -100,7 +125,7 @@ def test_a_function_of_the_users_is_called_each_time() -> None:
     assert called == [2, 2]
 
 
-@pytest.mark.parametrize("name", ["mul", "truediv", "pow", "floordiv"])
+@pytest.mark.parametrize("name", ["mul", "truediv", "pow", "floordiv", "lt", "ge", "eq"])
 @pytest.mark.parametrize("kind", numpy_values._NUMBERS)
 def test_torch_takes_a_number_for_pythons_own(kind: type, name: str) -> None:
     number, compute = kind(-3), getattr(operator, name)

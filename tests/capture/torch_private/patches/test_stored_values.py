@@ -6,7 +6,9 @@ import contextlib
 import gc
 
 import pytest
+import torch
 
+import dynamo_ext
 from dynamo_ext.capture.torch_private.patches import stored_values
 
 
@@ -73,3 +75,33 @@ def test_what_the_user_has_frozen_stays_frozen():
         assert Finalised.freed == 1
     finally:
         gc.unfreeze()
+
+
+def by_operator(weight):
+    weight -= 0.5 * weight.grad
+    weight.grad = None
+
+
+def by_method(weight):
+    weight.mul_(2).add_(1).grad = None
+
+
+def of_a_new_tensor(weight):
+    other = doubled = weight * 2
+    doubled += 1
+    doubled.note = "kept"
+    weight.note = other.note
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("change", [by_operator, by_method, of_a_new_tensor])
+def test_an_attribute_of_what_changed_in_place_is_the_tensors(change, backend):
+    torch._dynamo.reset()
+    weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(2)]
+    for weight, run in zip(weights, (change, dynamo_ext.optimize(backend)(change)), strict=True):
+        weight.grad = torch.ones(2)
+        with torch.no_grad():
+            run(weight)
+    plain, captured = ((each.tolist(), each.grad is None, vars(each)) for each in weights)
+    assert captured == plain
+    assert dynamo_ext.last_report().graphs
