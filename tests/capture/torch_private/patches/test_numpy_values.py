@@ -12,12 +12,16 @@ import torch
 
 from dynamo_ext.capture.torch_private.patches import numpy_values
 from tests.capture.live import counting_compiles, live
+from tests.needs import captures_less
 
 START = """import math
 import numpy as np
 import torch
 width, n, s, scales = 16, np.int64(7), np.float32(2.5), np.array([0.5, 2.0])
 x = torch.ones(3)"""
+
+TWO_TYPES = captures_less("2.13", "ends a graph where two NumPy numbers have different types")
+EQUAL = captures_less("2.13", "ends a graph at `==` of a tensor and a NumPy integer")
 
 
 @pytest.mark.parametrize(
@@ -31,8 +35,8 @@ x = torch.ones(3)"""
         "n // 2",
         "np.sqrt(s) % s",
         "np.maximum(n, width)",
-        "n * np.sqrt(2.0)",
-        "s / np.sqrt(2.0)",
+        pytest.param("n * np.sqrt(2.0)", marks=TWO_TYPES),
+        pytest.param("s / np.sqrt(2.0)", marks=TWO_TYPES),
     ],
 )
 def test_arithmetic_with_a_number_stays_in_the_graph(number: str) -> None:
@@ -60,7 +64,9 @@ def test_what_is_not_a_known_number_is_pythons(number: str) -> None:
         assert cells.names["found"] == expected
 
 
-@pytest.mark.parametrize("compared", ["x > s", "s >= x", "x == n", "np.sqrt(width) != x"])
+@pytest.mark.parametrize(
+    "compared", ["x > s", "s >= x", pytest.param("x == n", marks=EQUAL), "np.sqrt(width) != x"]
+)
 def test_a_comparison_with_a_tensor_stays_in_the_graph(compared: str) -> None:
     with live(START) as cells:
         report = cells.report(f"y = x * 2\nfound = {compared}\nz = y + 1")
