@@ -95,8 +95,11 @@ def calls_of(report: Report, graph: Graph) -> int:
 def call_seconds(report: Report, graph: Graph) -> float | None:
     """Seconds of one call where it ran: by pairs of calls, a race, later calls, or ``--profile``.
 
-    A later call ends on a GPU before its work does.
+    A later call ends on a GPU before its work does. Calls of a graph whose sizes vary may have had
+    others than those of its work: only a race is on the sizes that it was captured with.
     """
+    if graph.contest is None and _sizes_vary(graph):
+        return None
     known = gain(graph)
     if known is not None:
         return known.engine
@@ -109,6 +112,10 @@ def call_seconds(report: Report, graph: Graph) -> float | None:
         return max(graph.run_seconds - graph.first_call_seconds, 0.0) / later
     in_engine = place_graph(report, graph).in_engine
     return None if in_engine else graph.operation_seconds or None
+
+
+def _sizes_vary(graph: Graph) -> bool:
+    return any(not size.isdigit() for op in graph.operations for size in op.shape or ())
 
 
 def largest(report: Report) -> Reached | None:

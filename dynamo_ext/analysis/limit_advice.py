@@ -9,6 +9,7 @@ from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.report import Fallback, Report
 
 NOTHING = "Nothing needs to be done."
+LITTLE = f"{NOTHING} The machine's limit leaves little to gain."
 
 _NAMES = {"bf16": "bfloat16", "fp16": "float16"}
 _RACE = '%%dynamo -b auto --accuracy "cosine>=0.9999" races lower precisions within that bound.'
@@ -55,14 +56,13 @@ def steps(report: Report) -> Iterator[Advice]:
         yield Advice("near-limit", _near(found), step, evidence, 0.1, "Graphs")
 
 
-def unless_near(report: Report, fallbacks: Iterable[Fallback], step: str) -> str:
-    """``step``, which is worth its effort unless all graphs that fell back are near their limit."""
+def leaves_little(report: Report, fallbacks: Iterable[Fallback]) -> bool:
+    """Whether all graphs that fell back are so near their limit that no engine could gain much."""
     named = {each.subject.partition(":")[0] for each in fallbacks}
     known = [reached(report, graph) for graph in report.graphs if graph.id in named]
-    near = (found and not found.has_room and not found.surpasses for found in known)
-    if known and all(near):
-        return f"{NOTHING} The machine's limit leaves little to gain."
-    return step
+    return bool(known) and all(
+        found and not found.has_room and not found.surpasses for found in known
+    )
 
 
 def _near(found: Reached) -> str:

@@ -24,12 +24,16 @@ def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def outside_modes() -> Iterator[None]:
-    """Switch off fake and functional modes, and Python's dispatcher, for real tensors."""
+def outside_modes(*, functions_too: bool = False) -> Iterator[None]:
+    """Switch off fake and functional modes, and Python's dispatcher, for real tensors.
+
+    With ``functions_too`` also modes that see calls of torch's functions.
+    """
     from torch._dispatch.python import no_python_dispatcher
     from torch.utils._python_dispatch import _disable_current_modes
 
-    with no_python_dispatcher(), _disable_current_modes():
+    functions = torch._C.DisableTorchFunction() if functions_too else contextlib.nullcontext()
+    with no_python_dispatcher(), _disable_current_modes(), functions:
         yield
 
 
@@ -106,6 +110,16 @@ def is_symbolic(value: object) -> bool:
     if isinstance(value, torch.Tensor):
         return any(isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride()))
     return isinstance(value, (tuple, list)) and any(map(is_symbolic, value))
+
+
+def number(value: Any) -> Any:
+    """A symbolic number as it was when the graph was traced; any other value as it is."""
+    kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+    kind = kinds.get(type(value))
+    if kind is None:
+        return value
+    hint = value.node.hint
+    return kind(2 if hint is None else hint)
 
 
 def fake_mode() -> Any:

@@ -1,7 +1,7 @@
 """What some code, or a captured graph, asks of the machine."""
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from dynamo_ext.records.machine import Work
 from dynamo_ext.torch_private.dispatch import (
     fake_mode,
     is_plain_tensor,
+    number,
     outside_modes,
     stays_put,
 )
@@ -26,14 +27,17 @@ from dynamo_ext.torch_private.work import count_work, precision_of
 def work_of(call: Callable[[], Any], results: Callable[[], Mapping[str, Any]]) -> Work | None:
     """Run ``call`` and count; ``results`` are then what it gave. ``None`` where it raises."""
     try:
-        counted = count_work(call)
-        found = results().values()
+        return _counted(call, lambda: results().values())
     except Exception as error:  # noqa: BLE001 - not every code runs under such a counter
         pass_on(error)
         return None
-    size = counted.size + sum(each.nbytes for each in found if isinstance(each, torch.Tensor))
+
+
+def _counted(call: Callable[[], Any], results: Callable[[], Iterable[Any]]) -> Work:
+    counted = count_work(call)
+    made = sum(each.nbytes for each in results() if isinstance(each, torch.Tensor))
     precision = precision_of(counted.dtype)
-    return Work(counted.operations, size, counted.calls, precision, counted.weights)
+    return Work(counted.operations, counted.size + made, counted.calls, precision, counted.weights)
 
 
 class GraphWork:
@@ -52,7 +56,8 @@ class GraphWork:
         places = [each.device for each in inputs if isinstance(each, torch.Tensor)]
         self.device = next((each for each in places if each.type != "cpu"), torch.device("cpu"))
         kind = self.device.type
-        on = torch.is_autocast_enabled(kind)
+        # Torch raises for a device that autocast does not know, such as "meta".
+        on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
         self._autocast = torch.get_autocast_dtype(kind) if on else None
         self._counted: list[Work | None] = []
 
@@ -69,24 +74,25 @@ class GraphWork:
 
     def _run(self, graph: GraphModule) -> Work | None:
         kind, dtype = self.device.type, self._autocast
-        autocast = torch.autocast(kind, dtype, enabled=dtype is not None)
-        found: dict[str, Any] = {}
-        with outside_modes(), torch.no_grad(), fake_mode(), autocast:
-            given = [make() for make in self._inputs]
-
-            def call() -> None:
+        found: list[Any] = []
+        try:
+            autocast = torch.autocast(kind, dtype, enabled=dtype is not None)
+            with outside_modes(functions_too=True), torch.no_grad(), fake_mode(), autocast:
+                given = [make() for make in self._inputs]
                 # Not graph(...), which prints its generated code on an error.
-                results = tree_leaves(forward_of(graph)(*given))
-                found.update(zip(map(str, range(len(results))), results, strict=True))
-
-            return work_of(call, lambda: found)
+                run = forward_of(graph)
+                return _counted(lambda: found.extend(tree_leaves(run(*given))), lambda: found)
+        except Exception as error:  # noqa: BLE001 - not every graph runs without values
+            pass_on(error)
+            return None
 
 
 def _described(value: Any) -> Callable[[], Any]:
     """What makes an input like this one: a tensor of the same kind without its values."""
     if not is_plain_tensor(value):
-        number = value if isinstance(value, (int, float)) else None
-        return lambda: number
+        known = number(value)
+        given = known if isinstance(known, (int, float)) else None
+        return lambda: given
     size, stride, dtype, device = value.shape, value.stride(), value.dtype, value.device
     lasts = stays_put(value)
 

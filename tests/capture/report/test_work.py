@@ -100,6 +100,12 @@ def test_attention_that_is_one_operation_has_products() -> None:
     assert found.operations == 2 * 10 * 8 * (3 * 8 + 8) + 2 * (2 * 2 * 5 * 5 * 4) * 2
 
 
+def test_a_device_without_autocast_is_captured() -> None:
+    found = report_of(lambda x: x @ x, torch.ones(4, 4, device="meta"))
+    assert [graph.calls for graph in found.graphs] == [1]
+    assert not found.fallbacks
+
+
 def test_sizes_that_change_are_those_that_it_was_captured_with() -> None:
     remember(MACHINE, torch.device("cpu"))
     fast = dynamo_ext.optimize("eager")(lambda x: (x @ x.T).relu())
