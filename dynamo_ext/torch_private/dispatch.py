@@ -127,3 +127,22 @@ def fake_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def without_values(tensor: torch.Tensor) -> Callable[[Any], torch.Tensor]:
+    """What makes a fake tensor like this one in a mode; it keeps nothing of the tensor."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    size, stride, dtype, device = tensor.shape, tensor.stride(), tensor.dtype, tensor.device
+    lasts = stays_put(tensor)
+
+    def make(mode: Any) -> torch.Tensor:
+        # In the mode, torch would take ten times as long for each.
+        made = FakeTensor(
+            mode, torch.empty_strided(size, stride, dtype=dtype, device="meta"), device
+        )
+        if lasts:
+            made._is_param = True
+        return made
+
+    return make

@@ -120,7 +120,7 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return func.decompose(*args, **kwargs)
         result = func(*args, **kwargs)
         given = list(_tensors((*args, *kwargs.values())))
-        # Most are read by way of a view.
+        # Most weights are read by way of a view.
         weights = (each for each in given if isinstance(each, torch.nn.Parameter))
         self._parameters.update(each.untyped_storage()._cdata for each in weights)
         if not func.is_view:
@@ -179,7 +179,7 @@ def _formulas() -> dict[Any, Callable[..., int]]:
     return {
         aten._native_multi_head_attention: _attention_layer,
         aten._transformer_encoder_layer_fwd: _encoder_layer,
-        **{packet: shape_wrapper(formula) for packet, formula in by_shape.items()},
+        **{packet: shape_wrapper(formula) for packet, formula in by_shape.items()},  # type: ignore[no-untyped-call]
     }
 
 
@@ -201,7 +201,9 @@ def _attention_layer(query: Any, key: Any, *given: Any, **_: Any) -> int:
 def _encoder_layer(source: Any, *given: Any, **_: Any) -> int:
     """The products of a whole encoder layer: attention, and two that follow it."""
     follow = given[13].numel() + given[15].numel()
-    return _attention_layer(source, source, source, *given) + 2 * sum(_lengths(source)) * follow
+    return _attention_layer(source, source, source, *given) + int(
+        2 * sum(_lengths(source)) * follow
+    )
 
 
 def _lengths(batch: Any) -> list[int]:

@@ -98,6 +98,15 @@ def test_weights_that_are_not_constants_are_not_rounded_to_int8() -> None:
     assert [name for name, _ in found.gains] == ["bf16"]
 
 
+def test_calls_whose_sizes_vary_are_not_held_to_the_work_of_one_size() -> None:
+    vary = (dataclasses.replace(LINEAR, shape=("s0", "8")),)
+    assert reached(report(), graph(operations=vary)) is None
+    assert reached(report(), graph(operations=vary, pairs=(), calls=21)) is None
+    row = GraphCandidateResult("ts", "won", 12.5, 2.0, 1.9, 2.1)
+    raced = graph(operations=vary, pairs=(), contest=GraphRace("ts", (row,)))
+    assert reached(report(), raced) is not None
+
+
 def test_what_is_not_known_has_none() -> None:
     assert reached(report(machine=None), graph()) is None
     assert reached(report(), graph(None)) is None

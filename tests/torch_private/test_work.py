@@ -54,6 +54,7 @@ def test_an_encoder_layer_that_is_one_operation_has_the_products_of_its_parts() 
     assert calls == 1
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 def test_steps_that_a_mask_leaves_out_are_not_computed() -> None:
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
     encoder, x = nn.TransformerEncoder(layer, 1).eval(), torch.ones(2, 5, 8)

@@ -18,7 +18,7 @@ from dynamo_ext.torch_private.dispatch import (
     is_plain_tensor,
     number,
     outside_modes,
-    stays_put,
+    without_values,
 )
 from dynamo_ext.torch_private.entered_modes import forward_of
 from dynamo_ext.torch_private.work import count_work, precision_of
@@ -74,30 +74,23 @@ class GraphWork:
 
     def _run(self, graph: GraphModule) -> Work | None:
         kind, dtype = self.device.type, self._autocast
-        found: list[Any] = []
+        mode, found = fake_mode(), list[Any]()
+        # Not graph(...), which prints its generated code on an error.
+        run = forward_of(graph)
         try:
-            autocast = torch.autocast(kind, dtype, enabled=dtype is not None)
-            with outside_modes(functions_too=True), torch.no_grad(), fake_mode(), autocast:
-                given = [make() for make in self._inputs]
-                # Not graph(...), which prints its generated code on an error.
-                run = forward_of(graph)
-                return _counted(lambda: found.extend(tree_leaves(run(*given))), lambda: found)
+            with outside_modes(functions_too=True), torch.no_grad():
+                given = [make(mode) for make in self._inputs]
+                with mode, torch.autocast(kind, dtype, enabled=dtype is not None):
+                    return _counted(lambda: found.extend(tree_leaves(run(*given))), lambda: found)
         except Exception as error:  # noqa: BLE001 - not every graph runs without values
             pass_on(error)
             return None
 
 
-def _described(value: Any) -> Callable[[], Any]:
+def _described(value: Any) -> Callable[[Any], Any]:
     """What makes an input like this one: a tensor of the same kind without its values."""
-    if not is_plain_tensor(value):
-        known = number(value)
-        given = known if isinstance(known, (int, float)) else None
-        return lambda: given
-    size, stride, dtype, device = value.shape, value.stride(), value.dtype, value.device
-    lasts = stays_put(value)
-
-    def make() -> torch.Tensor:
-        made = torch.empty_strided(size, stride, dtype=dtype, device=device)
-        return torch.nn.Parameter(made, requires_grad=False) if lasts else made
-
-    return make
+    if is_plain_tensor(value):
+        return without_values(value)
+    known = number(value)
+    given = known if isinstance(known, (int, float)) else None
+    return lambda _: given
