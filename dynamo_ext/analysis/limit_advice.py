@@ -28,7 +28,10 @@ def steps(report: Report) -> Iterator[Advice]:
         "limit"
     )
     if found.surpasses:
-        problem = f"{_near(found)}: the machine was most likely busy when that was measured"
+        problem = (
+            f"{_near(found)}: it was busy when that was measured, or the engine leaves out what "
+            "the code computes in vain, such as the same call again"
+        )
         again = "Measure again when it is idle: %dynamo machine measure"
         yield Advice("limit-surpassed", problem, again, evidence, 0.1, "Graphs")
         return
@@ -50,7 +53,7 @@ def steps(report: Report) -> Iterator[Advice]:
         weight = 0.1 if gain else _NO_CHANGE
         problem = f"{_near(found)}: no other backend could gain much in {_in(found)}"
         yield Advice("at-limit", problem, gain or NOTHING, evidence, weight, "Graphs")
-    elif found.binds and (gain := _lower(report, found)):
+    elif gain := _lower(report, found):
         room = f"{found.room:.2g}× in {_in(found)} at most (%%dynamo compare)"
         step = f"Another backend could gain {room}. {gain}" if others else gain
         yield Advice("near-limit", _near(found), step, evidence, 0.1, "Graphs")
