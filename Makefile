@@ -123,7 +123,7 @@ screenshots: $(STAMP) ## the pictures in docs/images, as the browser tests take 
 
 # What depends on torch's private names, cells that run traced and as they are, and what needs a
 # CUDA build of torch, which the pinned one need not be.
-CONTRACT := tests/torch_private tests/capture/torch_private tests/magics/test_differential.py tests/backends/engines/inductor
+CONTRACT := tests/torch_private tests/capture/torch_private tests/magics/test_diff*.py tests/backends/engines/inductor
 test-torch: $(STAMP) ## private names of torch's and the corpus, for another torch: TORCH=2.14.1
 	mkdir -p build
 	OMP_WAIT_POLICY=passive $(PYTEST) $(CONTRACT) -m "not sweep" $(PARALLEL) --junitxml build/tests-torch-$(TORCH).xml $(ARGS)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import logging
 import os
 import tempfile
+import types
 import warnings
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -24,7 +27,21 @@ gc.set_threshold(20_000, 20, 50)
 # pytest listens to every logger, and torch writes out bytecode, guards and tracebacks at each
 # compile for this one if anything listens: that takes most of what a test of a small cell takes.
 logging.getLogger("torch.__trace").addHandler = lambda _: None  # type: ignore[method-assign]
+_modules_of_files = inspect.getmodule
 
+
+def _module_of(what: Any, _filename: str | None = None) -> types.ModuleType | None:
+    """Look through no modules for what is of a cell or generated: no module has such a file.
+
+    IPython asks for each frame of a traceback, several times, and some 4,000 modules are loaded.
+    """
+    code = what.f_code if isinstance(what, types.FrameType) else what
+    if isinstance(code, types.CodeType) and (_filename or code.co_filename).startswith("<"):
+        return None
+    return _modules_of_files(what, _filename)
+
+
+inspect.getmodule = _module_of  # type: ignore[assignment]
 
 ALONE = (
     "auto/test_autotuned_graph.py",
@@ -53,6 +70,20 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="dynamo_ext-cache-")
         config.add_cleanup(folder.cleanup)
         os.environ["DYNAMO_EXT_CACHE"] = folder.name
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file whose tests a half of the suite leaves out: that takes longer than some of it."""
+    named = [Path(each.partition("::")[0]).resolve() for each in config.args]
+    if not collection_path.name.startswith("test_") or collection_path in named:
+        return None
+    name = collection_path.relative_to(Path(__file__).parent).as_posix()
+    left_out = False
+    if config.option.markexpr == "not sweep and alone":
+        left_out = not name.startswith(ALONE)
+    elif config.option.markexpr == "sweep" and not name.startswith(SWEEPS):
+        left_out = "mark.sweep" not in collection_path.read_text("utf-8")
+    return left_out or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

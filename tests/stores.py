@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-import resource
-import subprocess
-import sys
+import signal
 import time
 from typing import TYPE_CHECKING
+
+from tests import forks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 def keys(folder: Path) -> dict[str, str]:
     """The environment of a process that has its cache in a folder, and keeps records there."""
-    path = os.pathsep.join(sys.path)
-    found = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
-    found["DYNAMO_EXT_CACHE"] = str(folder)
+    found = forks.environment(XDG_CACHE_HOME=str(folder), DYNAMO_EXT_CACHE=str(folder))
     found.pop("DYNAMO_EXT_UNRECORDED", None)
     return found
 
@@ -35,45 +33,37 @@ def kill_at_any_moment(script: str, folder: Path, times: int) -> None:
     """Run a script that says when it has begun and goes on for ever; kill it, again and again."""
     moments = random.Random(0)
     for _ in range(times):
-        running = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", script],
-            env=keys(folder),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        try:
-            said = running.stdout.readline() if running.stdout else b""
-            assert said == b"begun\n", running.communicate()[1].decode()
-            time.sleep(moments.random() * 0.05)
-            assert running.poll() is None
-        finally:
-            running.kill()
-            running.communicate()
+        running = forks.Script(script, keys(folder))
+        begun = running.out.readline()
+        time.sleep(moments.random() * 0.05)
+        running.kill()
+        code, _, errors = running.end()
+        assert (begun, code) == ("begun\n", -signal.SIGKILL), errors
 
 
 def at_once(script: str, folder: Path, processes: int) -> None:
     """Run a script in several processes at the same time; each of them ends well."""
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", script],
-            env=keys(folder),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(processes)
-    ]
-    assert [(each.communicate()[1], each.returncode) for each in running] == [("", 0)] * processes
+    running = [forks.Script(script + forks.LEAVE, keys(folder)) for _ in range(processes)]
+    ended = [each.end() for each in running]
+    assert [(errors, code) for code, _, errors in ended] == [("", 0)] * processes
+
+
+# Python ignores the signal that comes with it.
+_FULL = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+"""
+
+# The superuser may write anywhere: only its rights go, for it owns what is on the way.
+_WITHOUT_RIGHTS = """
+import ctypes
+assert ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522), (ctypes.c_uint32 * 6)()) == 0
+"""
 
 
 def on_a_full_disk(script: str, folder: Path) -> str:
     """What a script says where no file can grow: to write to one fails."""
-
-    def fill() -> None:
-        # Python ignores the signal that comes with it.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-
-    return _said(script, folder, fill)
+    return _said(_FULL + script, folder)
 
 
 def read_only(script: str, folder: Path) -> str:
@@ -82,29 +72,12 @@ def read_only(script: str, folder: Path) -> str:
     before = folder.stat().st_mode
     folder.chmod(0o555)
     try:
-        # The superuser may write anywhere.
-        return _said(script, folder, _nobody if os.geteuid() == 0 else None)
+        return _said(_WITHOUT_RIGHTS * (os.geteuid() == 0) + script, folder)
     finally:
         folder.chmod(before)
 
 
-def _nobody() -> None:
-    import ctypes
-
-    # Only its rights go: others' folders must stay readable on the way to this one.
-    libc = ctypes.CDLL(None, use_errno=True)
-    for capability in range(3):  # CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-        libc.prctl(24, capability, 0, 0, 0)
-
-
-def _said(script: str, folder: Path, before: object) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        env=keys(folder),
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=before,  # type: ignore[arg-type]
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.strip()
+def _said(script: str, folder: Path) -> str:
+    code, said, errors = forks.run(script + forks.LEAVE, keys(folder))
+    assert (code, errors) == (0, "")
+    return said.strip()

@@ -6,8 +6,8 @@ from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.formatting import count, seconds
 from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.measure.machine_limits import measure_machine
+from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.machine import MachineLimits
-from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.widgets.comparison.number_text import amount, size
 
 
@@ -22,16 +22,8 @@ def machine_command(action: str = "") -> None:
         refuse("machine")
     gpu = [torch.device("cuda", torch.cuda.current_device())] if torch.cuda.is_available() else []
     for device in (torch.device("cpu"), *gpu):
-        found = None if action else remembered(device)
-        print(_text(found) if found else _measured(device))  # noqa: T201 - a magic's answer
-
-
-def _measured(device: torch.device) -> str:
-    with MachineLoad() as company:
-        text = _text(measure_machine(device))
-    if not company.sentence:
-        return text
-    return f"{text}\n{company.sentence} Measure again when it is idle: %dynamo machine measure"
+        kept = None if action else remembered(device)
+        print(_text(kept or measure_machine(device)))  # noqa: T201 - a magic's answer
 
 
 def _text(found: MachineLimits) -> str:
@@ -44,4 +36,9 @@ def _text(found: MachineLimits) -> str:
         f"  memory that is read again and again: {', '.join(reads)}",
         f"  one operation in eager: {seconds(found.call_seconds)}",
     ]
+    if found.busy_cores >= BUSY_CORES:
+        lines.append(
+            f"Other programs kept {found.busy_cores:.1f} cores busy meanwhile, so it is not kept. "
+            "Measure again when the machine is idle: %dynamo machine"
+        )
     return "\n".join(lines)

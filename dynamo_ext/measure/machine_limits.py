@@ -9,8 +9,10 @@ import torch
 from dynamo_ext.backends.disk_cache import device_model
 from dynamo_ext.backends.known_machines import remember
 from dynamo_ext.records.common import FULL
+from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.machine import MachineLimits
 from dynamo_ext.timing import clock
+from dynamo_ext.timing.machine_load import MachineLoad
 
 Way = Callable[[int, torch.device], Callable[[], object]]
 """From the side of square matrices to a product of two of them."""
@@ -35,21 +37,26 @@ _CALLS = 1000
 def measure_machine(device: torch.device | None = None) -> MachineLimits:
     """Measure what a device does (the processor, unless one is given), and remember it.
 
-    It takes some seconds, and means something on a machine that does nothing else.
+    It takes some seconds, and means something on a machine that does nothing else: where other
+    programs keep half a core or more busy, it is not remembered.
     """
     device = device or torch.device("cpu")
-    products = {name: _products(ways, device) for name, ways in _PRODUCTS.items()}
-    model, threads = device_model(device), torch.get_num_threads()
+    with MachineLoad() as company:
+        products = {name: _products(ways, device) for name, ways in _PRODUCTS.items()}
+        reads = tuple((size, _read(size, device)) for size in _READ)
+        call_seconds = _call(device)
     found = MachineLimits(
-        device=model,
-        threads=threads,
+        device=device_model(device),
+        threads=torch.get_num_threads(),
         torch=str(torch.__version__),
         products=tuple((name, rate) for name, rate in products.items() if rate),
-        reads=tuple((size, _read(size, device)) for size in _READ),
-        call_seconds=_call(device),
+        reads=reads,
+        call_seconds=call_seconds,
         measured_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        busy_cores=company.cores,
     )
-    remember(found, device)
+    if company.cores < BUSY_CORES:
+        remember(found, device)
     return found
 
 

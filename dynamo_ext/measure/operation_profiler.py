@@ -15,6 +15,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._pytree import tree_map
 
 from dynamo_ext.backends import effects
+from dynamo_ext.backends.pipeline.input_views import root_of
 from dynamo_ext.capture.listen.run_log import GraphCalls
 from dynamo_ext.formatting import count
 from dynamo_ext.interruptions import pass_on, suppressed
@@ -31,11 +32,6 @@ SHARE = 0.05
 
 BUDGET = 5.0
 """Seconds that the repeats of one graph's operations may take."""
-
-_READERS = frozenset(
-    {"linear", "matmul", "addmm", "conv1d", "conv2d", "conv3d", "layer_norm", "group_norm"}
-)
-"""Functions that neither change what they are given nor return a view of it."""
 
 _SWITCHES = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
 """Functions that compute nothing: no engine has them, so no backend can save their time."""
@@ -78,9 +74,8 @@ class OperationTimes:
 def time_operations(graph: GraphModule, args: Sequence[Any]) -> Mapping[str, float]:
     """Run a captured graph eagerly, operation by operation, and time each.
 
-    It works on copies of all that an operation might change: inputs, weights, random states and
-    torch's switches are afterwards as before. Weights that are only multiplied with, which are most
-    of a model's memory, are not copied.
+    It works on copies of all that an operation may change: inputs, weights, random states and
+    torch's switches are afterwards as before. What is only read, as most weights, is not copied.
 
     Returns names of nodes to seconds: the median of up to six runs after a first one. What only
     sets one of torch's modes has none. What cannot simply be run again (in-place changes of shape,
@@ -103,18 +98,13 @@ def time_operations(graph: GraphModule, args: Sequence[Any]) -> Mapping[str, flo
     return timed.seconds
 
 
-def _only_read(graph: GraphModule) -> set[str]:
-    """Inputs that no operation can change, and no gradient can be added to."""
+def _changed(graph: GraphModule) -> set[str]:
+    """Inputs, and what the graph holds, that an operation may change or add a gradient to."""
     nodes = graph.graph.nodes
-    if any("backward" in str(node.target) or "grad" in str(node.target) for node in nodes):
-        return set()
-    sources = (node for node in nodes if node.op in ("placeholder", "get_attr"))
-    return {node.name for node in sources if all(map(_reads, node.users))}
-
-
-def _reads(node: Node) -> bool:
-    name = getattr(node.target, "__name__", "")
-    return node.op == "call_function" and name in _READERS and "out" not in node.kwargs
+    changing = [node for node in nodes if effects.of_node(node).changes]
+    if any("backward" in str(node.target) for node in changing):
+        return {node.name for node in nodes}
+    return {root_of(source).name for node in changing for source in node.all_input_nodes}
 
 
 class _Timed(Interpreter):
@@ -123,7 +113,7 @@ class _Timed(Interpreter):
         # Not "While executing %node": the error may be shown.
         self.extra_traceback = False
         self.seconds: dict[str, float] = {}
-        self._only_read = _only_read(graph)
+        self._changed = _changed(graph)
         self._wait = clock.device_barrier()
         self._until = time.perf_counter() + BUDGET
         self._autocasts: list[Any] = []
@@ -145,9 +135,7 @@ class _Timed(Interpreter):
 
     def own(self, name: str, value: Any) -> Any:
         """What stands for an input, or a tensor that the graph holds."""
-        if name in self._only_read or not isinstance(value, torch.Tensor):
-            return value
-        return _copy(value)
+        return _copy(value) if name in self._changed else value
 
     def _reading(self, run: Callable[[], Any]) -> tuple[Any, float]:
         self._wait()

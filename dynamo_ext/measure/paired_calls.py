@@ -4,24 +4,18 @@ They follow a call that went well, on its inputs, and give the report an estimat
 gained. A comparison is the way to a verdict.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import effects, registry
+from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.timing import clock
 from dynamo_ext.torch_private.entered_modes import forward_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from torch.fx import GraphModule
-
-    from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
 
 MOST_PAIRS = 6
 """Pairs of a graph, after which no more are taken."""

@@ -13,7 +13,7 @@ class MachineLimits:
     multiplication with its addition; a precision without kernels is not in it. ``reads`` are bytes
     a second, by the number of bytes that are read again and again: few of them stay in a cache.
     ``call_seconds`` is what eager takes for one operation on one element. ``measured_on`` is a
-    date, as ``2026-11-26``.
+    date, as ``2026-11-26``; meanwhile other programs kept ``busy_cores`` busy.
     """
 
     device: str
@@ -23,6 +23,7 @@ class MachineLimits:
     reads: tuple[tuple[int, float], ...]
     call_seconds: float
     measured_on: str = ""
+    busy_cores: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+
+from tests import forks
 
 
 def silent(script: str, **environment: str) -> None:
@@ -14,6 +15,6 @@ def silent(script: str, **environment: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        env=forks.environment(**environment),
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

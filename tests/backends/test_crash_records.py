@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +12,7 @@ import torch
 
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Attempt
+from tests import forks
 from tests.stores import (
     at_once,
     keys,
@@ -40,62 +37,14 @@ def files(place: Path) -> list[str]:
     return sorted(path.name for path in place.iterdir()) if place.exists() else []
 
 
-def own(script: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """A script in a process whose cache is in ``folder``."""
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**keys(folder), **more},
-    )
+IMPORTED = "torch._dynamo, dynamo_ext.api.optimize, tests.backends.dying"
 
 
-FORKING = """
-import json, os, sys, traceback
-import torch._dynamo, dynamo_ext.api.optimize, tests.backends.dying
-for line in sys.stdin:
-    script, environment, said = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        os.environ.clear()
-        os.environ.update(environment)
-        file = os.open(said, os.O_CREAT | os.O_WRONLY)
-        os.dup2(file, 1)
-        os.dup2(file, 2)
-        try:
-            exec(script, {})
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        sys.stdout.flush()
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-Forked = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture(scope="module")
-def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
-    """Runs a script in a fork of a process that has imported torch; what it ends with, and said."""
-    words = [sys.executable, "-W", "ignore", "-c", FORKING]
-    said = tmp_path_factory.mktemp("forked") / "said"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as parent:
-        assert parent.stdin is not None
-        assert parent.stdout is not None
-
-        def run(script: str, folder: Path, **more: str) -> tuple[int, str]:
-            said.unlink(missing_ok=True)
-            print(json.dumps([script, {**keys(folder), **more}, str(said)]), file=parent.stdin)
-            parent.stdin.flush()
-            return int(parent.stdout.readline()), said.read_text()
-
-        yield run
-        parent.stdin.close()
+def own(script: str, folder: Path, **more: str) -> tuple[int, str]:
+    """A script in a process whose cache is in ``folder``: what it ends with, and all it said."""
+    environment = {**keys(folder), **more}
+    code, said, errors = forks.run(script + forks.LEAVE, environment, IMPORTED)
+    return code, said + errors
 
 
 DYING = """
@@ -111,26 +60,24 @@ print(sorted({p.engine for g in fast.report().graphs for p in g.partitions}))
 
 
 @pytest.mark.parametrize("when", ["supports", "lower", "run", "whole run"])
-def test_an_engine_ends_the_process_once(forked: Forked, tmp_path: Path, when: str) -> None:
-    assert forked(DYING, tmp_path, WHEN=when)[0] == -signal.SIGSEGV
-    ended, said = forked(DYING, tmp_path, WHEN=when)
+def test_an_engine_ends_the_process_once(tmp_path: Path, when: str) -> None:
+    assert own(DYING, tmp_path, WHEN=when)[0] == -signal.SIGSEGV
+    ended, said = own(DYING, tmp_path, WHEN=when)
     assert ended == 0, said
     assert "A process ended while dying" in said
     assert ("first ran" if "run" in when else "compiled") in said
     assert "%dynamo cache clear" in said
 
 
-def test_another_version_is_tried_again_and_so_is_what_was_forgotten(
-    forked: Forked, tmp_path: Path
-) -> None:
-    assert forked(DYING, tmp_path, WHEN="lower")[0] == -signal.SIGSEGV
-    assert forked(DYING, tmp_path, WHEN="lower", VERSION="2")[0] == -signal.SIGSEGV
+def test_another_version_is_tried_again_and_so_is_what_was_forgotten(tmp_path: Path) -> None:
+    assert own(DYING, tmp_path, WHEN="lower")[0] == -signal.SIGSEGV
+    assert own(DYING, tmp_path, WHEN="lower", VERSION="2")[0] == -signal.SIGSEGV
     clear = "from dynamo_ext.backends import crash_records as u; print(len(u.all_of()), u.clear())"
-    assert own(clear, tmp_path).stdout.split() == ["2", "2"]
-    assert forked(DYING, tmp_path, WHEN="lower")[0] == -signal.SIGSEGV
+    assert own(clear, tmp_path)[1].split() == ["2", "2"]
+    assert own(DYING, tmp_path, WHEN="lower")[0] == -signal.SIGSEGV
 
 
-def test_auto_leaves_it_out_and_races_the_others(forked: Forked, tmp_path: Path) -> None:
+def test_auto_leaves_it_out_and_races_the_others(tmp_path: Path) -> None:
     script = """
 import torch, dynamo_ext
 from tests.backends.dying import dying
@@ -143,8 +90,8 @@ with torch.no_grad():
 [graph] = fast.report().graphs
 print({row.backend: (row.outcome, row.reason) for row in graph.contest.contestants})
 """
-    assert forked(script, tmp_path)[0] == -signal.SIGSEGV
-    ended, said = forked(script, tmp_path)
+    assert own(script, tmp_path)[0] == -signal.SIGSEGV
+    ended, said = own(script, tmp_path)
     assert ended == 0, said
     assert "'dying': ('crashed', 'A process ended while dying first ran this graph" in said
     assert "'ts'" in said
@@ -210,7 +157,7 @@ threading.Thread(target=compile, daemon=True).start()
 begun.wait()
 sys.exit(3)
 """
-    assert own(script, tmp_path).returncode == 3
+    assert own(script, tmp_path)[0] == 3
     assert files(next(tmp_path.rglob("unfinished"))) == []
 
 
@@ -302,13 +249,12 @@ while True:
 def test_a_kill_at_any_moment_leaves_one_record_at_most(tmp_path: Path) -> None:
     kill_at_any_moment(LOOP, tmp_path, times=12)
     place = next(tmp_path.rglob("unfinished"))
-    said = own(
+    _, said = own(
         "from dynamo_ext.backends import crash_records as u; print(len(u.all_of()))", tmp_path
     )
-    assert said.stderr == ""
-    assert int(said.stdout) <= 5
+    assert int(said) <= 5
     assert len(files(place)) <= 5
-    assert own(LOOP.replace('if "once" in sys.argv', "if True"), tmp_path).returncode == 0
+    assert own(LOOP.replace('if "once" in sys.argv', "if True"), tmp_path)[0] == 0
 
 
 def test_four_processes_at_once_see_no_crash(tmp_path: Path) -> None:
@@ -323,7 +269,7 @@ def test_without_a_place_to_write_nothing_is_recorded(tmp_path: Path) -> None:
     once = LOOP.replace('if "once" in sys.argv', "if True")
     assert read_only(once, tmp_path) == "begun"
     assert on_a_full_disk(once, tmp_path) == "begun"
-    said = own(
+    _, said = own(
         "from dynamo_ext.backends import crash_records as u; print(len(u.all_of()))", tmp_path
     )
-    assert said.stdout.strip() == "0"
+    assert said.strip() == "0"

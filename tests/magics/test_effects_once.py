@@ -9,8 +9,8 @@ import torch
 
 from tests.corpus.case import PLAIN, Case
 from tests.crosses import share
+from tests.magics.differences import differences
 from tests.magics.shell import run_case
-from tests.magics.test_differential import differences
 
 SETUP = f"""{PLAIN}
 import io

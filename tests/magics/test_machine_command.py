@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from dynamo_ext.backends import disk_cache
 from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.measure import machine_limits
+from dynamo_ext.timing import machine_load
 from tests.capture.live import Live, live
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
     monkeypatch.setattr(machine_limits, "_SECONDS", 0.001)
+    monkeypatch.setattr(machine_load, "_busy", lambda: 0.0)
     with live("import torch", "layer, x = torch.nn.Linear(8, 8), torch.ones(2, 8)") as found:
         yield found
 
@@ -38,6 +41,15 @@ def test_it_measures_once_and_comparisons_use_it(cells: Live) -> None:
     assert report.graphs[0].work.operations == 2 * 2 * 8 * 8
     assert "Of limit" in str(report._repr_html_())
     assert "forgotten" in cells.well("%dynamo cache clear").out
+    assert remembered() is None
+
+
+def test_on_a_busy_machine_it_says_that_it_is_not_kept(
+    cells: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_load, "SHORTEST", 0.0)
+    monkeypatch.setattr(machine_load, "_busy", lambda: 1e3 * time.perf_counter())
+    assert "cores busy meanwhile, so it is not kept." in cells.well("%dynamo machine").out
     assert remembered() is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from dynamo_ext.backends import disk_cache
 from dynamo_ext.backends.known_machines import Machines, forget, place, remembered
 from dynamo_ext.measure import machine_limits
 from dynamo_ext.measure.machine_limits import measure_machine
+from dynamo_ext.timing import machine_load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
     monkeypatch.setattr(machine_limits, "_SECONDS", 0.001)
+    monkeypatch.setattr(machine_load, "_busy", lambda: 0.0)
     monkeypatch.setattr(machine_limits, "_READ", (1 << 10, 1 << 12))
 
 
@@ -29,11 +32,18 @@ def test_it_is_measured_and_remembered() -> None:
     found = measure_machine()
     rates = dict(found.products)
     assert rates.keys() <= {"float32", "bf16", "fp16", "int8"}
-    assert rates["float32"] > 1e8
+    assert rates["float32"] > 0  # how much depends on what else runs
     assert [size for size, _ in found.reads] == [1 << 10, 1 << 12]
-    assert 0 < found.call_seconds < 1e-3
+    assert found.call_seconds > 0
     assert remembered() == found
     assert forget() == 1
+    assert remembered() is None
+
+
+def test_on_a_busy_machine_it_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_load, "SHORTEST", 0.0)
+    monkeypatch.setattr(machine_load, "_busy", lambda: 1e3 * time.perf_counter())
+    assert measure_machine().busy_cores > 100
     assert remembered() is None
 
 

@@ -9,7 +9,6 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import fact
-from dynamo_ext.backends.pipeline.autocast.lowered_products import lowered_operations
 from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
 from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SecondForm
 from dynamo_ext.backends.pipeline.engines import CompileContext
@@ -65,7 +64,7 @@ def _handed_over(
     """What the backend makes of a graph, under autocast where it is lowered."""
     backend, options = context.backend, context.options
     if lowering is not None:
-        context.journal.lowered[""] = lowered_operations(graph, inputs, lowering)
+        context.journal.lowered[""] = lowering.product_operations(graph, inputs)
     with lowering.on() if lowering else nullcontext(), _kept_apart(precision.of(options)):
         if fact(backend, "through_aot"):
             return apart(graph, lambda rest: backend.lower(rest, inputs, options))

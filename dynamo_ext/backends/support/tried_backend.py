@@ -11,7 +11,7 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import fork_safety
 from dynamo_ext.backends.base import Backend, CompiledFn, LoweringError, Options, StayEager, Support
-from dynamo_ext.backends.support import trial
+from dynamo_ext.backends.support import data_checks, trial
 from dynamo_ext.backends.support.support_cache import Answers
 from dynamo_ext.backends.torch_private.decompositions import decompositions_of, gpu_attention
 from dynamo_ext.errors import one_line
@@ -35,6 +35,9 @@ class TriedBackend(Backend):
 
     strict: bool = False
     """Whether trials ask also what torch's own kernels answer differently."""
+
+    checks_data: bool = False
+    """Whether partitions come with a check of data for which torch raises (``data_checks``)."""
 
     def __init__(self) -> None:
         self._answers = Answers(self)
@@ -76,8 +79,14 @@ class TriedBackend(Backend):
     def attempt(self, node: Node) -> str:
         """Compare the one operation with eager: what was wrong, or nothing. May raise anything."""
         with dispatch.outside_modes(), self.quiet():
-            run = functools.partial(self.compiled, options={})
+            run = functools.partial(self._checked, options={})
             return trial.disagreement(node, run, self.engine, strict=self.strict)
+
+    def _checked(self, graph: GraphModule, options: Options) -> CompiledFn:
+        watched = data_checks.with_check(graph) if self.checks_data else None
+        if watched is None:
+            return self.compiled(graph, options)
+        return data_checks.raising(self.compiled(watched, options))
 
     def lower(
         self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
@@ -86,7 +95,7 @@ class TriedBackend(Backend):
         del example_inputs
         try:
             with self.quiet():
-                return self.compiled(graph, options)
+                return self._checked(graph, options)
         except StayEager:
             raise
         except Exception as error:

@@ -313,7 +313,7 @@ if "tensorflow" in sys.modules:
 # TVM and XLA have tests of their own, of more; `ts` and `ofi` of TorchScript's settings.
 @pytest.mark.parametrize("engine", without("ts", "ofi", "tvm", "xla"))
 def test_torch_keeps_its_state_and_the_user_an_empty_screen(engine: str) -> None:
-    compiler(engine)
+    needs_backend(engine)
     silent(STATE.replace("ENGINE", engine))
 
 

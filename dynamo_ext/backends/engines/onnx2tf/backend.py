@@ -32,6 +32,7 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
     extra = "onnx2tf"
     packages = ("tensorflow", "onnxscript", "onnx_ir")
     fork_unsafe_runtime = "TensorFlow"
+    checks_data = True
     cut_up: Sequence[str] = (
         *ThroughOnnx.cut_up,
         # XLA fuses the pieces.
@@ -59,7 +60,7 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
     def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
         """Translate, trace, compile; see ``session.Session`` for the call."""
         del options
-        model = convert.translate(session.prepare(graph))
+        model = convert.translate(graph)
         inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         outputs: Any = graph.graph.output_node().args[0]
         return session.session(model, inputs, [node.meta["val"] for node in outputs]).run

@@ -12,13 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
 from torch.utils.dlpack import from_dlpack, to_dlpack
 
 from dynamo_ext.backends import fork_safety
-from dynamo_ext.backends.base import RunEagerlyError
 from dynamo_ext.backends.engines.onnx2tf.ops import table
-from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.support.lending import aligned
 from dynamo_ext.numerics import rng_state
 
@@ -62,11 +59,9 @@ def tensorflow() -> Any:
     Where TensorFlow has begun to run before us, its devices and threads stay as they are.
     """
     fork_safety.begin("TensorFlow")
-    # Read once at import; the variable is the user's, so it goes again.
-    name = "TF_CPP_MIN_LOG_LEVEL"
-    mine = name not in os.environ and "tensorflow" not in sys.modules
-    if mine:
-        os.environ[name] = "3"
+    first, before = "tensorflow" not in sys.modules, set(os.environ)
+    if first:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         with rng_state.host_kept(), _quiet(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -84,8 +79,9 @@ def tensorflow() -> Any:
             # The runtime starts here, and logs as it does.
             tf.zeros([])
     finally:
-        if mine:
-            os.environ.pop(name, None)
+        # Ours, and eight of TensorFlow's: read at import, and the user's processes would get them.
+        for name in os.environ.keys() - before if first else ():
+            del os.environ[name]
     return tf
 
 
@@ -93,34 +89,6 @@ def tensorflow() -> Any:
 def _dlpack() -> tuple[Callable[[Any], Any], ...]:
     theirs = tensorflow().experimental.dlpack
     return to_dlpack, theirs.from_dlpack, theirs.to_dlpack, from_dlpack
-
-
-def prepare(graph: GraphModule) -> GraphModule:
-    """A copy of a partition in which no operation reads negative indices from a tensor.
-
-    ATen's advanced indexing counts them from the end, its gathering operations raise, and ONNX
-    knows no difference.
-    """
-    aten = torch.ops.aten
-    graph = duplicate(graph)
-    for node in list(graph.graph.nodes):
-        if node.target not in (aten.index.Tensor, aten.index_put.default):
-            continue
-        source, indices = node.args[:2]
-        counted = list(indices)
-        for dim, index in enumerate(indices):
-            if index is None or index.meta["val"].dtype in (torch.bool, torch.uint8):
-                continue
-            value, size = index.meta["val"], int(source.meta["val"].shape[dim])
-            with graph.graph.inserting_before(node):
-                below = graph.graph.call_function(aten.lt.Scalar, (index, 0))
-                moved = graph.graph.call_function(aten.add.Scalar, (index, size))
-                counted[dim] = graph.graph.call_function(aten.where.self, (below, moved, index))
-            below.meta["val"] = value.new_empty(value.shape, dtype=torch.bool)
-            moved.meta["val"] = counted[dim].meta["val"] = value
-        node.args = (source, counted, *node.args[2:])
-    graph.recompile()
-    return graph
 
 
 class Session:
@@ -148,8 +116,7 @@ class Session:
         with tf.device("/CPU:0"):
             concrete = function.get_concrete_function()
         results = concrete.outputs
-        self._guarded = len(results) > len(expected)
-        for got, value in zip(results, expected, strict=False):
+        for got, value in zip(results, expected, strict=True):
             shape = tuple(map(int, value.shape))
             if tuple(got.shape) != shape or got.dtype != _dtype(tf, value):
                 message = (
@@ -165,10 +132,7 @@ class Session:
 
     def _body(self, *inputs: Any) -> list[Any]:
         tf = tensorflow()
-        outputs, alarms = table.evaluate(tf, self._model, self._constants, inputs)
-        if alarms:
-            outputs.append(tf.reduce_any(tf.stack(alarms)))
-        return outputs
+        return table.evaluate(tf, self._model, self._constants, inputs)
 
     def _call(self, values: Sequence[Any]) -> Sequence[Any]:
         """Past the public way, which binds names and checks types again."""
@@ -176,19 +140,12 @@ class Session:
         return outputs
 
     def run(self, *inputs: Any) -> list[Any]:
-        """Run the program on torch's memory.
-
-        Raises ``RunEagerlyError`` for an index or a divisor that torch would refuse.
-        """
+        """Run the program on torch's memory."""
         export, adopt, give, take = _dlpack()
         # Names keep copies alive until the program has run.
         held = [aligned(value) for value in inputs]
         outputs = self._call([adopt(export(value)) for value in held])
-        results = [take(give(value)) for value in outputs]
-        if self._guarded and results.pop().item():
-            message = "An index is out of range, or an integer is divided by zero."
-            raise RunEagerlyError(message)
-        return results
+        return [take(give(value)) for value in outputs]
 
 
 def _from_below(call: Callable[..., Any], values: Sequence[Any], frames: int) -> Any:

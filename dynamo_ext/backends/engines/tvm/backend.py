@@ -46,6 +46,7 @@ class TvmBackend(TriedBackend):
     packages = ("tvm", "tvm_ffi")
     races = True
     fork_unsafe_runtime = "TVM"
+    checks_data = True
     whole = (
         # Decomposed, it copies its operands and its weights several times.
         "_scaled_dot_product_flash_attention_for_cpu.default",

@@ -64,8 +64,7 @@ class GraphConverter:
     (``aten.add.Tensor``) to what converts them.
 
     The ``main`` of ``module``, a ``tvm.IRModule``, takes the placeholders and gives the graph's
-    outputs, which may share memory, and then a zero-dimensional boolean for each of
-    ``check_messages``: where one is true, an index was out of range, and the results mean nothing.
+    outputs, which may share memory.
     """
 
     def __init__(self, graph: GraphModule, converters: Mapping[str, Converter]) -> None:
@@ -79,8 +78,6 @@ class GraphConverter:
         # By hash, which is the object's address: ``==`` of expressions is an expression.
         self._bases: dict[int, tuple[Any, Any]] = {}
         self._packed: dict[tuple[int, int], tuple[torch.Tensor, Any]] = {}
-        self._range_checks: list[Any] = []
-        self.check_messages: list[str] = []
         self.builder = relax.BlockBuilder()
         self._convert(graph)
         self.module = self.builder.get()
@@ -102,7 +99,7 @@ class GraphConverter:
                         for node in graph.graph.nodes:
                             if node.op == "call_function":
                                 self._call(node)
-                        results = [*map(self.value, outputs), *self._range_checks]
+                        results = [*map(self.value, outputs)]
                     finally:
                         made = self.builder.emit_output(self._relax.Tuple(results))
             finally:
@@ -217,11 +214,6 @@ class GraphConverter:
         # ``x > x - 1`` of what it is shown together.
         pattern = _OPAQUE if dtype.startswith(("int", "uint")) else None
         return self.emit(function, sources, name, pattern)
-
-    def add_range_check(self, fault: Any, message: str) -> None:
-        """Note a zero-dimensional boolean that is true where the results mean nothing."""
-        self._range_checks.append(fault)
-        self.check_messages.append(message)
 
 
 class Operation:

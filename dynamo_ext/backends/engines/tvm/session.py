@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends.base import RunEagerlyError
 from dynamo_ext.backends.engines.tvm import convert
 from dynamo_ext.backends.engines.tvm import target as tvm_target
 from dynamo_ext.backends.engines.tvm.ops.table import CONVERTERS
@@ -21,8 +20,7 @@ _LOCK = threading.RLock()
 class Program:
     """A partition as a fused module: it can be built again and again, scheduled in other ways.
 
-    ``functions`` are all PrimFuncs that want a schedule, by their names; ``check_messages`` belong
-    to the flags that follow the results.
+    ``functions`` are all PrimFuncs that want a schedule, by their names.
     """
 
     def __init__(self, graph: GraphModule) -> None:
@@ -42,7 +40,6 @@ class Program:
         with tvm_target.target():
             self._module = tvm.transform.Sequential(passes)(converted.module)
         self._graph = graph
-        self.check_messages = converted.check_messages
         # A reshape alone becomes a view when it is lowered, and is known by its plain loops.
         self.functions = {
             name: function
@@ -95,23 +92,12 @@ class Session:
             program = Program(graph)
             self._vm = build(program)
         self._call = self._vm["main"]
-        self._check_messages = program.check_messages
         self._from_dlpack = torch.from_dlpack
 
     def run(self, *inputs: Any) -> list[Any]:
-        """Run the program on torch's memory.
-
-        Raises ``RunEagerlyError`` where an index was out of range.
-        """
+        """Run the program on torch's memory."""
         held = [aligned(value) for value in inputs]
         with _LOCK:
             returned = self._call(*held)
         take = self._from_dlpack
-        results = [take(each) for each in returned]
-        if not self._check_messages:
-            return results
-        count = len(results) - len(self._check_messages)
-        for flag, message in zip(results[count:], self._check_messages, strict=True):
-            if flag.item():
-                raise RunEagerlyError(message)
-        return results[:count]
+        return [take(each) for each in returned]

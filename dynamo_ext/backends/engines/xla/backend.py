@@ -25,7 +25,7 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, CompiledFn, Options, unavailable
 from dynamo_ext.backends.engines.xla import session
-from dynamo_ext.backends.engines.xla.ops import indexing, table
+from dynamo_ext.backends.engines.xla.ops import table
 from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, tensors
@@ -47,6 +47,7 @@ class XlaBackend(TriedBackend):
     cut_up = table.DECOMPOSED
     packages = ("jax", "jaxlib", "torchax")
     fork_unsafe_runtime = "XLA"
+    checks_data = True
     options: Sequence[OptionSpec] = (
         OptionSpec("freeze", default=True, help="hand weights over once, under no_grad"),
         VERIFY,
@@ -85,8 +86,6 @@ class XlaBackend(TriedBackend):
         denied = table.denied_reason(node.target)
         if denied:
             return denied
-        if indexing.unchecked(operator_name(node.target)):
-            return "XLA would not raise where an index is out of range."
         devices = {tensor.device.type for tensor in tensors(node)}
         if unfit := _LIMITS.unsupported_reason(node, devices):
             return unfit

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, map_arg
 
-from dynamo_ext.backends.engines.xla.ops import indexing, table
+from dynamo_ext.backends.engines.xla.ops import table
 from dynamo_ext.backends.fx_graph import attribute
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.backends.support.single_op import operator_name
@@ -50,7 +50,7 @@ def as_function(
     With ``fold``, constants (``get_attr`` nodes) other than matrices are part of the function,
     where XLA folds them: convolutions gain by half. Matrices gain nothing, and as arguments they
     are not copied. The function takes constants, then inputs. It gives the outputs, each apart from
-    inputs and other outputs, and, last, one boolean where something is required of the data.
+    inputs and other outputs.
     """
     nodes = list(graph.graph.nodes)
     held = {n: attribute(graph, str(n.target)) for n in nodes if n.op == "get_attr"}
@@ -66,17 +66,14 @@ def as_function(
         env = {node: jnp.asarray(value) for node, value in folded.items()}
         seen = set(map(id, (*values, *env.values())))
         env.update(zip([*constants, *inputs], values, strict=True))
-        with indexing.collecting() as required:
-            for node in calls:
-                env[node] = _evaluated(node, env)
+        for node in calls:
+            env[node] = _evaluated(node, env)
         results = []
         for node in outputs:
             value = env[node]
             # A JAX function hands such a result through without XLA's seeing it.
             results.append(jnp.array(value, copy=True) if id(value) in seen else value)
             seen.add(id(value))
-        if required:
-            results.append(functools.reduce(operator.and_, required))
         return tuple(results)
 
     return function, [held[node] for node in constants]

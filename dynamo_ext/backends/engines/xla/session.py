@@ -13,7 +13,6 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import fork_safety
-from dynamo_ext.backends.base import RunEagerlyError
 from dynamo_ext.backends.engines.xla.convert import as_function, dtypes, importer
 from dynamo_ext.backends.engines.xla.ops.table import import_jax
 
@@ -85,7 +84,6 @@ class TracedOnce:
         self._function, constants = as_function(graph, fold=fold)
         examples = [n.meta["val"] for n in graph.graph.nodes if n.op == "placeholder"]
         outputs: Any = graph.graph.output_node().args[0]
-        self._count = len(outputs)
         tensors = [v for v in (*examples, *constants) if isinstance(v, torch.Tensor)]
         facts = [*tensors, *(node.meta["val"] for node in outputs)]
         self._kind = facts[0].device.type if facts else "cpu"
@@ -129,11 +127,7 @@ class TracedOnce:
         arrays = [take(value) for take, value in zip(self._importers, inputs, strict=True)]
         with jax.enable_x64(new_val=True):
             returned = self._executable(*self._constants, *arrays)
-            results = [torch.from_dlpack(each) for each in returned]
-        if len(results) > self._count and not results.pop():
-            message = "An index is out of range, or an integer is divided by zero"
-            raise RunEagerlyError(message)
-        return results
+            return [torch.from_dlpack(each) for each in returned]
 
 
 _EXECUTABLES: OrderedDict[str, Any] = OrderedDict()

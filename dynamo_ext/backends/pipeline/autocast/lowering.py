@@ -16,9 +16,12 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.fx_graph import held_tensors, own_copy
+from dynamo_ext.backends.fx_graph import held_tensors, may_differentiate, own_copy
 from dynamo_ext.backends.pipeline.input_views import root_of
+from dynamo_ext.interruptions import pass_on
 from dynamo_ext.torch_private import dispatch
+from dynamo_ext.torch_private.entered_modes import forward_of
+from dynamo_ext.torch_private.work import products_in
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -54,6 +57,22 @@ class Lowering:
         made.recompile()
         return made
 
+    def product_operations(self, graph: GraphModule, inputs: Sequence[Any]) -> int | None:
+        """Operations of products with operands in the lower dtype in a call of ``graph()``.
+
+        It computes none of them. ``None`` where it is not known: in training, where the backward
+        graph is another one, with symbolic sizes, and where the graph reads values.
+        """
+        if may_differentiate(inputs) or any(map(dispatch.is_symbolic, inputs)):
+            return None
+        try:
+            with dispatch.outside_modes(), dispatch.fake_mode(), self.on():
+                given = [_alike(value) for value in inputs]
+                return products_in(self.dtype, lambda: forward_of(graph)(*given))
+        except Exception as error:  # noqa: BLE001 - not every graph runs without values
+            pass_on(error)
+            return None
+
     def _keep(self, node: Node) -> None:
         """Have an operation computed in eager's dtypes."""
         with node.graph.inserting_before(node):
@@ -61,6 +80,12 @@ class Lowering:
                 node.replace_input_with(source, _cast(source))
         for device in self._devices:
             dispatch.take_out_of_autocast(node, device, self.dtype)
+
+
+def _alike(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
 
 
 def _give_eagers_dtypes(graph: GraphModule) -> None:

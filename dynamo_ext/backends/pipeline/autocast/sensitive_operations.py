@@ -6,26 +6,21 @@ search, so that the backend compiles one more time at most. Trials and seconds a
 is the number of operations: beyond it the graph is eager's.
 """
 
-from __future__ import annotations
-
 import time
+from bisect import bisect
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch.fx import Interpreter, Node
+from torch.fx import GraphModule, Interpreter, Node
 
 from dynamo_ext.backends import effects
+from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
 from dynamo_ext.backends.pipeline.input_views import root_of
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.graph import KeptOperation
 from dynamo_ext.torch_private import dispatch, fx_nodes
 from dynamo_ext.torch_private.entered_modes import forward_of
-
-if TYPE_CHECKING:
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
 
 SHARE = 0.25
 """How many of the operations that are lowered may be kept; where there are few, one."""
@@ -102,15 +97,9 @@ def smallest(
     while not meet(names):
         if len(names) == most or not rest:
             return []
-        short, enough = 0, len(rest)
-        while enough - short > 1:
-            middle = (short + enough) // 2
-            if meet([*names, *rest[:middle]]):
-                enough = middle
-            else:
-                short = middle
-        names.append(rest[enough - 1])
-        del rest[enough - 1 :]
+        last = bisect(range(1, len(rest)), x=False, key=lambda n: meet([*names, *rest[:n]]))
+        names.append(rest[last])
+        del rest[last:]
     return names
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from torch._dynamo.bytecode_transformation import create_call_function
+from torch._dynamo.exc import unimplemented
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.variables.base import VariableTracker
@@ -19,7 +20,7 @@ from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.misc import NumpyVariable
 
 from dynamo_ext.capture.torch_private.patches.registry import learned, on_recompile, wrappers
-from dynamo_ext.capture.torch_private.patches.values import PythonsOwn, end_at_operator
+from dynamo_ext.capture.torch_private.patches.values import PythonsOwn
 
 _NUMBERS = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64)
 """With a tensor, on either side, these give what Python's own number of that value gives."""
@@ -80,8 +81,15 @@ class _NumpyValue(PythonsOwn):
         if not isinstance(method, types.WrapperDescriptorType):
             return super().call_method(tx, name, args, kwargs)
         result = _computed(method, [self, *args])
-        # Upstream looks up the operator for the method, and the method for the operator.
-        return end_at_operator(type(self.value), name) if result is None else result
+        if result is None:
+            # Upstream looks up the operator for the method, and the method for the operator.
+            unimplemented(
+                gb_type="attempted to trace numpy function with config.trace_numpy=False",
+                context=f"{type(self.value).__qualname__}.{name}",
+                explanation="Its operands are not all numbers that the graph knows.",
+                hints=[],
+            )
+        return result
 
     def _vectorcall_maybe(self, tx: Any, name: str, args: Any) -> Any:
         # How torch 2.13 and later call a method of two operands.

@@ -12,7 +12,6 @@ from torch import nn
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.xla import backend as xla
 from dynamo_ext.backends.engines.xla import convert, session
-from dynamo_ext.backends.engines.xla.ops import indexing
 from dynamo_ext.backends.engines.xla.ops import table as xla_lowerings
 from dynamo_ext.backends.pipeline import runner
 from tests.backends.engine_zoo import gives_what_eager_gives, lowered, node_of, same
@@ -465,10 +464,6 @@ def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch, fresh_answer
         answer = registry.get("xla").supports(node_of(torch.ops.aten.exp.default, ODD))
         assert not answer
         assert reason in answer.reason
-
-
-def test_nothing_is_required_outside_a_trace() -> None:
-    indexing.require(False)
 
 
 def test_probe_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

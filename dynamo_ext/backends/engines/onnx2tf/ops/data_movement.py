@@ -65,16 +65,8 @@ def _slice(call: Call) -> Any:
 
 
 def _places(call: Call, indices: Any, total: int) -> Any:
-    """Indices, of which one beyond the ends raises the alarm.
-
-    Negative ones too: ONNX would count them from the end, and of torch's operations only those
-    do that ``session.prepare`` has counted already.
-    """
-    tf = call.tf
-    if isinstance(indices, np.ndarray):
-        return tf.convert_to_tensor(np.where(indices < 0, indices + total, indices))
-    call.alarms.append(tf.reduce_any(tf.logical_or(indices < 0, indices >= total)))
-    return indices
+    """Indices, the negative ones counted from the end."""
+    return call.tf.where(indices < 0, indices + total, indices)
 
 
 @converts("Gather")

@@ -1,7 +1,7 @@
 """One ONNX operation as TensorFlow sees it, and the table of those that are known."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,7 +16,7 @@ class Call:
     """One ONNX node with its inputs at hand.
 
     ``inputs`` are TensorFlow tensors, numpy arrays where a value is known, or ``None`` where one
-    is left out. ``alarms`` collects boolean scalars that are true where torch would have raised.
+    is left out.
     """
 
     tf: Any
@@ -24,7 +24,6 @@ class Call:
     inputs: Sequence[Any]
     attributes: Mapping[str, Any]
     outputs: Sequence[bool]
-    alarms: list[Any] = field(default_factory=list)
 
     def tensor(self, position: int) -> Any:
         """An input as a TensorFlow tensor."""

@@ -93,8 +93,6 @@ TABLE.update(
 def _divide(call: Call) -> Any:
     tf, left, right = call.tf, call.tensor(0), call.tensor(1)
     whole = left.dtype.is_integer
-    if whole:
-        call.alarms.append(tf.reduce_any(tf.equal(right, 0)))
     if call.kind == "Mod":
         return tf.truncatemod(left, right) if call.get("fmod", 0) else tf.math.floormod(left, right)
     return tf.truncatediv(left, right) if whole else tf.divide(left, right)
@@ -142,10 +140,8 @@ def _layer_norm(call: Call) -> Any:
     return tf.cast(found, value.dtype)
 
 
-def evaluate(
-    tf: Any, model: Any, constants: Mapping[str, Any], inputs: Sequence[Any]
-) -> tuple[list[Any], list[Any]]:
-    """A model's outputs for its inputs, while TensorFlow traces, and the alarms (see ``Call``).
+def evaluate(tf: Any, model: Any, constants: Mapping[str, Any], inputs: Sequence[Any]) -> list[Any]:
+    """A model's outputs for its inputs, while TensorFlow traces.
 
     ``model`` is an ``onnx_ir.Model`` of fixed shapes. ``constants`` has its initializers by name:
     numpy arrays and TensorFlow tensors.
@@ -161,7 +157,6 @@ def evaluate(
     for value in model.graph.initializers.values():
         values[value] = constants[value.name]
     values.update(zip(model.graph.inputs, inputs, strict=True))
-    alarms: list[Any] = []
     for node in model.graph:
         call = Call(
             tf,
@@ -169,12 +164,11 @@ def evaluate(
             [values[value] for value in node.inputs],
             {name: _plain(attribute.value) for name, attribute in node.attributes.items()},
             [bool(value.uses()) or value.is_graph_output() for value in node.outputs],
-            alarms,
         )
         found = TABLE[_kind(node)](call)
         several = found if isinstance(found, (list, tuple)) else [found]
         values.update(zip(node.outputs, several, strict=False))
-    return [tf.convert_to_tensor(values[value]) for value in model.graph.outputs], alarms
+    return [tf.convert_to_tensor(values[value]) for value in model.graph.outputs]
 
 
 def _plain(value: Any) -> Any:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from dynamo_ext.backends.engines.xla.ops.indexing import require
-
 
 def _convolution(x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
     """As ``aten::convolution``: ``x`` is (N, C, ...), ``weight`` as torch lays it out."""
@@ -104,7 +102,6 @@ def _max_pool2d_backward(gradient: Any, x: Any, *settings: Any) -> Any:
 
     planes, size = math.prod(x.shape[:-2]), math.prod(x.shape[-2:])
     indices = settings[-1].reshape(planes, -1)
-    require((indices >= 0) & (indices < size))
     rows = jnp.arange(planes)[:, None]
     spread = jnp.zeros((planes, size), gradient.dtype)
     return spread.at[rows, indices].add(gradient.reshape(planes, -1)).reshape(x.shape)
@@ -181,20 +178,6 @@ def _truncating(function: Callable[..., Any]) -> Callable[..., Any]:
     return divided
 
 
-def _divisor_checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Integers divided by zero: torch raises, XLA gives some number."""
-
-    def checked(x: Any, y: Any, *rest: Any, **options: Any) -> Any:
-        import jax.numpy as jnp
-
-        kinds = [jnp.asarray(v).dtype for v in (x, y)]
-        if not any(jnp.issubdtype(kind, jnp.inexact) for kind in kinds):
-            require(jnp.asarray(y) != 0)
-        return function(x, y, *rest, **options)
-
-    return checked
-
-
 def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
     """Half precision computed in float32, as torch does; the result is converted to what it was."""
 
@@ -213,8 +196,8 @@ OWN: dict[str, Callable[..., Any]] = {
     "aten::_to_copy": _cast,
     "aten::sign": _sign,
     "aten::sort.stable": _sort,
-    "aten::fmod.Tensor": _divisor_checked(_fmod),
-    "aten::fmod.Scalar": _divisor_checked(_fmod),
+    "aten::fmod.Tensor": _fmod,
+    "aten::fmod.Scalar": _fmod,
     "aten::max_pool2d_with_indices": _max_pool2d,
     "aten::max_pool2d_with_indices_backward": _max_pool2d_backward,
 }
@@ -222,10 +205,7 @@ OWN: dict[str, Callable[..., Any]] = {
 
 GUARDS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "aten::_native_batch_norm_legit_no_training": _in_float32,
-    "aten::remainder.Tensor": _divisor_checked,
-    "aten::remainder.Scalar": _divisor_checked,
-    "aten::remainder.Scalar_Tensor": _divisor_checked,
-    "aten::div.Tensor_mode": lambda function: _divisor_checked(_truncating(function)),
-    "aten::div.Scalar_mode": lambda function: _divisor_checked(_truncating(function)),
+    "aten::div.Tensor_mode": _truncating,
+    "aten::div.Scalar_mode": _truncating,
 }
 """What is put around functions of torchax."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from dynamo_ext.backends.pipeline.autocast.lowered_products import lowered_operations
 from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
 
 
@@ -20,5 +19,5 @@ def graph_of_reading() -> torch.fx.GraphModule:
 
 def test_a_graph_that_reads_values_is_not_counted_and_leaves_gradients_on() -> None:
     graph, x = graph_of_reading(), torch.ones(2, 2)
-    assert lowered_operations(graph, [x], Lowering(graph, [x], "bf16")) is None
+    assert Lowering(graph, [x], "bf16").product_operations(graph, [x]) is None
     assert torch.is_grad_enabled()

@@ -1,0 +1,119 @@
+"""Where torch raises an error because of the data, and an engine does not: indices, divisors.
+
+An engine that is given an index out of range clamps it, reads another's memory or ends the process,
+and makes a number up for an integer divided by zero. So a partition that has such operations gives
+one more result, whether torch would raise. Where it is true the call fails, and eager runs it, so
+that torch raises its own error.
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import GraphModule, Node
+
+from dynamo_ext.backends.base import CompiledFn, LoweringError, RunEagerlyError
+from dynamo_ext.backends.fx_graph import attribute, duplicate
+from dynamo_ext.torch_private import fx_nodes
+
+_MESSAGE = "An index is out of range, or an integer is divided by zero."
+
+_DIVISIONS = ("div", "floor_divide", "fmod", "remainder")
+
+
+class _Demand(NamedTuple):
+    """What torch demands of a tensor of integers, or of one number.
+
+    Every element is at least ``least`` and less than ``end``; without an end it is not zero.
+    """
+
+    operand: Any
+    least: int = 0
+    end: int | None = None
+
+    def broken(self, given: Any) -> Any:
+        """Where ``given``, a tensor or a node, does not fulfil it."""
+        if self.end is None:
+            return _call(torch.ops.aten.eq.Scalar, given, 0)
+        below = _call(torch.ops.aten.lt.Scalar, given, self.least)
+        beyond = _call(torch.ops.aten.ge.Scalar, given, self.end)
+        return _call(torch.ops.aten.bitwise_or.Tensor, below, beyond)
+
+
+def with_check(graph: GraphModule) -> GraphModule | None:
+    """A copy of a partition whose last result says whether torch would raise; ``None`` if never.
+
+    Raises ``LoweringError`` where constants of the graph would make torch raise at each call.
+    """
+    made = duplicate(graph)
+    output: Any = made.graph.output_node()
+    found: list[Node] = []
+    with made.graph.inserting_before(output):
+        for demand in dict.fromkeys(each for node in made.graph.nodes for each in _demands(node)):
+            known = _constant(made, demand.operand)
+            if known is None:
+                broken = demand.broken(demand.operand)
+                found.append(_call(torch.ops.aten.any.default, broken))
+            elif demand.broken(known).any():
+                raise LoweringError(_MESSAGE)
+        if not found:
+            return None
+        either = functools.partial(_call, torch.ops.aten.bitwise_or.Tensor)
+        output.args = ((*output.args[0], functools.reduce(either, found)),)
+    made.recompile()
+    return made
+
+
+def raising(run: CompiledFn) -> CompiledFn:
+    """What runs a graph of ``with_check``: ``RunEagerlyError`` where torch would raise."""
+
+    def call(*inputs: Any) -> list[Any]:
+        *results, wrong = run(*inputs)
+        if wrong:
+            raise RunEagerlyError(_MESSAGE)
+        return results
+
+    return call
+
+
+def _demands(node: Node) -> Iterator[_Demand]:
+    """What torch demands of an operation's operands, by the names in the operator's schema."""
+    if node.op != "call_function" or not fx_nodes.is_overload(node.target):
+        return
+    given = fx_nodes.arguments(node)
+    name = str(node.target).split(".")[1]
+    shape = getattr(_value(given.get("self")), "shape", ())
+    if name == "embedding":
+        yield _Demand(given["indices"], 0, _value(given["weight"]).shape[0])
+    elif name in _DIVISIONS and not _value(node).is_floating_point():
+        yield _Demand(given["other"])
+    elif isinstance(given.get("index"), Node) and "dim" in given:
+        yield _Demand(given["index"], 0, shape[given["dim"]] if shape else 1)
+    elif isinstance(given.get("indices"), (list, tuple)):
+        for index, count in zip(given["indices"], shape, strict=False):
+            # A mask has no indices.
+            if index is not None and _value(index).dtype not in (torch.bool, torch.uint8):
+                yield _Demand(index, -count, count)
+
+
+def _call(operator: Any, first: Any, *rest: Any) -> Any:
+    """An operator on tensors; on nodes, a new node behind the graph's last one."""
+    if not isinstance(first, Node):
+        return operator(first, *rest)
+    made = first.graph.call_function(operator, (first, *rest))
+    value = _value(first)
+    shape = () if operator is torch.ops.aten.any.default else value.shape
+    made.meta["val"] = value.new_empty(shape, dtype=torch.bool)
+    return made
+
+
+def _constant(graph: GraphModule, operand: Any) -> torch.Tensor | None:
+    """The value of a number, or of a tensor that the graph holds; else ``None``."""
+    if not isinstance(operand, Node):
+        return torch.tensor(operand)
+    return attribute(graph, str(operand.target)) if operand.op == "get_attr" else None
+
+
+def _value(operand: Any) -> Any:
+    return operand.meta.get("val") if isinstance(operand, Node) else operand
