@@ -43,9 +43,8 @@ def _counted(call: Callable[[], Any], results: Callable[[], Iterable[Any]]) -> W
 class GraphWork:
     """What a call of a captured graph asks of the machine, counted once, when it is asked for.
 
-    It is run on fake tensors of the sizes that it was captured with: nothing is computed, and no
-    function of the user's is called. ``device`` is where its inputs are; ``differentiable``: a
-    backward pass may follow.
+    It runs on fake tensors of the sizes that it was captured with, and calls no function of the
+    user's. ``device`` is where its inputs are; ``differentiable``: a backward pass may follow.
     """
 
     def __init__(self, graph: GraphModule, inputs: Sequence[Any]) -> None:

@@ -94,8 +94,5 @@ def _point(report: Report, found: Reached) -> Point:
 
 
 def plot(report: Report, axes: Axes | None) -> Axes:
-    """Draw the roofline on ``axes``, or in a new figure of pyplot's.
-
-    Raises ``OptionError`` where there is nothing to draw, or matplotlib is not installed.
-    """
+    """Draw the roofline, as ``Report.plot`` does."""
     return Roofline(report).plot(axes)
