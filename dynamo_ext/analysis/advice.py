@@ -75,9 +75,8 @@ def _failures(report: Report) -> Iterator[Advice]:
             continue
         first = max(found, key=lambda f: (bool(f.remedy), f.count))
         where = first.operator or f"the engine for {first.scope} {first.subject}"
-        step = limit_advice.unless_near(
-            report, found, "Compare the other backends on this cell: %%dynamo compare."
-        )
+        step = "Compare the other backends on this cell: %%dynamo compare."
+        step = limit_advice.LITTLE if limit_advice.leaves_little(report, found) else step
         others = f"; {len(found) - 1:,} more" if len(found) > 1 else ""
         yield Advice(
             stage,
@@ -126,8 +125,9 @@ def _unsupported(report: Report) -> Iterator[Advice]:
             evidence = f"met {how_often(kept)}"
         otherwise = "See which backend takes it: %%dynamo compare."
         remedy = next((f.remedy for f in group if f.remedy), otherwise)
-        step = limit_advice.unless_near(report, group, remedy)
-        harmless = step != remedy or all(f.harmless for f in group)
+        little = limit_advice.leaves_little(report, group)
+        step = limit_advice.LITTLE if little else remedy
+        harmless = little or all(f.harmless for f in group)
         weight = 0.05 if harmless else 0.3 + 0.4 * share
         took = times.get(message, 0.0)
         yield Advice("unsupported", problem, step, evidence, weight, seconds=took)

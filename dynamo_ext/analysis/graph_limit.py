@@ -23,8 +23,7 @@ class Reached:
     """One graph's calls of ``seconds`` under the limit of the precision that it ran in.
 
     ``calls`` are those that it makes one by one, of operations or of engines. ``room`` is how many
-    times as fast the same precision could be at most, with one call of an engine; ``gains`` are the
-    lower precisions that could gain, by how many times.
+    times as fast the same precision could be at most, with one call of an engine.
     """
 
     graph: Graph
@@ -35,7 +34,6 @@ class Reached:
     least: Limit
     seconds: float
     room: float
-    gains: tuple[tuple[str, float], ...]
 
     @property
     def share(self) -> float:
@@ -44,18 +42,22 @@ class Reached:
 
     @property
     def surpasses(self) -> bool:
-        """Whether it is so far beyond its limit that this was most likely measured too low."""
+        """Whether it is so far beyond that the limit was measured too low, or less is computed."""
         return self.share > SURPASSED
-
-    @property
-    def binds(self) -> bool:
-        """Whether the graph is near enough to its limit for that to bind it."""
-        return machine_limit.NEAR <= self.share <= SURPASSED
 
     @property
     def has_room(self) -> bool:
         """Whether another backend in the same precision could gain what is worth a word."""
         return self.room >= machine_limit.WORTH_WHILE
+
+    @property
+    def gains(self) -> list[tuple[str, float]]:
+        """The lower precisions that could gain, by how many times; none far from the limit."""
+        if self.share < machine_limit.NEAR or self.surpasses:
+            return []
+        lower = machine_limit.gains(self.work, self.machine, self.precision, self.calls)
+        # Engines round constant weights alone to int8.
+        return [pair for pair in lower if pair[0] != "int8" or not self.graph.differentiable]
 
 
 def reached(report: Report, graph: Graph) -> Reached | None:
@@ -64,17 +66,11 @@ def reached(report: Report, graph: Graph) -> Reached | None:
     if work is None or machine is None or not seconds:
         return None
     precision, calls = ran_in(report, graph), calls_of(report, graph)
-    least = machine_limit.limit(work, machine, precision, calls)
-    joined = machine_limit.limit(work, machine, precision, 1)
+    least, joined = (machine_limit.limit(work, machine, precision, n) for n in (calls, 1))
     if least is None or joined is None:
         return None
-    near = machine_limit.NEAR <= least.seconds / seconds <= SURPASSED
-    lower = machine_limit.gains(work, machine, precision, calls) if near else []
-    # Engines round constant weights alone to int8.
-    lower = [pair for pair in lower if pair[0] != "int8" or not graph.differentiable]
     room = seconds / joined.seconds
-    found = tuple(lower)
-    return Reached(graph, work, machine, precision, calls, least, seconds, room, found)
+    return Reached(graph, work, machine, precision, calls, least, seconds, room)
 
 
 def ran_in(report: Report, graph: Graph) -> str:
@@ -95,8 +91,11 @@ def calls_of(report: Report, graph: Graph) -> int:
 def call_seconds(report: Report, graph: Graph) -> float | None:
     """Seconds of one call where it ran: by pairs of calls, a race, later calls, or ``--profile``.
 
-    A later call ends on a GPU before its work does.
+    A later call ends on a GPU before its work does. Calls of a graph whose sizes vary may have had
+    others than those of its work: only a race is on the sizes that it was captured with.
     """
+    if graph.contest is None and _sizes_vary(graph):
+        return None
     known = gain(graph)
     if known is not None:
         return known.engine
@@ -109,6 +108,10 @@ def call_seconds(report: Report, graph: Graph) -> float | None:
         return max(graph.run_seconds - graph.first_call_seconds, 0.0) / later
     in_engine = place_graph(report, graph).in_engine
     return None if in_engine else graph.operation_seconds or None
+
+
+def _sizes_vary(graph: Graph) -> bool:
+    return any(not size.isdigit() for op in graph.operations for size in op.shape or ())
 
 
 def largest(report: Report) -> Reached | None:

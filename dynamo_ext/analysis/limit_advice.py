@@ -9,6 +9,7 @@ from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.report import Fallback, Report
 
 NOTHING = "Nothing needs to be done."
+LITTLE = f"{NOTHING} The machine's limit leaves little to gain."
 
 _NAMES = {"bf16": "bfloat16", "fp16": "float16"}
 _RACE = '%%dynamo -b auto --accuracy "cosine>=0.9999" races lower precisions within that bound.'
@@ -27,7 +28,10 @@ def steps(report: Report) -> Iterator[Advice]:
         "limit"
     )
     if found.surpasses:
-        problem = f"{_near(found)}: the machine was most likely busy when that was measured"
+        problem = (
+            f"{_near(found)}: it was busy when that was measured, or the engine leaves out what "
+            "the code computes in vain, such as the same call again"
+        )
         again = "Measure again when it is idle: %dynamo machine measure"
         yield Advice("limit-surpassed", problem, again, evidence, 0.1, "Graphs")
         return
@@ -49,20 +53,19 @@ def steps(report: Report) -> Iterator[Advice]:
         weight = 0.1 if gain else _NO_CHANGE
         problem = f"{_near(found)}: no other backend could gain much in {_in(found)}"
         yield Advice("at-limit", problem, gain or NOTHING, evidence, weight, "Graphs")
-    elif found.binds and (gain := _lower(report, found)):
+    elif gain := _lower(report, found):
         room = f"{found.room:.2g}× in {_in(found)} at most (%%dynamo compare)"
         step = f"Another backend could gain {room}. {gain}" if others else gain
         yield Advice("near-limit", _near(found), step, evidence, 0.1, "Graphs")
 
 
-def unless_near(report: Report, fallbacks: Iterable[Fallback], step: str) -> str:
-    """``step``, which is worth its effort unless all graphs that fell back are near their limit."""
+def leaves_little(report: Report, fallbacks: Iterable[Fallback]) -> bool:
+    """Whether all graphs that fell back are so near their limit that no engine could gain much."""
     named = {each.subject.partition(":")[0] for each in fallbacks}
     known = [reached(report, graph) for graph in report.graphs if graph.id in named]
-    near = (found and not found.has_room and not found.surpasses for found in known)
-    if known and all(near):
-        return f"{NOTHING} The machine's limit leaves little to gain."
-    return step
+    return bool(known) and all(
+        found and not found.has_room and not found.surpasses for found in known
+    )
 
 
 def _near(found: Reached) -> str:

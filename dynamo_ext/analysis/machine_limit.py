@@ -58,14 +58,6 @@ def computed_in(work: Work, precision: str) -> str:
     return work.precision if precision in {"", FULL} else precision
 
 
-def share(
-    work: Work | None, machine: MachineLimits | None, precision: str, seconds: float
-) -> float | None:
-    """The share of its limit that a run of so many seconds reaches; ``None`` if not known."""
-    least = limit(work, machine, precision) if work is not None and machine is not None else None
-    return least.seconds / seconds if least is not None else None
-
-
 def moved(work: Work, precision: str) -> float:
     """The bytes that move at least where weights and tensors are of a precision.
 

@@ -37,14 +37,8 @@ _KNOWN = ("torch", "_operator", "builtins", "math")
 _OUTSIDE = ("torch.distributed", "torch._C._distributed", "torch.random")
 """Parts of torch of which that is not true."""
 
-_HOLDING = (
-    "torch._ops",
-    "torch._higher_order_ops",
-    "torch.autograd",
-    "torch.distributed",
-    "torch.utils.checkpoint",
-)
-"""Parts of torch that are collectives, or hold operators and functions of others."""
+_HOLDING = ("torch._ops", "torch._higher_order_ops", "torch.autograd", "torch.utils.checkpoint")
+"""Parts of torch that hold operators and functions of others."""
 
 _TRANSFORMS = ("torch._functorch", "torch._C._functorch")
 
@@ -163,7 +157,7 @@ def _fits(node: Node, overload: Any) -> bool:
 
 
 def _is_known(target: Any) -> bool:
-    module = getattr(target, "__module__", None) or "torch"
+    module = _module_of(target)
     return module.partition(".")[0] in _KNOWN and not module.startswith(_OUTSIDE)
 
 
@@ -196,11 +190,9 @@ def is_torchs_own(node: Node) -> bool:
 
     Neither collectives nor what holds functions of the user's.
     """
-    if node.op == "call_module":
-        return False
-    module = _module_of(node.target) if node.op == "call_function" else "torch"
+    module = _module_of(node.target)
     holding = module.startswith(_HOLDING) and not module.startswith(_PLAIN_OPERATORS)
-    return module.partition(".")[0] in _KNOWN and not holding
+    return node.op != "call_module" and _is_known(node.target) and not holding
 
 
 def holds_transforms(graph: GraphModule) -> bool:
@@ -209,4 +201,5 @@ def holds_transforms(graph: GraphModule) -> bool:
 
 
 def _module_of(target: Any) -> str:
-    return "" if isinstance(target, str) else getattr(target, "__module__", None) or "torch"
+    # A method by its name is one of tensors.
+    return getattr(target, "__module__", None) or "torch"

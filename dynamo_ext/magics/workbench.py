@@ -97,6 +97,7 @@ class Workbench:
                 on_graph_call=OperationTimes(waiting.tell) if arguments.profile else None,
                 after_graph_call=None if quiet or arguments.mode == "explain" else PairedCalls(),
                 check=check,
+                shown=not quiet,
             )
         report = dataclasses.replace(report, load_seconds=self.load_seconds)
         session.remember_report(report)

@@ -1,5 +1,6 @@
 """What a piece of code asks of the machine, counted operation by operation as it runs in eager."""
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -8,12 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
 from torch.utils.flop_counter import (
-    FlopCounterMode,
     flop_registry,
     sdpa_backward_flop_count,
     sdpa_flop_count,
+    shape_wrapper,
 )
 
 _LOOKUPS = frozenset({"embedding", "_embedding_bag", "gather", "index", "index_select"})
@@ -21,7 +21,7 @@ _LOOKUPS = frozenset({"embedding", "_embedding_bag", "gather", "index", "index_s
 
 
 _LAYERS = ("_transformer_encoder_layer", "_native_multi_head_attention")
-"""Operations that have products inside, and no formula."""
+"""Operations that have several products inside."""
 
 
 class Count(NamedTuple):
@@ -42,18 +42,10 @@ def count_work(call: Callable[[], object]) -> Count:
     none has made, once. The dtype is that of most operations of products, or of the floating
     numbers that are read where there are none. Weights are what is read of parameters.
     """
-    traffic = _Traffic()
-    operations = FlopCounterMode(display=False, custom_mapping=_formulas())
-    fast = torch.backends.mha.get_fastpath_enabled()
-    # Whole layers as one operation, which has no formula.
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with traffic, operations:
-            call()
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
-    total = operations.get_total_flops()
-    return Count(total, traffic.size, traffic.calls, traffic.dtype, traffic.weights)
+    found = _Counter()
+    with found:
+        call()
+    return Count(found.products.total(), found.size, found.calls, found.dtype, found.weights)
 
 
 def precision_of(dtype: torch.dtype) -> str:
@@ -67,68 +59,37 @@ def products_in(dtype: torch.dtype, call: Callable[[], object]) -> int | None:
 
     ``None`` where a whole layer is one operation: its products have dtypes of their own.
     """
-    counter = _Products(dtype)
-    with counter:
+    found = _Counter()
+    with found:
         call()
-    return None if counter.unknown else counter.operations
+    return None if found.has_layers else found.products[dtype]
 
 
 def product_operations(func: Any, args: Any, kwargs: Any, result: Any) -> int:
     """Operations of one product, by its tensors; 0 for what is none."""
-    packet = getattr(func, "overloadpacket", None)
-    formula = _formulas().get(packet) or flop_registry.get(packet)
-    if formula is None:
-        return 0
-    args, kwargs, result = tree_map_only(torch.Tensor, _shape, (args, kwargs, result))
-    return int(formula(*args, **kwargs, out_val=result))
+    formula = _formula(getattr(func, "overloadpacket", None))
+    return int(formula(*args, **kwargs, out_val=result)) if formula else 0
 
 
-def _shape(tensor: torch.Tensor) -> torch.Size:
-    return tensor.shape
-
-
-class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts operations of products of one dtype."""
-
-    def __init__(self, dtype: torch.dtype) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.operations = 0
-        self.unknown = False
-        self._dtype = dtype
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """Run an operation, and count it."""
-        result = func(*args, **(kwargs or {}))
-        self.unknown |= func.overloadpacket.__name__.startswith(_LAYERS)
-        if next((each.dtype for each in _tensors(args)), None) is self._dtype:
-            self.operations += product_operations(func, args, kwargs or {}, result)
-        return result
-
-
-class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations that compute, and the bytes of what they read from before."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls = 0
+        self.has_layers = False
+        self.products: Counter[torch.dtype] = Counter()
         # A reference, which frees no number for another storage, and how much of it was read.
         self._made: dict[int, Any] = {}
         self._read: dict[int, tuple[Any, int]] = {}
         self._looked_up = 0
         self._parameters: set[int] = set()
-        self._products: Counter[torch.dtype] = Counter()
         self._numbers: Counter[torch.dtype] = Counter()
 
     @property
     def dtype(self) -> torch.dtype:
         """What most products are computed in, or most floating numbers are."""
-        most = (self._products or self._numbers).most_common(1)
+        most = (self.products or self._numbers).most_common(1)
         return most[0][0] if most else torch.float32
 
     @property
@@ -149,21 +110,31 @@ class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run an operation, and count it."""
-        result = func(*args, **(kwargs or {}))
-        given = list(_tensors((*args, *(kwargs or {}).values())))
-        # Most are read by way of a view.
+        kwargs = kwargs or {}
+        # Where a fake tensor is, is an operation of its own.
+        if func.namespace == "prim":
+            return func(*args, **kwargs)
+        # Where no gradient is recorded, torch hands over what it would take apart.
+        if _formula(func.overloadpacket) is None and func._can_decompose():
+            with self:
+                return func.decompose(*args, **kwargs)
+        result = func(*args, **kwargs)
+        given = list(_tensors((*args, *kwargs.values())))
+        # Most weights are read by way of a view.
         weights = (each for each in given if isinstance(each, torch.nn.Parameter))
         self._parameters.update(each.untyped_storage()._cdata for each in weights)
-        # Where a fake tensor is, is an operation of its own.
-        if func.is_view or func.namespace == "prim":
-            return result
-        self.calls += 1
-        made = list(_tensors([result]))
-        if products := product_operations(func, args, kwargs or {}, result):
-            self._products[given[0].dtype] += products
+        if not func.is_view:
+            self.calls += 1
+            self.has_layers |= func.overloadpacket.__name__.startswith(_LAYERS)
+            if products := product_operations(func, args, kwargs, result):
+                self.products[given[0].dtype] += products
+            self._move(func.overloadpacket.__name__, given, list(_tensors([result])))
+        return result
+
+    def _move(self, name: str, given: list[torch.Tensor], made: list[torch.Tensor]) -> None:
         for each in filter(torch.is_floating_point, given):
             self._numbers[each.dtype] += each.nbytes
-        if func.overloadpacket.__name__ in _LOOKUPS:
+        if name in _LOOKUPS:
             source, *given = given
             if source.untyped_storage()._cdata not in self._made:
                 self._looked_up += min(source.nbytes, sum(each.nbytes for each in made))
@@ -177,7 +148,6 @@ class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             storage = each.untyped_storage()
             if storage._cdata not in self._read:
                 self._made[storage._cdata] = _weakly(storage)
-        return result
 
 
 def _weakly(storage: torch.UntypedStorage) -> Any:
@@ -192,16 +162,24 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors(value)
 
 
+def _formula(packet: Any) -> Callable[..., int] | None:
+    return _formulas().get(packet) or flop_registry.get(packet)
+
+
+@functools.cache
 def _formulas() -> dict[Any, Callable[..., int]]:
     """Of operations on a CPU that torch's own counter does not know."""
     aten = torch.ops.aten
-    return {
+    by_shape = {
         aten._scaled_dot_product_flash_attention_for_cpu: _attention,
         aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
-        aten._native_multi_head_attention: _attention_layer,
-        aten._transformer_encoder_layer_fwd: _encoder_layer,
         aten.mkldnn_rnn_layer: _recurrent,
         aten.mkldnn_rnn_layer_backward: lambda *shapes, **_: 2 * _recurrent(*shapes),
+    }
+    return {
+        aten._native_multi_head_attention: _attention_layer,
+        aten._transformer_encoder_layer_fwd: _encoder_layer,
+        **{packet: shape_wrapper(formula) for packet, formula in by_shape.items()},  # type: ignore[no-untyped-call]
     }
 
 
@@ -215,17 +193,24 @@ def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *_: Any, **
 
 def _attention_layer(query: Any, key: Any, *given: Any, **_: Any) -> int:
     """The products of a whole layer of attention; of ``given``, its weights are [3] and [5]."""
-    *batch, steps, width = query
-    between = 4 * math.prod(batch) * steps * key[-2] * width
-    weights = math.prod(given[3]) + math.prod(given[5])
-    return int(2 * math.prod(batch) * steps * weights + between)
+    lengths = zip(_lengths(query), _lengths(key), strict=True)
+    between = 4 * query.size(-1) * sum(one * other for one, other in lengths)
+    return int(2 * sum(_lengths(query)) * (given[3].numel() + given[5].numel()) + between)
 
 
-def _encoder_layer(source: Any, *given: Any, **more: Any) -> int:
+def _encoder_layer(source: Any, *given: Any, **_: Any) -> int:
     """The products of a whole encoder layer: attention, and two that follow it."""
-    follow = math.prod(given[13]) + math.prod(given[15])
-    attention = _attention_layer(source, source, source, *given, **more)
-    return int(attention + 2 * math.prod(source[:-1]) * follow)
+    follow = given[13].numel() + given[15].numel()
+    return _attention_layer(source, source, source, *given) + int(
+        2 * sum(_lengths(source)) * follow
+    )
+
+
+def _lengths(batch: Any) -> list[int]:
+    """Steps of each sequence: where a mask leaves steps out, torch has a nested tensor."""
+    if batch.is_nested:
+        return [each.size(0) for each in batch.unbind()]
+    return [batch.size(1)] * batch.size(0)
 
 
 def _recurrent(given: Any, by_input: Any, by_state: Any, *_: Any, **__: Any) -> int:

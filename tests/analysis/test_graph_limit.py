@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from dynamo_ext.analysis import machine_limit
 from dynamo_ext.analysis.graph_limit import call_seconds, largest, reached
 from dynamo_ext.analysis.machine_limit import Limit
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
@@ -36,14 +37,14 @@ def test_products_bind() -> None:
     found = reached(report(), graph())
     assert found is not None
     assert (found.share, found.least, found.room) == (0.8, Limit(10.0, "products"), 1.25)
-    assert found.gains == (("int8", 4.0), ("bf16", 3.0))
+    assert found.gains == [("int8", 4.0), ("bf16", 3.0)]
 
 
 def test_memory_binds_and_int8_narrows_weights_alone() -> None:
     found = reached(report(), graph(MEMORY))
     assert found is not None
     assert (found.share, found.least) == (0.8, Limit(10.0, "memory"))
-    assert found.gains == (("int8", 2.5), ("bf16", 2.0))
+    assert found.gains == [("int8", 2.5), ("bf16", 2.0)]
 
 
 def test_calls_bind_what_eager_runs_one_by_one() -> None:
@@ -82,20 +83,29 @@ def test_a_precision_that_multiplies_no_faster_gains_nothing() -> None:
     slow = dataclasses.replace(MACHINE, products=(("float32", 100.0), ("bf16", 100.0)))
     found = reached(report(machine=slow), graph(MEMORY))
     assert found is not None
-    assert found.gains == ()
+    assert found.gains == []
 
 
 def test_far_from_the_limit_no_precision_is_promised() -> None:
     found = reached(report(), graph(taken=50.0))
     assert found is not None
-    assert not found.binds
-    assert found.gains == ()
+    assert found.share < machine_limit.NEAR
+    assert found.gains == []
 
 
 def test_weights_that_are_not_constants_are_not_rounded_to_int8() -> None:
     found = reached(report(), graph(MEMORY, differentiable=True))
     assert found is not None
     assert [name for name, _ in found.gains] == ["bf16"]
+
+
+def test_calls_whose_sizes_vary_are_not_held_to_the_work_of_one_size() -> None:
+    vary = (dataclasses.replace(LINEAR, shape=("s0", "8")),)
+    assert reached(report(), graph(operations=vary)) is None
+    assert reached(report(), graph(operations=vary, pairs=(), calls=21)) is None
+    row = GraphCandidateResult("ts", "won", 12.5, 2.0, 1.9, 2.1)
+    raced = graph(operations=vary, pairs=(), contest=GraphRace("ts", (row,)))
+    assert reached(report(), raced) is not None
 
 
 def test_what_is_not_known_has_none() -> None:

@@ -186,3 +186,9 @@ def test_the_functional_form_of_a_norm_changes_nothing() -> None:
     target = torch.ops.aten._native_batch_norm_legit_functional.default
     node = graph.call_function(target, (x, None, None, x, x, True, 0.1, 1e-5))
     assert effects.of_node(node) == told()
+
+
+@pytest.mark.parametrize(("function", "own"), [(torch.manual_seed, False), (torch.relu, True)])
+def test_what_sets_torchs_own_state_is_not_called_again(function: Any, own: bool) -> None:
+    graph = torch.fx.Graph()
+    assert effects.is_torchs_own(graph.call_function(function, (0,))) is own

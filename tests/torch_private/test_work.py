@@ -42,17 +42,50 @@ def test_a_convolution() -> None:
     assert size == size_of(layer) + image.nbytes
 
 
-def test_an_encoder_layer_is_counted_by_its_parts() -> None:
-    """In inference torch computes it as one operation, which no formula knows."""
+def test_an_encoder_layer_that_is_one_operation_has_the_products_of_its_parts() -> None:
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
     x = torch.ones(2, 5, 8)
     rows = 2 * 5
     products = 2 * rows * 8 * (3 * 8 + 8 + 16 + 16)
     attention = 2 * (2 * 2 * 5 * 5 * 4) * 2
-    operations, size, *_ = count_work(inference(layer, x))
+    operations, size, calls, *_ = count_work(inference(layer, x))
     assert operations == products + attention
     assert size == size_of(layer) + x.nbytes
-    assert torch.backends.mha.get_fastpath_enabled()
+    assert calls == 1
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_steps_that_a_mask_leaves_out_are_not_computed() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    encoder, x = nn.TransformerEncoder(layer, 1).eval(), torch.ones(2, 5, 8)
+    left_out = torch.zeros(2, 5, dtype=torch.bool)
+    left_out[0, 3:] = True
+    with torch.no_grad():
+        operations, *_ = count_work(lambda: encoder(x, src_key_padding_mask=left_out))
+    rows = 3 + 5
+    assert operations == 2 * rows * 8 * (3 * 8 + 8 + 16 + 16) + 4 * 8 * (3 * 3 + 5 * 5)
+
+
+def test_other_threads_compute_as_they_do() -> None:
+    """What torch keeps for a process (attention's kernels, hooks of all modules) stays."""
+    layer = nn.Linear(8, 16)
+    hooks = torch.nn.modules.module._global_forward_pre_hooks
+    seen = []
+
+    def call() -> None:
+        layer(X)
+        seen.append((torch.backends.mha.get_fastpath_enabled(), len(hooks)))
+
+    before = torch.backends.mha.get_fastpath_enabled(), len(hooks)
+    count_work(call)
+    assert seen == [before]
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_what_torch_takes_apart_is_counted_by_its_parts(mode: Callable[[], object]) -> None:
+    layer = nn.Linear(8, 16)
+    with mode():  # type: ignore[attr-defined]
+        assert count_work(lambda: layer(X))[:3] == (2 * 4 * 8 * 16, size_of(layer) + X.nbytes, 1)
 
 
 def test_a_recurrent_layer() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node, map_arg
 
-from dynamo_ext.torch_private.dispatch import SYMBOLS
+from dynamo_ext.torch_private import dispatch
 
 
 def operator_name(op: Any) -> str:
@@ -75,23 +75,14 @@ def _describe(value: Any) -> Any:
         return tuple(map(_describe, value))
     if isinstance(value, dict):
         return tuple((key, _describe(item)) for key, item in value.items())
-    if isinstance(value, SYMBOLS):
+    if isinstance(value, dispatch.SYMBOLS):
         return type(value).__name__
     return repr(value)
 
 
 def size(value: Any) -> int:
     """A size as a number: a symbolic one as it was when the graph was traced."""
-    return int(_number(value))
-
-
-def _number(value: Any) -> Any:
-    kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
-    kind = kinds.get(type(value))
-    if kind is None:
-        return value
-    hint = value.node.hint
-    return kind(2 if hint is None else hint)
+    return int(dispatch.number(value))
 
 
 def alone(node: Node, sources: Sequence[Node]) -> GraphModule:
@@ -105,7 +96,7 @@ def alone(node: Node, sources: Sequence[Node]) -> GraphModule:
     def stand_in(source: Node) -> Any:
         if source in inputs:
             return inputs[source]
-        return _number(source.meta.get("val"))
+        return dispatch.number(source.meta.get("val"))
 
     target: Any = node.target
     made = graph.call_function(target, map_arg(node.args, stand_in), map_arg(node.kwargs, stand_in))

@@ -66,13 +66,15 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     on_graph_call: OnGraphCall | None = None,
     after_graph_call: AfterGraphCall | None = None,
     check: Check | None = None,
+    shown: bool = True,
 ) -> tuple[Report, BaseException | None]:
     """Run every segment in order, as a plain cell would, and record what happened.
 
     What the cell raises comes back beside the report, ``None`` where it ended well. ``source`` is
     the text under today's magic line; ``on_progress`` gets what is being compiled,
     ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``). ``check`` comes before
-    the run, and is in the report.
+    the run, and is in the report. What a report counts for its readers is left out where it is not
+    ``shown``.
     """
     program = state.program
     run = RunLog(
@@ -114,7 +116,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     )
     missing = leave_out_missing_name(run, error)
     before = eager_frames.reachable_from(run, backend) if mode != "explain" else ()
-    report = build_report(run, facts, before)
+    report = build_report(run, facts, before, counted=shown)
     if check is not None:
         report = replace(report, end_to_end=check.record(run, report))
     if missing:

@@ -28,10 +28,13 @@ _MEASURED = frozenset({"cpu", "cuda"})
 Placed = TypeVar("Placed", Fallback, GraphBreak, Guard, Operation)
 
 
-def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()) -> Report:
+def build_report(
+    run: RunLog, facts: Report, standing: Iterable[FrameEntry] = (), *, counted: bool = True
+) -> Report:
     """The report of a run; ``facts`` has what the runner knows.
 
     ``standing`` are frames of earlier runs, of this cell or another, that still run eagerly.
+    ``counted``: what a call of a graph asks of the machine, if that was measured.
     """
     graphs = list(run.calls)
     met = (graph.frame for graph in graphs)
@@ -43,7 +46,7 @@ def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()
     file = facts.cell.file if facts.cell is not None else ""
     records = tuple(_break(each, file) for each in breaks.records)
     made = tuple(_graph(g, run, names[g], breaks, file) for g in graphs)
-    if facts.machine is not None:
+    if facts.machine is not None and counted:
         device = _device(run)
         made = tuple(_counted(graph, g.work, device) for graph, g in zip(made, graphs, strict=True))
     return dataclasses.replace(

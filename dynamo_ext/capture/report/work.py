@@ -1,7 +1,7 @@
 """What some code, or a captured graph, asks of the machine."""
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,8 +16,9 @@ from dynamo_ext.records.machine import Work
 from dynamo_ext.torch_private.dispatch import (
     fake_mode,
     is_plain_tensor,
+    number,
     outside_modes,
-    stays_put,
+    without_values,
 )
 from dynamo_ext.torch_private.entered_modes import forward_of
 from dynamo_ext.torch_private.work import count_work, precision_of
@@ -26,22 +27,24 @@ from dynamo_ext.torch_private.work import count_work, precision_of
 def work_of(call: Callable[[], Any], results: Callable[[], Mapping[str, Any]]) -> Work | None:
     """Run ``call`` and count; ``results`` are then what it gave. ``None`` where it raises."""
     try:
-        counted = count_work(call)
-        found = results().values()
+        return _counted(call, lambda: results().values())
     except Exception as error:  # noqa: BLE001 - not every code runs under such a counter
         pass_on(error)
         return None
-    size = counted.size + sum(each.nbytes for each in found if isinstance(each, torch.Tensor))
+
+
+def _counted(call: Callable[[], Any], results: Callable[[], Iterable[Any]]) -> Work:
+    counted = count_work(call)
+    made = sum(each.nbytes for each in results() if isinstance(each, torch.Tensor))
     precision = precision_of(counted.dtype)
-    return Work(counted.operations, size, counted.calls, precision, counted.weights)
+    return Work(counted.operations, counted.size + made, counted.calls, precision, counted.weights)
 
 
 class GraphWork:
     """What a call of a captured graph asks of the machine, counted once, when it is asked for.
 
-    It is run on fake tensors of the sizes that it was captured with: nothing is computed, and no
-    function of the user's is called. ``device`` is where its inputs are; ``differentiable``: a
-    backward pass may follow.
+    It runs on fake tensors of the sizes that it was captured with, and calls no function of the
+    user's. ``device`` is where its inputs are; ``differentiable``: a backward pass may follow.
     """
 
     def __init__(self, graph: GraphModule, inputs: Sequence[Any]) -> None:
@@ -52,7 +55,8 @@ class GraphWork:
         places = [each.device for each in inputs if isinstance(each, torch.Tensor)]
         self.device = next((each for each in places if each.type != "cpu"), torch.device("cpu"))
         kind = self.device.type
-        on = torch.is_autocast_enabled(kind)
+        # Torch raises for a device that autocast does not know, such as "meta".
+        on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
         self._autocast = torch.get_autocast_dtype(kind) if on else None
         self._counted: list[Work | None] = []
 
@@ -69,29 +73,23 @@ class GraphWork:
 
     def _run(self, graph: GraphModule) -> Work | None:
         kind, dtype = self.device.type, self._autocast
-        autocast = torch.autocast(kind, dtype, enabled=dtype is not None)
-        found: dict[str, Any] = {}
-        with outside_modes(), torch.no_grad(), fake_mode(), autocast:
-            given = [make() for make in self._inputs]
+        mode, found = fake_mode(), list[Any]()
+        # Not graph(...), which prints its generated code on an error.
+        run = forward_of(graph)
+        try:
+            with outside_modes(functions_too=True), torch.no_grad():
+                given = [make(mode) for make in self._inputs]
+                with mode, torch.autocast(kind, dtype, enabled=dtype is not None):
+                    return _counted(lambda: found.extend(tree_leaves(run(*given))), lambda: found)
+        except Exception as error:  # noqa: BLE001 - not every graph runs without values
+            pass_on(error)
+            return None
 
-            def call() -> None:
-                # Not graph(...), which prints its generated code on an error.
-                results = tree_leaves(forward_of(graph)(*given))
-                found.update(zip(map(str, range(len(results))), results, strict=True))
 
-            return work_of(call, lambda: found)
-
-
-def _described(value: Any) -> Callable[[], Any]:
+def _described(value: Any) -> Callable[[Any], Any]:
     """What makes an input like this one: a tensor of the same kind without its values."""
-    if not is_plain_tensor(value):
-        number = value if isinstance(value, (int, float)) else None
-        return lambda: number
-    size, stride, dtype, device = value.shape, value.stride(), value.dtype, value.device
-    lasts = stays_put(value)
-
-    def make() -> torch.Tensor:
-        made = torch.empty_strided(size, stride, dtype=dtype, device=device)
-        return torch.nn.Parameter(made, requires_grad=False) if lasts else made
-
-    return make
+    if is_plain_tensor(value):
+        return without_values(value)
+    known = number(value)
+    given = known if isinstance(known, (int, float)) else None
+    return lambda _: given

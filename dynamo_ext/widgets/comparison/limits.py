@@ -50,10 +50,11 @@ def share_of_limit(record: Comparison, each: CandidateResult) -> float | None:
 
     What ran in eager did not run in the precision of its name.
     """
-    if each.timing is None or each.outcome != "measured":
+    work, machine = record.work, record.machine
+    if each.timing is None or each.outcome != "measured" or work is None or machine is None:
         return None
-    ran = ran_in(record, each)
-    return machine_limit.share(record.work, record.machine, ran, each.timing.median)
+    least = machine_limit.limit(work, machine, ran_in(record, each))
+    return least.seconds / each.timing.median if least else None
 
 
 def of_graph(record: Comparison, graph: GraphComparison) -> str:

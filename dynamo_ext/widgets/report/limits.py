@@ -49,7 +49,7 @@ def sentence(report: Report, graph: Graph) -> str:
     said = [limits.asked(work, "A call"), limits.least(work, machine, precision, calls)]
     found = reached(report, graph)
     if found is not None:
-        said += [_reaches(report, found), limits.lower([*found.gains])]
+        said += [_reaches(report, found), limits.lower(found.gains)]
     return " ".join(filter(None, said))
 
 
@@ -59,7 +59,8 @@ def _reaches(report: Report, found: Reached) -> str:
     if found.least.bound != "calls":
         rate = f", {limits.rate(found.work, found.least, found.precision, found.seconds)}"
     said = f"{name} takes {seconds(found.seconds)}{rate}: {percent(found.share)} of the limit"
-    return f"{said}, most likely measured on a busy machine." if found.surpasses else f"{said}."
+    why = ", which was measured on a busy machine, or the engine computes less than that"
+    return f"{said}{why if found.surpasses else ''}."
 
 
 class Roofline(Drawn):
@@ -93,8 +94,5 @@ def _point(report: Report, found: Reached) -> Point:
 
 
 def plot(report: Report, axes: Axes | None) -> Axes:
-    """Draw the roofline on ``axes``, or in a new figure of pyplot's.
-
-    Raises ``OptionError`` where there is nothing to draw, or matplotlib is not installed.
-    """
+    """Draw the roofline, as ``Report.plot`` does."""
     return Roofline(report).plot(axes)

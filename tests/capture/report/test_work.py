@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import dynamo_ext
@@ -100,6 +101,12 @@ def test_attention_that_is_one_operation_has_products() -> None:
     assert found.operations == 2 * 10 * 8 * (3 * 8 + 8) + 2 * (2 * 2 * 5 * 5 * 4) * 2
 
 
+def test_a_device_without_autocast_is_captured() -> None:
+    found = report_of(lambda x: x @ x, torch.ones(4, 4, device="meta"))
+    assert [graph.calls for graph in found.graphs] == [1]
+    assert not found.fallbacks
+
+
 def test_sizes_that_change_are_those_that_it_was_captured_with() -> None:
     remember(MACHINE, torch.device("cpu"))
     fast = dynamo_ext.optimize("eager")(lambda x: (x @ x.T).relu())
@@ -107,6 +114,15 @@ def test_sizes_that_change_are_those_that_it_was_captured_with() -> None:
         fast(torch.ones(rows, 8))
     works = [graph.work and graph.work.operations for graph in fast.report().graphs]
     assert works == [2 * 3 * 8 * 3, 2 * 4 * 8 * 4]
+
+
+def test_numbers_that_change_are_those_that_it_was_captured_with() -> None:
+    remember(MACHINE, torch.device("cpu"))
+    fast = dynamo_ext.optimize("eager", dynamic=True)(lambda x, n: (x @ x.T) * n + x.shape[0])
+    for rows in (3, 4):
+        fast(torch.ones(rows, 8), rows)
+    works = [graph.work and graph.work.operations for graph in fast.report().graphs]
+    assert works == [2 * 3 * 8 * 3]
 
 
 def test_it_computes_nothing_and_changes_nothing() -> None:
@@ -175,6 +191,34 @@ def test_modes_of_the_users_see_nothing_of_it() -> None:
     with FlopCounterMode(display=False) as counter:
         assert fast.report().graphs[0].work is not None
     assert counter.get_total_flops() == 0
+
+
+def test_modes_that_see_functions_of_torchs_see_nothing_of_it() -> None:
+    seen = []
+
+    class Watching(TorchFunctionMode):
+        def __torch_function__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    fast = dynamo_ext.optimize("eager")(nn.Linear(8, 16))
+    fast(X)
+    remember(MACHINE, torch.device("cpu"))
+    with Watching():
+        assert fast.report().graphs[0].work is not None
+    assert nn.functional.linear not in seen
+
+
+def test_what_goes_wrong_is_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> object:
+        raise RuntimeError
+
+    graph = torch.fx.symbolic_trace(lambda x: x.relu())
+    made = GraphWork(graph, (X,))
+    monkeypatch.setattr(made, "_inputs", [fails])
+    assert made.count() is None
 
 
 def test_whether_a_backward_pass_may_follow() -> None:
