@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import dynamo_ext
 from dynamo_ext.backends import disk_cache
 from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.measure import machine_limits
@@ -36,7 +37,8 @@ def test_it_measures_once_and_comparisons_use_it(cells: Live) -> None:
     record = cells.names["table"].record
     assert record.machine == remembered()
     assert record.work.operations == 2 * 2 * 8 * 8
-    report = cells.report("y = layer(x)", "-b eager --profile")
+    cells.well("%%dynamo -b eager --profile\ny = layer(x)")
+    report = dynamo_ext.last_report()
     assert report.machine == remembered()
     assert report.graphs[0].work.operations == 2 * 2 * 8 * 8
     assert "Of limit" in str(report._repr_html_())
