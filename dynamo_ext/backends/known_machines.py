@@ -1,4 +1,4 @@
-"""What devices do at most, as it was measured, on disk."""
+"""What devices do at most, as it was measured, on disk or in this process."""
 
 import dataclasses
 import json
@@ -18,15 +18,28 @@ class Machines(Table):
     name = "machines"
 
 
-def remember(found: MachineLimits, device: torch.device) -> None:
-    """Keep what was measured on a device, with the threads, torch and TF32 of this moment."""
+_of_this_process: dict[tuple[str, str], MachineLimits] = {}
+
+
+def remember(found: MachineLimits, device: torch.device, *, on_disk: bool = True) -> None:
+    """Keep what was measured on a device, with the threads, torch and TF32 of this moment.
+
+    Not ``on_disk``, it counts in this process alone.
+    """
+    if not on_disk:
+        _of_this_process[place(device)] = found
+        return
+    _of_this_process.pop(place(device), None)
     text = json.dumps(dataclasses.asdict(found))
     Machines().keep([(*place(device), text, time.time())])
 
 
 def remembered(device: torch.device | None = None) -> MachineLimits | None:
     """What was measured on this device, with as many threads, torch and its TF32."""
-    rows = Machines().rows("key = ? AND place = ?", *place(device or torch.device("cpu")))
+    where = place(device or torch.device("cpu"))
+    if where in _of_this_process:
+        return _of_this_process[where]
+    rows = Machines().rows("key = ? AND place = ?", *where)
     try:
         return checked(MachineLimits, plain(str(rows[0][2]))) if rows else None
     except RecordFormatError:
@@ -35,7 +48,9 @@ def remembered(device: torch.device | None = None) -> MachineLimits | None:
 
 def forget() -> int:
     """Drop what was measured, of every device; how many there were."""
-    return Machines().clear()
+    here = len(_of_this_process)
+    _of_this_process.clear()
+    return Machines().clear() + here
 
 
 def place(device: torch.device) -> tuple[str, str]:

@@ -38,7 +38,7 @@ def _text(found: MachineLimits) -> str:
     ]
     if found.busy_cores >= BUSY_CORES:
         lines.append(
-            f"Other programs kept {found.busy_cores:.1f} cores busy meanwhile, so it is not kept. "
-            "Measure again when the machine is idle: %dynamo machine"
+            f"Other programs kept {found.busy_cores:.1f} cores busy meanwhile, so it counts in "
+            "this session alone. Measure again when the machine is idle: %dynamo machine measure"
         )
     return "\n".join(lines)

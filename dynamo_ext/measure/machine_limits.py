@@ -38,7 +38,7 @@ def measure_machine(device: torch.device | None = None) -> MachineLimits:
     """Measure what a device does (the processor, unless one is given), and remember it.
 
     It takes some seconds, and means something on a machine that does nothing else: where other
-    programs keep half a core or more busy, it is not remembered.
+    programs keep half a core or more busy, it is remembered in this process alone.
     """
     device = device or torch.device("cpu")
     with MachineLoad() as company:
@@ -55,8 +55,7 @@ def measure_machine(device: torch.device | None = None) -> MachineLimits:
         measured_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         busy_cores=company.cores,
     )
-    if company.cores < BUSY_CORES:
-        remember(found, device)
+    remember(found, device, on_disk=company.cores < BUSY_CORES)
     return found
 
 

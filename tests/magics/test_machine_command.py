@@ -9,7 +9,7 @@ import pytest
 
 import dynamo_ext
 from dynamo_ext.backends import disk_cache
-from dynamo_ext.backends.known_machines import remembered
+from dynamo_ext.backends.known_machines import forget, remembered
 from dynamo_ext.measure import machine_limits
 from dynamo_ext.timing import machine_load
 from tests.capture.live import Live, live
@@ -46,13 +46,15 @@ def test_it_measures_once_and_comparisons_use_it(cells: Live) -> None:
     assert remembered() is None
 
 
-def test_on_a_busy_machine_it_says_that_it_is_not_kept(
+def test_on_a_busy_machine_it_says_that_it_counts_for_now(
     cells: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine_load, "SHORTEST", 0.0)
     monkeypatch.setattr(machine_load, "_busy", lambda: 1e3 * time.perf_counter())
-    assert "cores busy meanwhile, so it is not kept." in cells.well("%dynamo machine").out
-    assert remembered() is None
+    shown = cells.well("%dynamo machine").out
+    assert "cores busy meanwhile, so it counts in this session alone." in shown
+    assert cells.well("%dynamo machine").out == shown
+    assert forget() == 1
 
 
 def test_another_word_is_refused(cells: Live) -> None:

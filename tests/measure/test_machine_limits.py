@@ -40,10 +40,14 @@ def test_it_is_measured_and_remembered() -> None:
     assert remembered() is None
 
 
-def test_on_a_busy_machine_it_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_busy_machine_it_is_not_kept_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_load, "SHORTEST", 0.0)
     monkeypatch.setattr(machine_load, "_busy", lambda: 1e3 * time.perf_counter())
-    assert measure_machine().busy_cores > 100
+    found = measure_machine()
+    assert found.busy_cores > 100
+    assert remembered() == found
+    assert not Machines().rows("1")
+    assert forget() == 1
     assert remembered() is None
 
 
