@@ -32,7 +32,10 @@ if hasattr(PythonsOwn, "_vectorcall_maybe"):
 
 _varying: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 _guarded: weakref.WeakKeyDictionary[types.CodeType, set[str]] = weakref.WeakKeyDictionary()
-"""Whose values code relies on, as a guard on one begins: how it ends, NumPy's options say."""
+"""By code, the text before the value in each guard on a NumPy number that the code relies on.
+
+How the value itself is written depends on NumPy's print options.
+"""
 learned += [_varying, _guarded]
 
 
