@@ -97,7 +97,10 @@ class OnlineTrials:
             now = time.perf_counter()
             if self._whole and self._to_the_next:
                 self._count(now - self._started)
-            self._started = now
+            if self._lead_in:
+                # Threads of the variant before would slow this one's, for longer than a short cycle.
+                clock.wait_for_idle_threads()
+            self._started = time.perf_counter()
         # Should it raise, the cycle is over.
         self._place, self._whole = 0, False
         result = self._variants[self._turns[-1]][place](*args)

@@ -13,9 +13,9 @@ from tests.timing import fake_clock
 
 
 @pytest.fixture(autouse=True)
-def _fresh(monkeypatch):
+def fake(monkeypatch):
     monkeypatch.setattr(Graph, "last", "")
-    fake_clock.install(monkeypatch, tick=0)
+    return fake_clock.install(monkeypatch, tick=0)
 
 
 def call(member):
@@ -98,6 +98,29 @@ def test_what_an_engine_costs_the_code_between_the_graphs_counts():
     members = [Graph("a", {"eager": 2 * BASE, "a": BASE}) for _ in range(2)]
     run(members, between=slowed)
     assert members[0].confirmation.kept == "eager"
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_threads_that_eager_leaves_spinning_slow_no_other_variant(fake, trains):
+    class Spinning(Graph):
+        def variant(self, name):
+            run = super().variant(name)
+
+            def spun(x):
+                if name != "eager" and fake.perf_counter() < fake.spins_until:
+                    wait(4 * BASE)
+                result = run(x)
+                if name == "eager":
+                    # Over a dozen calls in an engine.
+                    fake.spins_until = fake.perf_counter() + 12 * BASE
+                return result
+
+            return spun
+
+    member = Spinning("a", {"eager": 2 * BASE, "a": BASE}, trains=trains)
+    run([member])
+    assert (member.settled, member.confirmation.kept) == ("a", "mix")
+    assert {r.name: r.speedup for r in member.confirmation.rivals}["eager"] == pytest.approx(2)
 
 
 @pytest.mark.parametrize(("trains", "kept"), [(False, "mix"), (True, "eager")])
