@@ -38,7 +38,14 @@ MAX_SECONDS = 10.0
 """Seconds of timed cycles after which what was seen decides, if every assignment had so many."""
 
 SHORT_CYCLE = 0.05
-"""Seconds of a cycle that the threads of the one before it, still awake, may make longer."""
+"""Seconds of a cycle that the threads of the variant before, still awake, may make longer."""
+
+LEAD_IN_SECONDS = 0.02
+"""Seconds of short cycles that do not count after a change of variant: until the threads of the one
+before sleep, and this one's are awake with its weights in the caches."""
+
+SAMPLE_SECONDS = clock.MIN_SAMPLE_SECONDS
+"""Seconds of short cycles that are one reading."""
 
 MIN_SHARE = 0.1
 """Of a cycle's time in eager, what a backend must have variants for to be tried for all graphs."""
@@ -71,7 +78,8 @@ class OnlineTrials:
         self._warm: set[str] = set()
         self._random = random.Random(0)  # noqa: S311 - a schedule
         self._turns = self._round()
-        self._lead_in = True
+        self._lead_in = LEAD_IN_SECONDS
+        self._cycles: list[float] = []
         self._place = 0
         self._whole = False
         self._started = 0.0
@@ -97,10 +105,7 @@ class OnlineTrials:
             now = time.perf_counter()
             if self._whole and self._to_the_next:
                 self._count(now - self._started)
-            if self._lead_in:
-                # Threads of the variant before would slow this one's, for longer than a short cycle.
-                clock.wait_for_idle_threads()
-            self._started = time.perf_counter()
+            self._started = now
         # Should it raise, the cycle is over.
         self._place, self._whole = 0, False
         result = self._variants[self._turns[-1]][place](*args)
@@ -122,13 +127,17 @@ class OnlineTrials:
     def _count(self, seconds: float) -> None:
         """Take note of a cycle; the last one of all decides."""
         name = self._turns[-1]
-        if self._lead_in and (seconds < SHORT_CYCLE or name not in self._warm):
-            self._lead_in = False
+        if self._lead_in > 0 and (seconds < SHORT_CYCLE or name not in self._warm):
+            self._lead_in -= seconds
             self._warm.add(name)
             return
-        self._lead_in = True
-        self._samples[name].append(seconds)
+        self._cycles.append(seconds)
         self._timed += seconds
+        if sum(self._cycles) < SAMPLE_SECONDS:
+            return
+        self._samples[name].append(float(np.mean(self._cycles)))
+        self._cycles.clear()
+        self._lead_in = LEAD_IN_SECONDS
         if len(self._turns) > 1:
             self._turns.pop()
             return

@@ -11,6 +11,9 @@ from dynamo_ext.auto.online_trials import OnlineTrials
 from tests.auto.timed_graphs import BASE, Graph, one_of_each, wait
 from tests.timing import fake_clock
 
+LEAD_IN_SECONDS = online_trials.LEAD_IN_SECONDS
+SAMPLE_SECONDS = online_trials.SAMPLE_SECONDS
+
 
 @pytest.fixture(autouse=True)
 def fake(monkeypatch):
@@ -101,7 +104,10 @@ def test_what_an_engine_costs_the_code_between_the_graphs_counts():
 
 
 @pytest.mark.parametrize("trains", [False, True])
-def test_threads_that_eager_leaves_spinning_slow_no_other_variant(fake, trains):
+def test_threads_that_eager_leaves_spinning_slow_no_other_variant(fake, monkeypatch, trains):
+    monkeypatch.setattr(online_trials, "LEAD_IN_SECONDS", LEAD_IN_SECONDS)
+    monkeypatch.setattr(online_trials, "SAMPLE_SECONDS", SAMPLE_SECONDS)
+
     class Spinning(Graph):
         def variant(self, name):
             run = super().variant(name)
@@ -111,14 +117,14 @@ def test_threads_that_eager_leaves_spinning_slow_no_other_variant(fake, trains):
                     wait(4 * BASE)
                 result = run(x)
                 if name == "eager":
-                    # Over a dozen calls in an engine.
-                    fake.spins_until = fake.perf_counter() + 12 * BASE
+                    # As libgomp's do on two cores.
+                    fake.spins_until = fake.perf_counter() + 0.008
                 return result
 
             return spun
 
     member = Spinning("a", {"eager": 2 * BASE, "a": BASE}, trains=trains)
-    run([member])
+    run([member], times=1000)
     assert (member.settled, member.confirmation.kept) == ("a", "mix")
     assert {r.name: r.speedup for r in member.confirmation.rivals}["eager"] == pytest.approx(2)
 
