@@ -137,6 +137,35 @@ def onnxruntime_alone(built: Built, change: Callable[[bytes], bytes] | None = No
     return run
 
 
+def openvino_alone(built: Built, precision: str) -> Run:
+    """OpenVINO by itself, on what its own converter makes of the model.
+
+    Parameters
+    ----------
+    built
+        The model and its arguments.
+    precision
+        OpenVINO's own name of it, as ``bf16``.
+    """
+    import openvino
+
+    _only_inference(built)
+    flat = Flat(built).eval()
+    converted = openvino.convert_model(flat, example_input=tuple(flat.tensors))
+    settings = {
+        "INFERENCE_PRECISION_HINT": precision,
+        "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+    }
+    request = openvino.compile_model(converted, "CPU", settings).create_infer_request()
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        arrays = [tensor.numpy() for tensor in flat.inputs(args, kwargs)]
+        found = request.infer(arrays, share_inputs=True)
+        return flat.rebuilt([torch.from_numpy(array) for array in found.values()])
+
+    return run
+
+
 def _frozen(built: Built) -> Run:
     _only_inference(built)
     flat = Flat(built).eval()

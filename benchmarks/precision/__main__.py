@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import statistics
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.markdown import cell, line
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
-from benchmarks.precision.run import BOUNDED, Case, Row
-from benchmarks.zoo import MODELS
+from benchmarks.precision.run import BOUNDED, PEERS, Case, Row
+from benchmarks.zoo import (
+    MODELS,
+    classic,
+    decoders,
+    encoders,
+    language,
+    patches,
+    speech,
+    vision,
+)
 from dynamo_ext.widgets.comparison.number_text import amount, cosine
 
 if TYPE_CHECKING:
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
 def document(rows: Sequence[Row], described: str) -> str:
     """The page."""
     good = [row for row in rows if not row.error]
-    names = list(dict.fromkeys(case.name for row in good for case in row.cases))
+    runs = [row for row in good if not _learns(row)]
     reasons = [
         f"- {row.model}, {case.name}: {case.outcome}: {cell(case.reason)}"
         for row in good
@@ -34,11 +43,103 @@ def document(rows: Sequence[Row], described: str) -> str:
     ]
     return _PAGE.format(
         limits=_limits(good, [row for row in rows if row.error]),
-        speed=_table(good, names, lambda case: f"{case.ratio:.2f}{_share(case)}", mean=True),
-        errors=_table(good, names, lambda case: cosine(case.cosine)),
+        reached=_reached(runs),
+        speed=_table(runs, lambda case: f"{case.ratio:.2f}{_share(case)}", mean=True),
+        products=_products(runs),
+        steps=_table([row for row in good if _learns(row)], lambda case: f"{case.ratio:.2f}"),
+        errors=_table(good, lambda case: cosine(case.cosine)),
         reasons="\n".join(reasons),
         described=described,
     )
+
+
+def _learns(row: Row) -> bool:
+    return MODELS[row.model].learns
+
+
+_FAMILIES = {
+    "transformers": (patches, language, encoders, decoders, speech),
+    "convolutional networks": (classic, vision),
+}
+_OTHERS = {"ViT": "transformers", "EfficientNet": "convolutional networks"}
+_OTHERS |= {"RegNet": "convolutional networks", "Mamba": ""}
+
+
+def _family(row: Row) -> str:
+    found = [name for name, modules in _FAMILIES.items() for m in modules if row.model in _names(m)]
+    return _OTHERS.get(row.model, found[0] if found else "")
+
+
+def _names(module: Any) -> list[str]:
+    return [model.name for model in module.MODELS]
+
+
+def _reached(rows: Sequence[Row]) -> str:
+    heads = ["model", "best at cosine >= 0.9999", "`auto`, of it", "best at >= 0.999"]
+    heads += ["bf16, of the best peer", "int8, of the best peer"]
+    lines = [line(heads), "|---|--:|--:|--:|--:|--:|"]
+    for row in rows:
+        best = _best(_ours(row, 0.9999))
+        chosen = next((case.ratio for case in row.cases if case.name == BOUNDED), 0.0) or 1.0
+        lines.append(
+            line(
+                [
+                    row.model,
+                    f"{best.name} {best.ratio:.2f}",
+                    f"{chosen:.2f}, {chosen / best.ratio:.0%}",
+                    "{0.name} {0.ratio:.2f}".format(_best(_ours(row, 0.999))),
+                    _of_peer(row, "bf16"),
+                    _of_peer(row, "int8"),
+                ]
+            )
+        )
+    for family in _FAMILIES:
+        own = [row for row in rows if _family(row) == family]
+        if own:
+            strict, loose = (
+                statistics.geometric_mean(_best(_ours(row, least)).ratio for row in own)
+                for least in (0.9999, 0.999)
+            )
+            chosen = _mean(own, BOUNDED)
+            means = [f"**{strict:.2f}**", f"**{chosen:.2f}**", f"**{loose:.2f}**", "", ""]
+            lines.append(line([f"**geometric mean of {len(own)} {family}**", *means]))
+    return "\n".join(lines)
+
+
+_EAGER = Case("eager", "measured", ratio=1.0)
+
+
+def _ours(row: Row, least: float) -> list[Case]:
+    return [
+        case
+        for case in row.cases
+        if case.ratio and case.cosine >= least and not (case.name in PEERS or "auto" in case.name)
+    ]
+
+
+def _best(cases: Sequence[Case]) -> Case:
+    return max([_EAGER, *cases], key=lambda case: case.ratio)
+
+
+def _of_peer(row: Row, precision: str) -> str:
+    here = [case for case in row.cases if case.ratio and case.precision == precision]
+    peer = _best([case for case in here if case.name in PEERS])
+    ours = _best([case for case in here if case.name not in PEERS])
+    if peer is _EAGER and ours is _EAGER:
+        return ""
+    return f"{ours.ratio / peer.ratio:.0%} ({peer.name} {peer.ratio:.2f})"
+
+
+def _products(rows: Sequence[Row]) -> str:
+    names = [n for n in _known(rows) if ":" in n]
+    shared = _table(
+        rows, lambda case: "" if case.lowered is None else f"{case.lowered:.0%}", names=names
+    )
+    return shared if names else ""
+
+
+def _known(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(case.name for row in rows for case in row.cases))
 
 
 def _share(case: Case) -> str:
@@ -60,8 +161,13 @@ def _limits(rows: Sequence[Row], failed: Sequence[Row]) -> str:
 
 
 def _table(
-    rows: Sequence[Row], names: Sequence[str], told: Callable[[Case], str], *, mean: bool = False
+    rows: Sequence[Row],
+    told: Callable[[Case], str],
+    *,
+    names: Sequence[str] = (),
+    mean: bool = False,
 ) -> str:
+    names = names or _known(rows)
     lines = [f"| model | {' | '.join(names)} |", f"|---|{'--:|' * len(names)}"]
     for row in rows:
         cases = {case.name: case for case in row.cases}
@@ -103,7 +209,8 @@ What lower precisions gain differs by processor, which the last line names: with
 bfloat16 or int8 they gain little or nothing.
 
 Each model runs in a process of its own. Every backend in float32 and behind a precision, `auto`
-without a bound and with `cosine>=0.9999`, and what people run without us are compared in one
+without a bound and with `cosine>=0.9999`, and what people run without us (torchao where it is
+installed) are compared in one
 interleaved schedule (`python -m benchmarks.precision`). A row whose results miss the bound of its
 precision is called `wrong`; one that ran in eager is called `eager`.
 
@@ -113,11 +220,27 @@ must move, at the rates that `%dynamo machine` measured in the same process.
 
 {limits}
 
+## What was reached
+The best backend by itself whose results are that near to float64, and what `auto` with the bound
+comes to; the best backend in a precision beside the best peer in it. Eager counts as 1.
+
+{reached}
+
 ## Speedups over eager in float32, and shares of the limit
 Medians of ratios within a round. In brackets the share of the limit in the row's own precision;
 peers have none. The mean counts what was not measured as 1.
 
 {speed}
+
+## How much ran in the precision
+The share of the operations of eager's products, where it is known. It is no share of time.
+
+{products}
+
+## Training steps in bf16
+Forward, backward and plain gradient descent, over the same step in float32.
+
+{steps}
 
 ## Cosine to float64
 Of rows in float32 and of peers, to eager.
@@ -133,7 +256,7 @@ Of rows in float32 and of peers, to eager.
 PART = Part(
     "precision",
     "Lower precisions over the model zoo.",
-    [name for name, model in MODELS.items() if not model.learns],
+    list(MODELS),
     Row,
     document,
     lambda row: ", ".join(f"{case.name} {case.ratio:.2f}" for case in row.cases),

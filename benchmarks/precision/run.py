@@ -17,17 +17,20 @@ import torch
 import dynamo_ext
 from benchmarks import workers
 from benchmarks.part import model_parser
-from benchmarks.peers import Run, onnxruntime_alone, peers
+from benchmarks.peers import Run, onnxruntime_alone, openvino_alone, peers
 from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
 from benchmarks.zoo.model import mapped
 from dynamo_ext.analysis.machine_limit import limit
 from dynamo_ext.backends import disk_cache, registry
+from dynamo_ext.widgets.comparison.limits import share_of_products
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from benchmarks.zoo.model import Built
-    from dynamo_ext.records.comparison import CandidateResult
+    from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 BOUND = "cosine>=0.9999"
 BOUNDED = f"auto, {BOUND}"
@@ -38,18 +41,21 @@ class Case:
     """One backend or peer: its speedup over eager in float32 with the 95 % interval.
 
     ``cosine`` and ``sqnr`` (in decibels) are to float64, of peers and in float32 to eager.
-    ``share`` is that of the machine's limit in its precision, 0.0 where that is not known. Zeros
-    and a reason where it was not measured.
+    ``share`` is that of the machine's limit in its precision, 0.0 where that is not known;
+    ``lowered`` that of the products' operations that ran in it, if known. Zeros and a reason where
+    it was not measured.
     """
 
     name: str
     outcome: str
+    precision: str = ""
     ratio: float = 0.0
     low: float = 0.0
     high: float = 0.0
     cosine: float = 0.0
     sqnr: float = 0.0
     share: float = 0.0
+    lowered: float | None = None
     reason: str = ""
 
 
@@ -66,12 +72,12 @@ class Row(ModelRow):
     error: str = ""
 
 
-def backends() -> list[str]:
-    """Those that can run here, in float32 and behind a lower precision."""
+def backends(*, learns: bool = False) -> list[str]:
+    """Those that can run here, in float32 and behind a lower precision: of int8 inference alone."""
     here = [name for name in registry.racing() if registry.probe(registry.get(name)).available]
     lowered = [
         f"{name}:{each}"
-        for each in ("bf16", "int8")
+        for each in ("bf16", *(() if learns else ("int8",)))
         for name in ("eager", *here)
         if registry.has_precision(name, each)
     ]
@@ -91,9 +97,17 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
         Seconds for the comparison.
     """
     machine = dynamo_ext.measure_machine()
-    built = MODELS[name].build(form)
-    listed = {each: each for each in (*backends(), "auto")} | {BOUNDED: "auto"}
-    with torch.no_grad(), warnings.catch_warnings():
+    model = MODELS[name]
+    built = model.build(form)
+    listed = {each: each for each in backends(learns=model.learns)}
+    if not model.learns:
+        listed |= {"auto": "auto", BOUNDED: "auto"}
+    beside = {
+        each: peer.make
+        for each, peer in PEERS.items()
+        if peer.precision == "bf16" or not model.learns
+    }
+    with built.gradients(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         record = dynamo_ext.compare(
             built.module,
@@ -101,8 +115,8 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
             listed,
             kwargs=built.kwargs,
             budget=budget,
-            options={f"{BOUNDED}.accuracy": BOUND},
-            callables=peers(built, MAKERS),
+            options={} if model.learns else {f"{BOUNDED}.accuracy": BOUND},
+            callables=peers(built, beside),
         ).record
     eager, work = record.candidates[0].timing, record.work
     limits = {
@@ -116,25 +130,28 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
         work.operations if work else 0,
         work.size if work else 0,
         tuple(limits.items()),
-        tuple(_case(row, limits) for row in record.candidates[1:]),
+        tuple(_case(row, record, limits) for row in record.candidates[1:]),
     )
 
 
-def _case(row: CandidateResult, limits: dict[str, float]) -> Case:
+def _case(row: CandidateResult, record: Comparison, limits: dict[str, float]) -> Case:
     # A peer computes in a lower precision, so eager's tolerance says nothing of it.
-    peer = not row.backend
+    peer = PEERS.get(row.name)
+    precision = peer.precision if peer else row.precision
     if row.speedup is None or row.timing is None or (row.outcome != "measured" and not peer):
-        return Case(row.name, row.outcome, reason=row.reason)
+        return Case(row.name, row.outcome, precision, reason=row.reason)
     judged = row.accuracy[0]
     return Case(
         row.name,
         "measured",
+        precision,
         row.speedup.ratio,
         row.speedup.low,
         row.speedup.high,
         judged.cosine,
         judged.sqnr or 0.0,
         0.0 if peer or row.name == BOUNDED else limits.get(row.precision, 0.0) / row.timing.median,
+        share_of_products(record, row),
     )
 
 
@@ -155,6 +172,19 @@ def _dynamic_int8(built: Built) -> Run:
     quantize: Any = torch.ao.quantization.quantize_dynamic
     run: Run = quantize(copy.deepcopy(built.module), {torch.nn.Linear})
     return run
+
+
+def _torchao_int8(built: Built) -> Run:
+    from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
+
+    module = copy.deepcopy(built.module)
+    quantize_(module, Int8DynamicActivationInt8WeightConfig())
+    compiled: Run = torch.compile(module)
+    return compiled
+
+
+def _openvino_bf16(built: Built) -> Run:
+    return openvino_alone(built, "bf16")
 
 
 def _onnxruntime_int8(built: Built) -> Run:
@@ -187,14 +217,23 @@ def _quantised(model: bytes) -> bytes:
         return lowered.read_bytes()
 
 
-MAKERS = {
-    "model.bfloat16()": _half,
-    "model.bfloat16(), torch.compile": _compiled_half,
-    "autocast": _autocast,
-    "torch's dynamic int8": _dynamic_int8,
-    "ONNX Runtime's quantize_dynamic": _onnxruntime_int8,
+@dataclass(frozen=True)
+class Peer:
+    """What people run without us, by its own usual way."""
+
+    precision: str
+    make: Callable[[Built], Run]
+
+
+PEERS = {
+    "model.bfloat16()": Peer("bf16", _half),
+    "model.bfloat16(), torch.compile": Peer("bf16", _compiled_half),
+    "autocast": Peer("bf16", _autocast),
+    "OpenVINO, its hint bf16": Peer("bf16", _openvino_bf16),
+    "torch's dynamic int8": Peer("int8", _dynamic_int8),
+    "torchao's int8, torch.compile": Peer("int8", _torchao_int8),
+    "ONNX Runtime's quantize_dynamic": Peer("int8", _onnxruntime_int8),
 }
-"""What people run without us in lower precisions, each by its own usual way."""
 
 
 def main() -> None:
