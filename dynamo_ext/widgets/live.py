@@ -69,13 +69,13 @@ def row(*children: Any) -> Any:
 
 def show(
     text: Callable[[], str],
-    html: Callable[[], Markup],
+    forms: Callable[[], dict[str, str]],
     build: Callable[[], View] | None,
 ) -> None:
     """Show a record: its ``text`` in a terminal.
 
-    A notebook gets both static forms, and the view that ``build`` makes; a style rule hides the
-    former while the latter lives, and the widget's error once it does not.
+    A notebook gets its static forms by mime type, and the view that ``build`` makes; a style rule
+    hides the former while the latter lives, and the widget's error once it does not.
     """
     from IPython.core.getipython import get_ipython
     from IPython.display import display
@@ -84,8 +84,7 @@ def show(
     if shell is None or getattr(shell, "kernel", None) is None:
         print(text())  # noqa: T201 (the terminal is where this goes)
         return
-    forms = {"text/html": str(html()), "text/plain": text()}
-    display(forms, raw=True)  # type: ignore[no-untyped-call]
+    display(forms(), raw=True)  # type: ignore[no-untyped-call]
     if build is not None and importlib.util.find_spec("ipywidgets"):
         view = build()
         with lock:

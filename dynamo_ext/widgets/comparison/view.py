@@ -189,6 +189,6 @@ def display_comparison(record: Comparison, use: Callable[[str], str] | None = No
     """Show a comparison: static html and the live view, or text; ``use`` as in the view."""
     live.show(
         lambda: static.text(record),
-        lambda: static.html(record),
+        lambda: {"text/html": str(static.html(record)), "text/plain": static.text(record)},
         lambda: ComparisonView(record, use),
     )

@@ -45,7 +45,11 @@ NAMED: dict[str, Part] = {
 
 _ROOM = 130_000  # bytes of all parts; the style sheet and the summary take the rest of 150 kB
 _CUT = 'Long lists are cut here: dynamo_ext.last_report().save("report.html") writes all of it.'
-_LINES = 60  # of a section in Markdown
+_CUT_TEXT = _CUT.replace("html", "txt")
+
+MOST_LINES = 60
+"""Lines of a section, in Markdown and in a notebook's text."""
+
 _FIRST = {code.TITLE, fallbacks.TITLE}
 """Parts that are open in html and come first in a terminal."""
 
@@ -95,12 +99,24 @@ def _body(report: Report, bodies: Sequence[Markup]) -> list[Markup]:
     return [summary.html(report), *folds]
 
 
-def text(report: Report) -> str:
-    """Render the report for a terminal, 96 columns wide; the bytecode itself is left out."""
+def text(report: Report, most: int | None = None) -> str:
+    """Render the report for a terminal, 96 columns wide; the bytecode itself is left out.
+
+    ``most`` is how many lines each section has at most.
+    """
     parts = sorted(PARTS, key=lambda part: part.TITLE not in _FIRST)
-    sections = (plain_text.section(_name(part, report), part.text(report)) for part in parts)
+    whole = {_name(part, report): part.text(report) for part in parts}
+    shown = {name: _cut(body, most) for name, body in whole.items()}
     lead = [plain_text.heading(title(report)), summary.text(report)]
-    return "\n\n".join([*lead, *filter(None, sections)])
+    lead += [] if shown == whole else [plain_text.paragraph(_CUT_TEXT)]
+    return "\n\n".join(filter(None, [*lead, *map(plain_text.section, shown, shown.values())]))
+
+
+def _cut(body: str, most: int | None) -> str:
+    lines = body.splitlines()
+    if most is None or len(lines) <= most:
+        return body
+    return "\n".join([*lines[:most], f"… {count(len(lines) - most, 'line')} more"])
 
 
 def markdown(report: Report) -> str:
@@ -118,13 +134,10 @@ def markdown(report: Report) -> str:
 
 def _fenced(body: str) -> str:
     """Text as it is, whatever fences it has itself."""
-    lines = body.splitlines()
-    if len(lines) > _LINES:
-        lines = [*lines[:_LINES], f"… {count(len(lines) - _LINES, 'line')} more"]
     fence = "```"
     while fence in body:
         fence += "`"
-    return "\n".join([f"{fence}text", *lines, fence])
+    return "\n".join([f"{fence}text", _cut(body, MOST_LINES), fence])
 
 
 class ReportPart(Shown):

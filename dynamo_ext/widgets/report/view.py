@@ -223,8 +223,12 @@ class GuardPane:
 
 
 def report_mimebundle(report: Report) -> dict[str, str]:
-    """Make the static forms of a report, by mime type: ``text/html`` and ``text/plain``."""
-    return {"text/html": str(static.html(report)), "text/plain": static.text(report)}
+    """Make the static forms of a report, by mime type: ``text/html`` and ``text/plain``.
+
+    A notebook keeps both in its file: long lists are cut, with a count of what is left out.
+    """
+    short = static.text(report, static.MOST_LINES)
+    return {"text/html": str(static.html(report)), "text/plain": short}
 
 
 def display_report(report: Report, *, widget: bool = True) -> None:
@@ -234,6 +238,6 @@ def display_report(report: Report, *, widget: bool = True) -> None:
     """
     live.show(
         lambda: static.text(report),
-        lambda: static.html(report),
+        lambda: report_mimebundle(report),
         (lambda: ReportView(report)) if widget else None,
     )

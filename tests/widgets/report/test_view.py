@@ -13,6 +13,7 @@ from IPython.core import display_functions, getipython
 
 from dynamo_ext.records.capture import Guard
 from dynamo_ext.widgets import ReportView, display_report, live, report_mimebundle
+from dynamo_ext.widgets.report import static
 from dynamo_ext.widgets.report.view import TITLES, GraphPane, GuardPane
 from tests.widgets.report.test_limits import MEMORY, graph, report
 
@@ -188,6 +189,17 @@ def test_the_bundle_has_html_and_text_alone(report):
     assert set(bundle) == {"text/html", "text/plain"}
     assert all(type(value) is str for value in bundle.values())
     json.dumps(bundle)
+
+
+def test_the_text_in_a_notebook_is_cut_with_a_count(reports):
+    report = reports["mixed"]
+    many = dataclasses.replace(report, graphs=report.graphs * 100)
+    whole, short = static.text(many), report_mimebundle(many)["text/plain"]
+    assert len(short) < len(whole) / 2
+    assert "lines more" in short
+    assert 'save("report.txt")' in short
+    assert 'save("report.txt")' not in whole
+    assert report_mimebundle(reports["nothing"])["text/plain"] == static.text(reports["nothing"])
 
 
 @pytest.fixture
