@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import sys
+import time
 from typing import Any, cast
 
 from IPython.core.error import UsageError
@@ -33,7 +34,7 @@ from dynamo_ext.measure.paired_calls import PairedCalls
 from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
-from dynamo_ext.widgets.progress import Waiting
+from dynamo_ext.widgets.progress import LOADING_PATIENCE, Waiting
 from dynamo_ext.widgets.report.summary import refusal
 from dynamo_ext.widgets.report.view import display_report
 
@@ -50,7 +51,7 @@ class Workbench:
         # What `%dynamo use` chose; without it cells use what torch.compile does.
         self.default = ""
         # What making this took, for the report of the cell that needed it first.
-        self.load_seconds = 0.0
+        self.loads: tuple[tuple[str, float], ...] = ()
 
     def run_cell(
         self,
@@ -79,10 +80,15 @@ class Workbench:
             show_syntax_error(self._shell, error)
             return
         check_output_name(arguments.output, self._shell.user_ns, state.program.stored_names)
+        quiet = arguments.quiet or runs_silently(self._shell)
+        if not quiet:
+            waiting.tell("loading the backend", LOADING_PATIENCE)
+        started = time.perf_counter()
         tracer = self._tracer(arguments, state)
+        took = time.perf_counter() - started
+        waiting.tell("")
         check = self._check(arguments, state, tracer)
         text.name_for_tracebacks(state.program.filename)
-        quiet = arguments.quiet or runs_silently(self._shell)
         with waiting, reporting_to(None if quiet else waiting.show):
             report, raised = run_cell(
                 state,
@@ -99,7 +105,7 @@ class Workbench:
                 check=check,
                 shown=not quiet,
             )
-        report = dataclasses.replace(report, load_seconds=self.load_seconds)
+        report = dataclasses.replace(report, loads=(*self.loads, (report.backend, took)))
         session.remember_report(report)
         self._past.keep(text.number, text.cell_id, report)
         if arguments.output is not None:

@@ -60,8 +60,8 @@ class Report:
     are of. ``seconds`` is the wall time of the run: of that,
     ``compile_seconds`` went to compiling, ``profile_seconds`` to timing operations (``--profile``;
     meanwhile other programs kept ``profile_busy_cores`` busy), ``race_seconds`` to ``auto``'s
-    races, ``paired_seconds`` to further calls of graphs in their engine and in eager; loading
-    torch._dynamo took ``load_seconds`` before it.
+    races, ``paired_seconds`` to further calls of graphs in their engine and in eager. ``loads``
+    are what was loaded before it, torch._dynamo and the backend's engine, with the seconds.
     ``end_to_end`` is there where ``auto`` was given a bound of accuracy.
     ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
     ``stopped_at`` at which line of the cell (or 0). ``refused``: the error is Dynamo's, since one
@@ -93,7 +93,7 @@ class Report:
     functions: tuple[CodeBlock, ...] = ()
     paired_seconds: float = 0.0
     end_to_end: EndToEnd | None = None
-    load_seconds: float = 0.0
+    loads: tuple[tuple[str, float], ...] = ()
     machine: MachineLimits | None = None
     schema: int = SCHEMA_VERSION
 

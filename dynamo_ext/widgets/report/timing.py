@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.placement import coverage, operator_times
-from dynamo_ext.formatting import clip, count, function_name, percent, seconds, sentence
+from dynamo_ext.formatting import clip, count, function_name, listing, percent, seconds, sentence
 from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks
@@ -25,7 +25,7 @@ _BAR = 24
 _REASON = 200
 _SLOTS, _TEXT_SLOTS = 40, 20
 _OPERATORS = 12
-_LOADED = 0.1  # seconds of loading torch._dynamo from which they are worth a line
+_LOADED = 0.1  # seconds of loading something from which they are worth a line
 _ELSEWHERE = (
     " Python and uncaptured code includes any backward passes: autograd runs them operation by "
     "operation, outside of the graphs."
@@ -51,8 +51,8 @@ def _blocks(
     report: Report, most: int | None, slots: int, *, brief: bool = False
 ) -> Iterator[Block]:
     yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
-    if report.load_seconds >= _LOADED:
-        yield f"Before the run, loading torch._dynamo took {seconds(report.load_seconds)}."
+    if loads := [f"{name} took {seconds(took)}" for name, took in report.loads if took >= _LOADED]:
+        yield f"Before the run, loading {listing(loads)}."
     yield captured(report)
     yield graphs.overview(report, graphs.TITLE, most, brief=brief)
     yield from autotuning.blocks(report)
