@@ -1,4 +1,4 @@
-"""Eager's time for a graph beside its engine's: a few more calls of both, in turn.
+"""Eager's time for a graph beside its engine's: a few more calls of both.
 
 They follow a call that went well, on its inputs, and give the report an estimate of what an engine
 gained. A comparison is the way to a verdict.
@@ -19,6 +19,12 @@ from dynamo_ext.torch_private.entered_modes import forward_of
 
 MOST_PAIRS = 6
 """Pairs of a graph, after which no more are taken."""
+
+LEAD_IN_SECONDS = 0.008
+"""Seconds of an engine's short calls that do not count: eager's threads still spin so long."""
+
+_BLOCK = 3  # short calls of each in a row, which are as many pairs
+_WARM = 2  # calls of eager before those that count: its weights are not in the caches
 
 SHARE = 0.02
 """The share of a run's compiling and of a graph's calls that may go to pairs."""
@@ -59,12 +65,22 @@ class PairedCalls:
         allowed = SHARE * (run.compile_seconds + calls.seconds)
         # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
         expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 4
+        eager = forward_of(graph)
         try:
-            while len(pairs) < MOST_PAIRS and run.paired_seconds + expected <= allowed:
-                eager, odd = forward_of(graph), len(pairs) % 2 == 1
-                pairs.append(self._pair(compiled, eager, args, eager_first=odd))
+            while len(pairs) < MOST_PAIRS:
+                short = expected < LEAD_IN_SECONDS
+                cost = LEAD_IN_SECONDS + (_BLOCK + _WARM) * expected if short else expected
+                if run.paired_seconds + cost > allowed:
+                    break
+                started = time.perf_counter()
+                odd = len(pairs) % 2 == 1
+                pairs += (
+                    self._in_turn(compiled, eager, args)
+                    if short
+                    else self._pair(compiled, eager, args, eager_first=odd)
+                )
                 expected = sum(pairs[-1])
-                run.paired_seconds += expected
+                run.paired_seconds += time.perf_counter() - started
         except Exception as error:  # noqa: BLE001 - the user's own call went well: no estimate, then
             pass_on(error)
             self._suited[entry] = False
@@ -81,6 +97,17 @@ class PairedCalls:
             )
         return self._suited[entry]
 
+    def _in_turn(
+        self, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any]
+    ) -> list[tuple[float, float]]:
+        """Several pairs of short calls: the engine's with its threads awake and no others."""
+        led = 0.0
+        while led < LEAD_IN_SECONDS:
+            led += self._seconds(compiled, args)
+        engine = [self._seconds(compiled, args) for _ in range(_BLOCK)]
+        theirs = [self._seconds(eager, args) for _ in range(_WARM + _BLOCK)]
+        return list(zip(engine, theirs[_WARM:], strict=True))
+
     def _pair(
         self,
         compiled: Callable[..., Any],
@@ -88,11 +115,11 @@ class PairedCalls:
         args: Sequence[Any],
         *,
         eager_first: bool,
-    ) -> tuple[float, float]:
+    ) -> list[tuple[float, float]]:
         if eager_first:
             theirs = self._seconds(eager, args)
-            return self._seconds(compiled, args), theirs
-        return self._seconds(compiled, args), self._seconds(eager, args)
+            return [(self._seconds(compiled, args), theirs)]
+        return [(self._seconds(compiled, args), self._seconds(eager, args))]
 
     def _seconds(self, call: Callable[..., Any], args: Sequence[Any]) -> float:
         self._wait()
