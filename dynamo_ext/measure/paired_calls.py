@@ -20,10 +20,12 @@ from dynamo_ext.torch_private.entered_modes import forward_of
 MOST_PAIRS = 6
 """Pairs of a graph, after which no more are taken."""
 
-LEAD_IN_SECONDS = 0.008
+LEAD_IN_SECONDS = 0.01
 """Seconds of an engine's short calls that do not count: eager's threads still spin so long."""
 
-_BLOCK = 3  # short calls of each in a row, which are as many pairs
+SHORT_PAIRS = 4
+"""Pairs of a graph with short calls: so many of its engine in a row, and then of eager."""
+
 _WARM = 2  # calls of eager before those that count: its weights are not in the caches
 
 SHARE = 0.02
@@ -57,7 +59,7 @@ class PairedCalls:
     ) -> None:
         """Time ``compiled`` and eager, as often as the run can afford."""
         pairs = entry.pairs
-        if len(pairs) >= MOST_PAIRS or not self._suits(entry, graph, args):
+        if _enough(pairs) or not self._suits(entry, graph, args):
             return
         calls = run.calls[entry]
         # The calls of this graph alone: adding all up at every call would cost more the more there
@@ -67,9 +69,9 @@ class PairedCalls:
         expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 4
         eager = forward_of(graph)
         try:
-            while len(pairs) < MOST_PAIRS:
+            while not _enough(pairs):
                 short = expected < LEAD_IN_SECONDS
-                cost = LEAD_IN_SECONDS + (_BLOCK + _WARM) * expected if short else expected
+                cost = LEAD_IN_SECONDS + (SHORT_PAIRS + _WARM) * expected if short else expected
                 if run.paired_seconds + cost > allowed:
                     break
                 started = time.perf_counter()
@@ -104,8 +106,8 @@ class PairedCalls:
         led = 0.0
         while led < LEAD_IN_SECONDS:
             led += self._seconds(compiled, args)
-        engine = [self._seconds(compiled, args) for _ in range(_BLOCK)]
-        theirs = [self._seconds(eager, args) for _ in range(_WARM + _BLOCK)]
+        engine = [self._seconds(compiled, args) for _ in range(SHORT_PAIRS)]
+        theirs = [self._seconds(eager, args) for _ in range(_WARM + SHORT_PAIRS)]
         return list(zip(engine, theirs[_WARM:], strict=True))
 
     def _pair(
@@ -127,3 +129,8 @@ class PairedCalls:
         call(*args)
         self._wait()
         return time.perf_counter() - started
+
+
+def _enough(pairs: Sequence[tuple[float, float]]) -> bool:
+    short = pairs and sum(pairs[-1]) < LEAD_IN_SECONDS
+    return len(pairs) >= (SHORT_PAIRS if short else MOST_PAIRS)
