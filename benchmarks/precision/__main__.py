@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.markdown import cell, line
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
-from benchmarks.precision.run import BOUNDED, PEERS, Case, Row
+from benchmarks.precision.run import BOUNDED, MEASURED, PEERS, Case, Row
 from benchmarks.zoo import (
-    MODELS,
     classic,
     decoders,
     encoders,
@@ -54,7 +53,7 @@ def document(rows: Sequence[Row], described: str) -> str:
 
 
 def _learns(row: Row) -> bool:
-    return MODELS[row.model].learns
+    return MEASURED[row.model].learns
 
 
 _FAMILIES = {
@@ -256,7 +255,7 @@ Of rows in float32 and of peers, to eager.
 PART = Part(
     "precision",
     "Lower precisions over the model zoo.",
-    list(MODELS),
+    list(MEASURED),
     Row,
     document,
     lambda row: ", ".join(f"{case.name} {case.ratio:.2f}" for case in row.cases),

@@ -18,6 +18,7 @@ import dynamo_ext
 from benchmarks import workers
 from benchmarks.part import model_parser
 from benchmarks.peers import Run, onnxruntime_alone, openvino_alone, peers
+from benchmarks.precision import generation
 from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
@@ -29,8 +30,11 @@ from dynamo_ext.widgets.comparison.limits import share_of_products
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benchmarks.zoo.model import Built
+    from benchmarks.zoo.model import Built, Model
     from dynamo_ext.records.comparison import CandidateResult, Comparison
+
+MEASURED = MODELS | {generation.MODEL.name: generation.MODEL}
+"""The models, by name: the zoo, and token generation."""
 
 BOUND = "cosine>=0.9999"
 BOUNDED = f"auto, {BOUND}"
@@ -72,12 +76,21 @@ class Row(ModelRow):
     error: str = ""
 
 
-def backends(*, learns: bool = False) -> list[str]:
+_GROWING = {"inductor", "onnxrt", "openvino"}
+"""Backends for sizes that grow with every call, for which the others compile each time."""
+
+
+def backends(model: Model) -> list[str]:
     """Those that can run here, in float32 and behind a lower precision: of int8 inference alone."""
-    here = [name for name in registry.racing() if registry.probe(registry.get(name)).available]
+    here = [
+        name
+        for name in registry.racing()
+        if registry.probe(registry.get(name)).available
+        and (model is not generation.MODEL or name in _GROWING)
+    ]
     lowered = [
         f"{name}:{each}"
-        for each in ("bf16", *(() if learns else ("int8",)))
+        for each in ("bf16", *(() if model.learns else ("int8",)))
         for name in ("eager", *here)
         if registry.has_precision(name, each)
     ]
@@ -97,15 +110,16 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
         Seconds for the comparison.
     """
     machine = dynamo_ext.measure_machine()
-    model = MODELS[name]
+    model = MEASURED[name]
     built = model.build(form)
-    listed = {each: each for each in backends(learns=model.learns)}
+    listed = {each: each for each in backends(model)}
     if not model.learns:
         listed |= {"auto": "auto", BOUNDED: "auto"}
     beside = {
         each: peer.make
         for each, peer in PEERS.items()
-        if peer.precision == "bf16" or not model.learns
+        if (peer.precision == "bf16" or not model.learns)
+        and not (peer.exports and model is generation.MODEL)
     }
     with built.gradients(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -219,26 +233,29 @@ def _quantised(model: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Peer:
-    """What people run without us, by its own usual way."""
+    """What people run without us, by its own usual way; ``exports`` what has to be one graph."""
 
     precision: str
     make: Callable[[Built], Run]
+    exports: bool = False
 
 
 PEERS = {
     "model.bfloat16()": Peer("bf16", _half),
     "model.bfloat16(), torch.compile": Peer("bf16", _compiled_half),
     "autocast": Peer("bf16", _autocast),
-    "OpenVINO, its hint bf16": Peer("bf16", _openvino_bf16),
+    "OpenVINO, its hint bf16": Peer("bf16", _openvino_bf16, exports=True),
     "torch's dynamic int8": Peer("int8", _dynamic_int8),
     "torchao's int8, torch.compile": Peer("int8", _torchao_int8),
-    "ONNX Runtime's quantize_dynamic": Peer("int8", _onnxruntime_int8),
+    "ONNX Runtime's quantize_dynamic": Peer("int8", _onnxruntime_int8, exports=True),
 }
 
 
 def main() -> None:
     """Print the row of one model."""
-    given = model_parser("One model in lower precisions, in this process.", 30.0).parse_args()
+    given = model_parser(
+        "One model in lower precisions, in this process.", 30.0, MEASURED
+    ).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         # The user's own races and measurements neither help nor are added to.
         os.environ[disk_cache.FOLDER] = folder

@@ -10,7 +10,7 @@ import torch
 from benchmarks.peers import peers
 from benchmarks.precision import __main__ as precision
 from benchmarks.precision import run
-from benchmarks.precision.run import BOUNDED, Case, Row
+from benchmarks.precision.run import BOUNDED, Case, Peer, Row
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import TINY
 from dynamo_ext.backends import disk_cache
@@ -51,8 +51,8 @@ def test_the_page() -> None:
 def test_a_tiny_one_for_real(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
     monkeypatch.setattr(machine_limits, "_SECONDS", 0.001)
-    monkeypatch.setattr(run, "backends", lambda: ["ts", "eager:bf16"])
-    monkeypatch.setattr(run, "MAKERS", {"mine": lambda built: built.module})
+    monkeypatch.setattr(run, "backends", lambda _model: ["ts", "eager:bf16"])
+    monkeypatch.setattr(run, "PEERS", {"mine": Peer("bf16", lambda built: built.module)})
     row = run.measure("MLP", form=TINY, budget=0.5)
     assert dict(row.limits)["float32"] > 0
     assert row.operations > 0
