@@ -15,6 +15,7 @@ from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.measure.state.tensor_state import precision
 from dynamo_ext.measure.workload import Workload
+from dynamo_ext.numerics import tolerance
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
 
@@ -39,14 +40,15 @@ class ResultCheck:
         """Judge results; what is measured, and what is wrong, goes to the candidate."""
         bound = each.candidate.bound
         lowered = each.candidate.precision != FULL
-        if lowered or (bound and not accuracy.against(found, self.eager).within):
+        found, eager = self._with_the_same_names(found)
+        if lowered or (bound and not accuracy.against(found, eager).within):
             judge = None if self._settings.check_on else bound
             exact, chosen = self.ask_float64(), each.candidate.precision
-            measured = accuracy.lowered(found, self.eager, exact, chosen, judge)
+            measured = accuracy.lowered(found, eager, exact, chosen, judge)
             each.accuracy.append(measured)
             each.wrong = measured.detail
         else:
-            self._as_eager(each, found)
+            self._as_eager(each, found, eager)
         if bound is not None and self._settings.check_on and not each.wrong:
             self._on_other_inputs(each, bound)
 
@@ -56,19 +58,35 @@ class ResultCheck:
             self._exact = self._float64()
         return self._exact
 
-    def _as_eager(self, each: CompiledCandidate, found: Results) -> None:
+    def _with_the_same_names(self, found: Results) -> tuple[Results, Results]:
+        """The results and eager's; what one of them alone changed is as before in the other.
+
+        A weight whose gradient is zero but for rounding may change in one and not in the other.
+        Both are left as they are where float64 tells the two apart.
+        """
+        odd = found.keys() ^ self.eager.keys()
+        kept = {name: self._workload.snapshot.content(name) for name in odd}
+        before = {name: content for name, content in kept.items() if content is not None}
+        if not odd or len(before) < len(odd) or not (exact := self.ask_float64()):
+            return found, self.eager
+        mine, theirs, right = (before | each for each in (found, self.eager, exact))
+        if any(tolerance.farther(mine[name], theirs[name], right[name]) for name in odd):
+            return found, self.eager
+        return mine, theirs
+
+    def _as_eager(self, each: CompiledCandidate, found: Results, eager: Results) -> None:
         fp64 = self._settings.fp64
-        judged = accuracy.against(found, self.eager, f"eager {self._settings.dtype}".strip())
+        judged = accuracy.against(found, eager, f"eager {self._settings.dtype}".strip())
         each.accuracy.append(judged)
         if self.single is not None:
             measured = accuracy.against(found, self.single, "eager float32")
             # Only the distance tells: the dtypes differ on purpose.
             each.accuracy.append(replace(measured, within=True, detail=""))
         exact = self.ask_float64() if fp64 or not judged.within else {}
-        if not judged.within and not accuracy.as_good_as_eager(found, self.eager, exact):
+        if not judged.within and not accuracy.as_good_as_eager(found, eager, exact):
             each.wrong = judged.detail
         if exact:
-            measured = accuracy.against_float64(found, self.eager, exact)
+            measured = accuracy.against_float64(found, eager, exact)
             each.accuracy.append(measured)
             if fp64:
                 each.wrong = each.wrong or measured.detail

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 BOUNDS = {"fp16": 0.01, "bf16": 0.05, "int8": 0.1}
 """The largest relative error by precision: some ten roundings of it, one after the other."""
 
+_COARSER = {"fp16": 2.0**13, "bf16": 2.0**16, "int8": 2.0**16}
+"""How many times as coarse as float32's a rounding is."""
+
 
 def disagreement(
     found: Sequence[Any], exact: Sequence[Any], precision: str, *, what: str = "Output"
@@ -33,8 +36,8 @@ def disagreement(
     return tolerance.disagreement(found, exact, what=what, differ=differ)
 
 
-def difference(got: Any, right: Any, precision: str) -> str:
-    """As ``disagreement``, for one output, which is not named."""
+def difference(got: Any, right: Any, precision: str, most: float | None = None) -> str:
+    """As ``disagreement``, for one output, which is not named; ``most`` instead of its bound."""
     import torch
 
     tensors = isinstance(got, torch.Tensor) and isinstance(right, torch.Tensor)
@@ -45,13 +48,29 @@ def difference(got: Any, right: Any, precision: str) -> str:
     mine, theirs = got.detach().double(), right.detach().double()
     if not torch.equal(mine.isfinite(), theirs.isfinite()):
         return f"{precision} is not finite where eager is, or the other way round."
-    error = relative_error(mine, theirs)
-    if error <= BOUNDS[precision]:
+    error, most = relative_error(mine, theirs), most or BOUNDS[precision]
+    if error <= most:
         return ""
     return (
-        f"its error is {error:.2g} of its size (root mean square); {precision} may have "
-        f"{BOUNDS[precision]:g}."
+        f"its error is {error:.2g} of its size (root mean square); {precision} may have {most:g}."
     )
+
+
+def is_rounding(found: Any, eager: Any, exact: Any, precision: str) -> bool:
+    """Whether a result is rounding alone: eager's is farther off than a tenth of the exact size.
+
+    And ``found`` is no farther off than rounding in ``precision`` makes it, by what it is in eager.
+    """
+    import torch
+
+    values = (found, eager, exact)
+    if not all(isinstance(each, torch.Tensor) and each.is_floating_point() for each in values):
+        return False
+    if not found.shape == eager.shape == exact.shape:
+        return False
+    away, own = (float((each.double() - exact.double()).norm()) for each in (found, eager))
+    rounding = own > tolerance.SENSELESS * float(exact.double().norm())
+    return rounding and away <= _COARSER[precision] * own
 
 
 def largest_error(found: Sequence[Any], exact: Sequence[Any]) -> float:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from dynamo_ext.measure import accuracy
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
 
 @dataclasses.dataclass
@@ -63,6 +64,29 @@ def test_a_result_that_only_one_has_is_wrong():
     found = accuracy.against({}, {"y": torch.ones(1)})
     assert not found.within
     assert "y" in found.detail
+
+
+GRADIENT = "w.grad"
+
+
+def test_gradients_in_a_lower_precision_may_be_twice_as_far_off():
+    exact = {name: torch.ones(4, dtype=torch.float64) for name in ("w", GRADIENT)}
+    eager = {name: value.float() for name, value in exact.items()}
+    near = {"w": eager["w"], GRADIENT: eager["w"] * 1.09}
+    assert accuracy.lowered(near, eager, exact, "bf16").within
+    far = {"w": eager["w"], GRADIENT: eager["w"] * 1.11}
+    assert "bf16 may have 0.1." in accuracy.lowered(far, eager, exact, "bf16").detail
+    result = {"w": eager["w"] * 1.09, GRADIENT: eager["w"]}
+    assert "bf16 may have 0.05." in accuracy.lowered(result, eager, exact, "bf16").detail
+
+
+@pytest.mark.parametrize(("size", "within"), [(1e-4, True), (1e-2, False)])
+def test_what_is_rounding_in_eager_is_rounding_in_a_lower_precision(size, within):
+    exact = {GRADIENT: torch.full((4,), 1e-18, dtype=torch.float64)}
+    eager = {GRADIENT: torch.full((4,), 1e-8)}
+    found = {GRADIENT: torch.full((4,), size)}
+    bound = AccuracyBound.parse("cosine>=0.9999")
+    assert accuracy.lowered(found, eager, exact, "bf16", bound).within is within
 
 
 def test_opposite_results_have_the_opposite_cosine():

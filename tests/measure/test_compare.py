@@ -222,6 +222,30 @@ def test_training_compares_gradients():
     assert found["aot_eager"].accuracy[0].within
 
 
+@pytest.mark.parametrize(("eagers", "others"), [(1e-12, 0.0), (0.0, 1e-12), (1e-3, 0.0)])
+def test_a_weight_that_only_rounding_changes_is_no_difference(eagers, others):
+    weight = torch.nn.Parameter(torch.zeros(3))
+
+    def step(change):
+        with torch.no_grad():
+            if change:
+                weight.add_(change)
+        return weight.sum()
+
+    def plain():
+        return step(eagers)
+
+    def other():
+        return step(others)
+
+    found = dynamo_ext.compare(plain, (), [fine], callables={"other": other}, rounds=ROUNDS)
+    row = found["other"]
+    if max(eagers, others) < 1e-6:
+        assert row.outcome == "measured"
+    else:
+        assert "result" in row.reason
+
+
 def test_float64_judges_by_the_distance_that_eager_has():
     net, x = model(), torch.randn(4, 8)
     found = dynamo_ext.compare(

@@ -24,7 +24,7 @@ from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.capture.report.source_lines import is_library
 from dynamo_ext.formatting import article
 from dynamo_ext.measure.state.object_kinds import WITHOUT_A_WAY_BACK, is_plain
-from dynamo_ext.measure.state.tensor_state import TensorState, UninitializedState
+from dynamo_ext.measure.state.tensor_state import GRADIENT, TensorState, UninitializedState
 
 MAX_OBJECTS = 500_000
 
@@ -70,8 +70,13 @@ class Snapshot:
             if state.content_changed(thorough=True):
                 found[path] = state.tensor
             if state.gradient_changed() and state.tensor.grad is not None:
-                found[f"{path}.grad"] = state.tensor.grad
+                found[f"{path}{GRADIENT}"] = state.tensor.grad
         return found
+
+    def content(self, path: str) -> torch.Tensor | None:
+        """What the tensor on a path held, which is not to be changed; ``None`` for other paths."""
+        state = self._states.get(path)
+        return state.content if state else None
 
     def restore(self, *, thorough: bool = True) -> bool:
         """Put everything back; whether there was anything to. Raises, at the end, what one raised.

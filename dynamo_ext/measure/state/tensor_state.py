@@ -6,9 +6,12 @@ from typing import Any
 
 import torch
 
+GRADIENT = ".grad"
+"""After a tensor's path, that of its gradient."""
+
 
 class TensorState:
-    """What a dense tensor holds now; its content is cloned.
+    """What a dense tensor holds now; its ``content`` is cloned.
 
     Raises ``RuntimeError`` or ``NotImplementedError`` for tensors that cannot be copied (on the
     meta device, of a subclass that refuses).
@@ -21,7 +24,7 @@ class TensorState:
         self.tensor = tensor
         # Shares memory with the tensor for as long as the tensor is not given other memory.
         self._memory = tensor.data
-        self._content = tensor.detach().clone()
+        self.content = tensor.detach().clone()
         self._grad = tensor.grad if tensor.is_leaf else None
         self._requires_grad = tensor.requires_grad
         self._version = _version(tensor)
@@ -37,7 +40,7 @@ class TensorState:
             return True
         if not thorough and _version(tensor) == self._version:
             return False
-        return not _equal(tensor.detach(), self._content)
+        return not _equal(tensor.detach(), self.content)
 
     def gradient_changed(self) -> bool:
         """Whether the gradient is another tensor, or gone; not whether its content changed."""
@@ -57,10 +60,10 @@ class TensorState:
             tensor.requires_grad_(self._requires_grad)
         if _layout(tensor) != _layout(self._memory):
             tensor.data = self._memory
-        if not _equal(tensor.detach(), self._content):
+        if not _equal(tensor.detach(), self.content):
             # Not through .data: code that froze this tensor must see that it was written to.
             with torch.inference_mode(tensor.is_inference()), torch.no_grad():
-                tensor.detach().copy_(self._content)
+                tensor.detach().copy_(self.content)
         if another:
             tensor.grad = self._grad
         self._version = _version(tensor)
