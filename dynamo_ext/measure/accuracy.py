@@ -152,17 +152,31 @@ def _rows(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.ndim > 0
 
 
-def as_good_as_eager(found: Results, eager: Results, exact: Results) -> bool:
-    """Whether every result agrees with eager's, or is about as near to float64's as eager's is.
+def no_better_than_eager(found: Results, eager: Results, exact: Results) -> list[str]:
+    """The results that neither agree with eager's nor are about as near to float64's as eager's.
 
     Deep networks magnify rounding, so that one value of thousands may be just beyond what the
     dtype allows, in a result that is no worse than eager's. What is not a floating-point tensor of
-    a higher precision in ``exact`` has nothing between right and wrong.
+    a higher precision in ``exact`` has nothing between right and wrong. What only one of the two
+    has is among them.
     """
-    if found.keys() != eager.keys():
-        return False
     read_from = _coarsest(eager)
-    return all(is_as_good(found[n], eager[n], exact.get(n), read_from) for n in eager)
+    both = [name for name in eager if name in found]
+    worse = [n for n in both if not is_as_good(found[n], eager[n], exact.get(n), read_from)]
+    return sorted(found.keys() ^ eager.keys()) + worse
+
+
+def distance(found: Any, expected: Any) -> float:
+    """The root mean square of the difference of two floating-point tensors; infinity of others.
+
+    And where shapes differ, or one is finite where the other is not.
+    """
+    if not (_is_float(found) and _is_float(expected) and found.shape == expected.shape):
+        return math.inf
+    finite = found.isfinite()
+    if not torch.equal(finite, expected.isfinite()) or not finite.any():
+        return math.inf
+    return float((found[finite].double() - expected[finite].double()).pow(2).mean().sqrt())
 
 
 def _measured(found: Results, expected: Results, reference: str, detail: str) -> Accuracy:

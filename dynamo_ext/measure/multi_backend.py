@@ -180,7 +180,7 @@ class GraphCandidate(TimedCallable):
         if lower:
             wrong = accuracy.lowered(found, expected, exact, self.lower, bound).detail
         else:
-            wrong = "" if accuracy.as_good_as_eager(found, expected, exact) else judged.detail
+            wrong = judged.detail if accuracy.no_better_than_eager(found, expected, exact) else ""
         if wrong:
             self.drop_out("wrong", wrong)
 

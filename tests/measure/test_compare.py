@@ -246,6 +246,32 @@ def test_a_weight_that_only_rounding_changes_is_no_difference(eagers, others):
         assert "result" in row.reason
 
 
+@pytest.mark.parametrize(("side", "slope", "outcome"), [(-1, 1.0, "measured"), (1, 4.0, "wrong")])
+def test_gradients_that_jump_with_rounding_have_several_right_answers(side, slope, outcome):
+    torch.manual_seed(0)
+    x = torch.randn(64)
+    weight = torch.nn.Parameter(torch.ones(64))
+
+    def step(side, slope):
+        weight.grad = None
+        # Which side of zero each element is on is rounding.
+        near_zero = (x * weight) - x + side * 1e-9
+        (torch.relu(near_zero) * slope).sum().backward()
+
+    def plain():
+        step(1, 1.0)
+
+    def other():
+        step(side, slope)
+
+    found = dynamo_ext.compare(plain, (), [fine], callables={"other": other}, rounds=ROUNDS)
+    assert found["other"].outcome == outcome
+    said = any("half of their last digit" in note for note in found.record.notes)
+    assert said is (outcome == "measured")
+    assert weight.grad is None
+    assert torch.equal(weight.detach(), torch.ones(64))
+
+
 def test_float64_judges_by_the_distance_that_eager_has():
     net, x = model(), torch.randn(4, 8)
     found = dynamo_ext.compare(

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+_SEEDS = 1_000
+
 GRADIENT = ".grad"
 """After a tensor's path, that of its gradient."""
 
@@ -125,6 +127,17 @@ def precision(tensors: Iterable[torch.Tensor], dtype: torch.dtype) -> Iterator[N
             tensor.data = data
         for tensor, _data, grad in kept:
             tensor.grad = grad
+
+
+def shake(tensors: Iterable[torch.Tensor], seed: int) -> None:
+    """Change every element of floating tensors by about half of its last digit, in place."""
+    for place, tensor in enumerate(tensors):
+        if not tensor.is_floating_point():
+            continue
+        draws = torch.Generator(tensor.device).manual_seed(seed + _SEEDS * place)
+        with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+            noise = torch.empty_like(tensor).normal_(generator=draws)
+            tensor.detach().mul_(1 + torch.finfo(tensor.dtype).eps / 2 * noise)
 
 
 def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
