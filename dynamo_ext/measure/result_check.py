@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -20,7 +21,7 @@ from dynamo_ext.numerics import tolerance
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
 
-_SHAKES = 8
+_SHAKES, _SHAKE_SECONDS = 8, 10.0
 _LENIENT = 2
 """So many times as far from eager's as eager's own results move."""
 
@@ -122,7 +123,10 @@ class ResultCheck:
         """How far each of eager's results moves, at most, where all tensors change a little."""
         workload, moves = self._workload, dict.fromkeys(self.eager, 0.0)
         try:
+            started = time.perf_counter()
             for seed in range(_SHAKES):
+                if time.perf_counter() - started > _SHAKE_SECONDS:
+                    break
                 workload.restore(thorough=True)
                 shake(workload.snapshot.tensors, seed)
                 workload.eager_call()()
