@@ -34,7 +34,10 @@ def html(rows: Sequence[CandidateResult]) -> Markup:
     bounds = {r.precision: a.bound for r in rows for a in r.accuracy if a.bound is not None}
     if bounds:
         listed = ", ".join(f"{bound:g} in {name}" for name, bound in bounds.items())
-        note += f" Of a lower precision, the root mean square error may be {listed}."
+        note += (
+            f" Of a lower precision, the root mean square error may be {listed}; of gradients, "
+            "twice that."
+        )
     headers = list(HEADERS)
     if not any(row[-1] for row in cells):
         headers, cells = headers[:-1], [row[:-1] for row in cells]
