@@ -186,7 +186,7 @@ def _said(case: Case | None, told: Callable[[Case], str]) -> str:
 def _mean(rows: Sequence[Row], name: str) -> float:
     """Of a backend that was not measured on a model, eager's 1."""
     found = [case.ratio or 1.0 for row in rows for case in row.cases if case.name == name]
-    return statistics.geometric_mean(found)
+    return statistics.geometric_mean(found or [1.0])
 
 
 def drawn(rows: Sequence[Row]) -> Plot:
@@ -220,8 +220,9 @@ must move, at the rates that `%dynamo machine` measured in the same process.
 {limits}
 
 ## What was reached
-The best backend by itself whose results are that near to float64, and what `auto` with the bound
-comes to; the best backend in a precision beside the best peer in it. Eager counts as 1.
+The best backend by itself whose results are that near to float64 (in float32, to eager), and what
+`auto` with the bound comes to; the best backend in a precision beside the best peer in it. Eager
+counts as 1.
 
 {reached}
 

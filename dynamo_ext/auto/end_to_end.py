@@ -214,8 +214,9 @@ class Rehearsal:
             own = [entry for entry in lowered if entry not in elsewhere.calls]
             if self._inputs and own and not missed:
                 # Other inputs ran other graphs, which say nothing of these.
-                right = check.eager, check.ask_float64()
-                each.accuracy.append(accuracy.lowered(found, *right, lowest, bound))
+                found, eager = check.with_the_same_names(found)
+                exact = check.ask_float64()
+                each.accuracy.append(accuracy.lowered(found, eager, exact, lowest, bound))
                 missed, suspects = not each.accuracy[-1].within, own
             if not missed:
                 reached = [one.reached for one in each.accuracy if one.reached is not None]

@@ -79,7 +79,7 @@ class OnlineTrials:
         self._random = random.Random(0)  # noqa: S311 - a schedule
         self._turns = self._round()
         self._lead_in = LEAD_IN_SECONDS
-        self._cycles: list[float] = []
+        self._sampled: tuple[int, float] = 0, 0.0
         self._place = 0
         self._whole = False
         self._started = 0.0
@@ -131,12 +131,13 @@ class OnlineTrials:
             self._lead_in -= seconds
             self._warm.add(name)
             return
-        self._cycles.append(seconds)
+        cycles, taken = self._sampled[0] + 1, self._sampled[1] + seconds
+        self._sampled = cycles, taken
         self._timed += seconds
-        if sum(self._cycles) < SAMPLE_SECONDS:
+        if taken < SAMPLE_SECONDS:
             return
-        self._samples[name].append(float(np.mean(self._cycles)))
-        self._cycles.clear()
+        self._samples[name].append(taken / cycles)
+        self._sampled = 0, 0.0
         self._lead_in = LEAD_IN_SECONDS
         if len(self._turns) > 1:
             self._turns.pop()

@@ -20,6 +20,9 @@ from dynamo_ext.numerics.lowered_precision import BOUNDS
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import Accuracy
 
+OF_INPUT = " of input "
+"""Before the number of the input that a result is of."""
+
 _NO_ERROR = 400.0
 """The ratio of signal to noise, in decibels, of results without an error."""
 
@@ -111,7 +114,8 @@ def lowered(
 
     From eager's where there is no float64. What is not a floating-point tensor must be as in eager.
     Gradients may be twice as far off: they are rounded in the backward pass, too. What is nothing
-    but rounding in eager, as the gradient of what changes no result, is not judged.
+    but rounding in eager, such as the gradient of what changes no result, is not judged, not by
+    ``bound`` either.
     Where a user's ``bound`` is given, each result must meet it, too. Of ``FULL``, in which graphs
     may have other precisions, the lowest one's bound holds.
     """
@@ -125,7 +129,8 @@ def lowered(
         if lowered_precision.is_rounding(found[name], eager[name], want, precision):
             continue
         wrong, value = bound.judge(found[name], want) if bound else ("", None)
-        most = BOUNDS[precision] * (2 if name.endswith(GRADIENT) else 1)
+        gradient = name.partition(OF_INPUT)[0].endswith(GRADIENT)
+        most = BOUNDS[precision] * (2 if gradient else 1)
         wrong = lowered_precision.difference(found[name], want, precision, most) or wrong
         details += [f"{name}: {wrong}"] if wrong else []
         values += [value] if value is not None else []
@@ -144,7 +149,7 @@ def joined(batches: Sequence[Results]) -> Results:
     whole = {name for name in whole if len({each[name] for each in shapes}) == 1}
     found: Results = {name: torch.cat([each[name] for each in batches]) for name in sorted(whole)}
     for number, each in enumerate(batches, 1):
-        found |= {f"{n} of input {number}": v for n, v in each.items() if n not in whole}
+        found |= {f"{n}{OF_INPUT}{number}": v for n, v in each.items() if n not in whole}
     return found
 
 
@@ -167,16 +172,20 @@ def no_better_than_eager(found: Results, eager: Results, exact: Results) -> list
 
 
 def distance(found: Any, expected: Any) -> float:
-    """The root mean square of the difference of two floating-point tensors; infinity of others.
+    """The root mean square of the difference of two floating-point tensors.
 
-    And where shapes differ, or one is finite where the other is not.
+    It is infinity where dtype, device or shape differ, an infinity or NaN is elsewhere, or one of
+    the two is no such tensor.
     """
-    if not (_is_float(found) and _is_float(expected) and found.shape == expected.shape):
+    if not (_is_float(found) and _is_float(expected)):
         return math.inf
-    finite = found.isfinite()
-    if not torch.equal(finite, expected.isfinite()) or not finite.any():
+    facts = ("dtype", "device", "shape")
+    if any(getattr(found, fact) != getattr(expected, fact) for fact in facts):
         return math.inf
-    return float((found[finite].double() - expected[finite].double()).pow(2).mean().sqrt())
+    mine, theirs = found.detach().double(), expected.detach().double()
+    away = torch.where((mine == theirs) | (mine.isnan() & theirs.isnan()), 0.0, mine - theirs)
+    root = float(away.pow(2).mean().sqrt()) if away.numel() else 0.0
+    return math.inf if math.isnan(root) else root
 
 
 def _measured(found: Results, expected: Results, reference: str, detail: str) -> Accuracy:

@@ -24,7 +24,7 @@ LEAD_IN_SECONDS = 0.01
 """Seconds of an engine's short calls that do not count: eager's threads still spin so long."""
 
 SHORT_PAIRS = 4
-"""Pairs of a graph with short calls: so many of its engine in a row, and then of eager."""
+"""Pairs of a graph with short calls: so many calls of its engine, and then as many of eager."""
 
 _WARM = 2  # calls of eager before those that count: its weights are not in the caches
 
@@ -67,14 +67,13 @@ class PairedCalls:
         allowed = SHARE * (run.compile_seconds + calls.seconds)
         # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
         expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 4
-        eager = forward_of(graph)
         try:
             while not _enough(pairs):
                 short = expected < LEAD_IN_SECONDS
                 cost = LEAD_IN_SECONDS + (SHORT_PAIRS + _WARM) * expected if short else expected
                 if run.paired_seconds + cost > allowed:
                     break
-                started = time.perf_counter()
+                started, eager = time.perf_counter(), forward_of(graph)
                 odd = len(pairs) % 2 == 1
                 pairs += (
                     self._in_turn(compiled, eager, args)
@@ -102,8 +101,13 @@ class PairedCalls:
     def _in_turn(
         self, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any]
     ) -> list[tuple[float, float]]:
-        """Several pairs of short calls: the engine's with its threads awake and no others."""
-        led = 0.0
+        """Several pairs of short calls, the engine's with its threads awake and no others.
+
+        One, where they turn out not to be short.
+        """
+        led = self._seconds(compiled, args)
+        if led > LEAD_IN_SECONDS / 2:
+            return [(led, self._seconds(eager, args))]
         while led < LEAD_IN_SECONDS:
             led += self._seconds(compiled, args)
         engine = [self._seconds(compiled, args) for _ in range(SHORT_PAIRS)]

@@ -47,7 +47,7 @@ class ResultCheck:
         """Judge results; what is measured, and what is wrong, goes to the candidate."""
         bound = each.candidate.bound
         lowered = each.candidate.precision != FULL
-        found, eager = self._with_the_same_names(found)
+        found, eager = self.with_the_same_names(found)
         if lowered or (bound and not accuracy.against(found, eager).within):
             judge = None if self._settings.check_on else bound
             exact, chosen = self.ask_float64(), each.candidate.precision
@@ -65,11 +65,12 @@ class ResultCheck:
             self._exact = self._float64()
         return self._exact
 
-    def _with_the_same_names(self, found: Results) -> tuple[Results, Results]:
+    def with_the_same_names(self, found: Results) -> tuple[Results, Results]:
         """The results and eager's; what one of them alone changed is as before in the other.
 
-        A weight whose gradient is zero but for rounding may change in one and not in the other.
-        Both are left as they are where float64 tells the two apart.
+        That is where rounding changed it: in float64 it changes by a tenth of that at most. A
+        weight whose gradient is zero but for rounding is such a case. Otherwise both are left as
+        they are.
         """
         odd = found.keys() ^ self.eager.keys()
         kept = {name: self._workload.snapshot.content(name) for name in odd}
@@ -77,8 +78,12 @@ class ResultCheck:
         if not odd or len(before) < len(odd) or not (exact := self.ask_float64()):
             return found, self.eager
         mine, theirs, right = (before | each for each in (found, self.eager, exact))
-        if any(tolerance.farther(mine[name], theirs[name], right[name]) for name in odd):
-            return found, self.eager
+        for name in odd:
+            three = mine[name], theirs[name], right[name]
+            changes = [accuracy.distance(each.double(), before[name].double()) for each in three]
+            rounding = changes[2] <= tolerance.SENSELESS * max(changes[:2]) < math.inf
+            if not rounding or tolerance.farther(*three):
+                return found, self.eager
         return mine, theirs
 
     def _as_eager(self, each: CompiledCandidate, found: Results, eager: Results) -> None:
@@ -92,10 +97,11 @@ class ResultCheck:
         exact = self.ask_float64() if fp64 or not judged.within else {}
         if not judged.within:
             odd = accuracy.no_better_than_eager(found, eager, exact)
-            if odd and self._as_unsure(odd, found, eager):
+            if odd and not fp64 and self._as_unsure(odd, found, eager):
                 self.notes.append(
                     f"{each.candidate.name}: {listing(odd, 2)} differ from eager's by no more than "
-                    "eager's own do where weights and inputs change by half of their last digit."
+                    "twice what eager's own move where weights and inputs change in their last "
+                    "digit."
                 )
             elif odd:
                 each.wrong = judged.detail
@@ -120,26 +126,39 @@ class ResultCheck:
         )
 
     def _farthest_moves(self) -> dict[str, float]:
-        """How far each of eager's results moves, at most, where all tensors change a little."""
-        workload, moves = self._workload, dict.fromkeys(self.eager, 0.0)
+        """How far each of eager's results moves, at most, where all tensors change a little.
+
+        Without those that move where nothing changes.
+        """
+        workload = self._workload
+        moves: dict[str, float] = {}
         try:
             started = time.perf_counter()
+            workload.restore(thorough=True)
+            steady = {name for name, away in self._moved().items() if away == 0}
             for seed in range(_SHAKES):
                 if time.perf_counter() - started > _SHAKE_SECONDS:
                     break
                 workload.restore(thorough=True)
                 shake(workload.snapshot.tensors, seed)
-                workload.eager_call()()
-                results = workload.results()
-                for name in moves.keys() & results.keys():
-                    away = accuracy.distance(results[name], self.eager[name])
-                    moves[name] = max(moves[name], away if away < math.inf else 0.0)
+                for name, away in self._moved().items():
+                    if name in steady and away < math.inf:
+                        moves[name] = max(moves.get(name, 0.0), away)
         except Exception as error:  # noqa: BLE001 - code that checks its values says nothing then
             pass_on(error)
             return {}
         finally:
             workload.restore(thorough=True)
         return moves
+
+    def _moved(self) -> dict[str, float]:
+        """How far another eager run is from the first."""
+        self._workload.eager_call()()
+        results = self._workload.results()
+        return {
+            name: accuracy.distance(results[name], self.eager[name])
+            for name in results.keys() & self.eager.keys()
+        }
 
     def _on_other_inputs(self, each: CompiledCandidate, bound: AccuracyBound) -> None:
         """Judge by the user's other inputs, all of them as one."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 BOUNDS = {"fp16": 0.01, "bf16": 0.05, "int8": 0.1}
 """The largest relative error by precision: some ten roundings of it, one after the other."""
 
-_COARSER = {"fp16": 2.0**13, "bf16": 2.0**16, "int8": 2.0**16}
-"""How many times as coarse as float32's a rounding is."""
+_ROUNDING = {"fp16": 2.0**-10, "bf16": 2.0**-7, "int8": 2.0**-7}
+"""The distance from 1 to the next number."""
 
 
 def disagreement(
@@ -57,9 +57,10 @@ def difference(got: Any, right: Any, precision: str, most: float | None = None) 
 
 
 def is_rounding(found: Any, eager: Any, exact: Any, precision: str) -> bool:
-    """Whether a result is rounding alone: eager's is farther off than a tenth of the exact size.
+    """Whether a result is nothing but rounding, in eager and, as far as it goes, in ``precision``.
 
-    And ``found`` is no farther off than rounding in ``precision`` makes it, by what it is in eager.
+    Eager's error is larger than the exact result, and that of ``found`` is to eager's at most as
+    their roundings are.
     """
     import torch
 
@@ -68,9 +69,11 @@ def is_rounding(found: Any, eager: Any, exact: Any, precision: str) -> bool:
         return False
     if not found.shape == eager.shape == exact.shape:
         return False
-    away, own = (float((each.double() - exact.double()).norm()) for each in (found, eager))
-    rounding = own > tolerance.SENSELESS * float(exact.double().norm())
-    return rounding and away <= _COARSER[precision] * own
+    right = exact.double()
+    away, own = (float((each.double() - right).norm()) for each in (found, eager))
+    coarser = max(_ROUNDING[precision] / torch.finfo(eager.dtype).eps, 1.0)
+    # Of what is not finite, nothing is said.
+    return float(right.norm()) < own < float("inf") and away <= coarser * own
 
 
 def largest_error(found: Sequence[Any], exact: Sequence[Any]) -> float:

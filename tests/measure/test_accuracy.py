@@ -89,6 +89,26 @@ def test_what_is_rounding_in_eager_is_rounding_in_a_lower_precision(size, within
     assert accuracy.lowered(found, eager, exact, "bf16", bound).within is within
 
 
+def test_what_eager_overflows_in_is_judged_all_the_same():
+    exact = {"y": torch.tensor([1e40, 2.0], dtype=torch.float64)}
+    eager = {"y": torch.tensor([math.inf, 2.0])}
+    assert not accuracy.lowered({"y": torch.zeros(2)}, eager, exact, "bf16").within
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "away"),
+    [
+        ([1.0, 2.0], [1.0, 4.0], 2**0.5),
+        ([math.inf, math.nan], [math.inf, math.nan], 0.0),
+        ([math.inf], [-math.inf], math.inf),
+        ([math.nan], [1.0], math.inf),
+    ],
+)
+def test_the_distance_of_two_tensors(found, expected, away):
+    assert accuracy.distance(torch.tensor(found), torch.tensor(expected)) == pytest.approx(away)
+    assert accuracy.distance(torch.tensor(found), torch.tensor(expected).double()) == math.inf
+
+
 def test_opposite_results_have_the_opposite_cosine():
     found = accuracy.against({"y": -torch.ones(3)}, {"y": torch.ones(3)})
     assert found.cosine == pytest.approx(-1.0)

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-_SEEDS = 1_000
+_SEEDS = 1_000  # for each tensor seeds of its own
+_SHAKEN = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 GRADIENT = ".grad"
 """After a tensor's path, that of its gradient."""
@@ -130,14 +131,19 @@ def precision(tensors: Iterable[torch.Tensor], dtype: torch.dtype) -> Iterator[N
 
 
 def shake(tensors: Iterable[torch.Tensor], seed: int) -> None:
-    """Change every element of floating tensors by about half of its last digit, in place."""
+    """Give leaves of common floating dtypes other memory, with the last digit of elements smaller.
+
+    Their own memory is not written: it may be a file's. No element grows, so that probabilities
+    stay within 0 and 1; zero stays zero.
+    """
     for place, tensor in enumerate(tensors):
-        if not tensor.is_floating_point():
-            continue
-        draws = torch.Generator(tensor.device).manual_seed(seed + _SEEDS * place)
-        with torch.inference_mode(tensor.is_inference()), torch.no_grad():
-            noise = torch.empty_like(tensor).normal_(generator=draws)
-            tensor.detach().mul_(1 + torch.finfo(tensor.dtype).eps / 2 * noise)
+        if tensor.is_leaf and tensor.dtype in _SHAKEN:
+            draws = torch.Generator(tensor.device).manual_seed(seed + _SEEDS * place)
+            content = tensor.detach().clone()
+            less = torch.rand(content.shape, generator=draws, device=content.device)
+            tensor.data = content - (content * torch.finfo(tensor.dtype).eps * less).to(
+                tensor.dtype
+            )
 
 
 def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
