@@ -100,8 +100,8 @@ class ResultCheck:
             if odd and not fp64 and self._as_unsure(odd, found, eager):
                 self.notes.append(
                     f"{each.candidate.name}: {listing(odd, 2)} differ from eager's by no more than "
-                    "twice what eager's own move where weights and inputs change in their last "
-                    "digit."
+                    "twice what eager's own move where weights and inputs change by a few "
+                    "roundings."
                 )
             elif odd:
                 each.wrong = judged.detail

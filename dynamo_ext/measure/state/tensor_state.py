@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 _SEEDS = 1_000  # for each tensor seeds of its own
+_UNITS = 4  # of the last digit at most, as the rounding of several layers adds up to
 _SHAKEN = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 GRADIENT = ".grad"
@@ -131,7 +132,7 @@ def precision(tensors: Iterable[torch.Tensor], dtype: torch.dtype) -> Iterator[N
 
 
 def shake(tensors: Iterable[torch.Tensor], seed: int) -> None:
-    """Give leaves of common floating dtypes other memory, with the last digit of elements smaller.
+    """Give leaves of common floating dtypes other memory, with elements smaller by a few roundings.
 
     Their own memory is not written: it may be a file's. No element grows, so that probabilities
     stay within 0 and 1; zero stays zero.
@@ -141,7 +142,7 @@ def shake(tensors: Iterable[torch.Tensor], seed: int) -> None:
             draws = torch.Generator(tensor.device).manual_seed(seed + _SEEDS * place)
             content = tensor.detach().clone()
             less = torch.rand(content.shape, generator=draws, device=content.device)
-            tensor.data = content - (content * torch.finfo(tensor.dtype).eps * less).to(
+            tensor.data = content - (content * torch.finfo(tensor.dtype).eps * _UNITS * less).to(
                 tensor.dtype
             )
 
