@@ -35,7 +35,7 @@ def document(rows: Sequence[Row], described: str) -> str:
     good = [row for row in rows if not row.error]
     runs = [row for row in good if not _learns(row)]
     reasons = [
-        f"- {row.model}, {case.name}: {case.outcome}: {cell(case.reason)}"
+        f"- {row.model}, {case.name}: {case.outcome}: `{cell(case.reason)}`"
         for row in good
         for case in row.cases
         if case.reason
@@ -79,13 +79,14 @@ def _reached(rows: Sequence[Row]) -> str:
     lines = [line(heads), "|---|--:|--:|--:|--:|--:|"]
     for row in rows:
         best = _best(_ours(row, 0.9999))
-        chosen = next((case.ratio for case in row.cases if case.name == BOUNDED), 0.0) or 1.0
+        raced = [case for case in row.cases if case.name == BOUNDED]
+        chosen = (raced[0].ratio or 1.0) if raced else None
         lines.append(
             line(
                 [
                     row.model,
                     f"{best.name} {best.ratio:.2f}",
-                    f"{chosen:.2f}, {chosen / best.ratio:.0%}",
+                    "" if chosen is None else f"{chosen:.2f}, {chosen / best.ratio:.0%}",
                     "{0.name} {0.ratio:.2f}".format(_best(_ours(row, 0.999))),
                     _of_peer(row, "bf16"),
                     _of_peer(row, "int8"),

@@ -175,7 +175,7 @@ def distance(found: Any, expected: Any) -> float:
     """The root mean square of the difference of two floating-point tensors.
 
     It is infinity where dtype, device or shape differ, an infinity or NaN is elsewhere, or one of
-    the two is no such tensor.
+    the two is not such a tensor.
     """
     if not (_is_float(found) and _is_float(expected)):
         return math.inf

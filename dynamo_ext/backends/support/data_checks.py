@@ -7,7 +7,7 @@ that torch raises its own error.
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -75,6 +75,29 @@ def raising(run: CompiledFn) -> CompiledFn:
         return results
 
     return call
+
+
+def input_check(graph: GraphModule) -> Callable[[Sequence[Any]], None] | None:
+    """What looks at the indices among a graph's inputs before a call; ``None`` without any.
+
+    It is for an engine that computes integers in fewer bits, and is given indices alone. It raises
+    ``RunEagerlyError`` where torch would raise. This raises ``LoweringError`` as ``with_check``.
+    """
+    places = {node: place for place, node in enumerate(graph.graph.find_nodes(op="placeholder"))}
+    checked: list[tuple[int, _Demand]] = []
+    for demand in dict.fromkeys(each for node in graph.graph.nodes for each in _demands(node)):
+        known = _constant(graph, demand.operand)
+        if known is None:
+            checked.append((places[demand.operand], demand))
+        elif demand.broken(known).any():
+            raise LoweringError(_MESSAGE)
+
+    def look(inputs: Sequence[Any]) -> None:
+        for place, demand in checked:
+            if demand.broken(inputs[place]).any():
+                raise RunEagerlyError(_MESSAGE)
+
+    return look if checked else None
 
 
 def _demands(node: Node) -> Iterator[_Demand]:

@@ -49,7 +49,7 @@ def test_the_page() -> None:
     assert "| **geometric mean of 1 transformers** | **2.00** | **1.90** | **2.00** |" in page
     assert "| BERT-base | 90% | wrong |" in page
     assert "| MLP, training step | 1.40 |" in page
-    assert "- BERT-base, onnxrt:int8: wrong: its error is 0.2 of its size." in page
+    assert "- BERT-base, onnxrt:int8: wrong: `its error is 0.2 of its size.`" in page
     assert next(point.series for point in precision.drawn([ROW]).points) == BOUNDED
     assert Row.from_dict(ROW.to_dict()) == ROW
 

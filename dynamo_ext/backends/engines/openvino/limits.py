@@ -1,5 +1,6 @@
 """What OpenVINO must not be given although it converts, and what it cannot be given."""
 
+from dataclasses import replace
 from typing import Any
 
 from torch.fx import Node
@@ -18,6 +19,9 @@ _LIMITS = TensorLimits(
     "OpenVINO is given no tensors without elements.",
 )
 
+# Rows of an embedding: the backend checks that the indices are within it.
+_ROWS = replace(_LIMITS, dtypes=(*_LIMITS.dtypes, "int64"))
+
 _REFUSED = {
     # Found by random programs: now and then it ends the process, after other masks of such types.
     "index_put": "OpenVINO ends the process at times where a mask says what is written.",
@@ -31,11 +35,13 @@ _REFUSED = {
 
 def unsupported_reason(node: Node) -> str:
     """Why a node cannot be given to OpenVINO, as far as shows without trying; or nothing."""
-    return _LIMITS.unsupported_reason(node) or _operator_reason(node)
-
-
-def _operator_reason(node: Node) -> str:
     name = operator_name(node.target).removeprefix("aten::").partition(".")[0]
+    rows = name == "embedding" and node.meta["val"].is_floating_point()
+    limits = _ROWS if rows else _LIMITS
+    return limits.unsupported_reason(node) or _operator_reason(node, name)
+
+
+def _operator_reason(node: Node, name: str) -> str:
     into: Any = node.args[0] if name == "copy" else None
     if into is not None and not into.meta["val"].ndim:
         # Its result is then the source itself, and a trial of it would end the process.

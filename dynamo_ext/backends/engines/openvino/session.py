@@ -11,6 +11,7 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.engines.openvino import compress, convert, ran
+from dynamo_ext.backends.support import data_checks
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.records.common import FULL
 
@@ -82,6 +83,7 @@ class Session:
     """
 
     def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
+        self._look = data_checks.input_check(graph)
         # The engine reads constants where they are, so the graph stays with it.
         self._graph = convert.prepare(graph)
         chosen = precision.of(options)
@@ -127,6 +129,8 @@ class Session:
 
     def run(self, *inputs: Any) -> list[Any]:
         """Run the request on torch's memory."""
+        if self._look is not None:
+            self._look(inputs)
         results: list[Any] = [make and make() for make in self._makes]
         request = self._request
         with self._lock:

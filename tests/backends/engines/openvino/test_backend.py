@@ -31,6 +31,37 @@ def openvino(**options: Any) -> Any:
     return registry.compiler("openvino", options)
 
 
+class TestEmbedding:
+    """Rows by number: torch looks at the numbers, since OpenVINO has 32 bits of them."""
+
+    def test_it_is_in_the_engine(self) -> None:
+        table, linear = nn.Embedding(50, 8), nn.Linear(8, 8)
+        fast = dynamo_ext.optimize("openvino")(lambda rows: linear(table(rows).relu()))
+        rows = torch.tensor([[0, 49, 7], [1, 1, 2]])
+        with torch.no_grad():
+            torch.testing.assert_close(fast(rows), linear(table(rows).relu()))
+            (part,) = fast.report().graphs[0].partitions
+            assert part.engine == "openvino"
+            assert "aten.embedding.default" in part.targets
+
+    @pytest.mark.parametrize("wrong", [50, -1, 2**32 + 3, -(2**32) + 3, 2**63 - 1])
+    def test_a_row_that_is_not_there_is_torchs_error(self, wrong: int) -> None:
+        table, linear = nn.Embedding(50, 8), nn.Linear(8, 8)
+        fast = dynamo_ext.optimize("openvino")(lambda rows: linear(table(rows).relu()))
+        with torch.no_grad():
+            fast(torch.tensor([1, 2, 3]))
+            with pytest.raises(IndexError):
+                fast(torch.tensor([1, wrong, 3]))
+            rows = torch.tensor([3, 2, 1])
+            torch.testing.assert_close(fast(rows), linear(table(rows).relu()))
+
+    def test_of_integers_it_stays_in_eager(self) -> None:
+        table = torch.arange(12).reshape(6, 2) + 2**40
+        fast = dynamo_ext.optimize("openvino")(lambda rows: F.embedding(rows, table) + 1)
+        rows = torch.tensor([5, 0])
+        assert torch.equal(fast(rows), F.embedding(rows, table) + 1)
+
+
 GROUP_NORMS = """
 import torch, dynamo_ext
 from torch.nn import functional as F
