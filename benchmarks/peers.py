@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from benchmarks.zoo.model import Built
 
@@ -129,12 +129,7 @@ def onnxruntime_alone(built: Built, change: Callable[[bytes], bytes] | None = No
     )
     names = [given.name for given in session.get_inputs()]
 
-    def run(*args: Any, **kwargs: Any) -> Any:
-        arrays = [tensor.numpy() for tensor in flat.inputs(args, kwargs)]
-        found = session.run(None, dict(zip(names, arrays, strict=True)))
-        return flat.rebuilt([torch.from_numpy(array) for array in found])
-
-    return run
+    return _on_arrays(flat, lambda arrays: session.run(None, dict(zip(names, arrays, strict=True))))
 
 
 def openvino_alone(built: Built, precision: str) -> Run:
@@ -158,10 +153,15 @@ def openvino_alone(built: Built, precision: str) -> Run:
     }
     request = openvino.compile_model(converted, "CPU", settings).create_infer_request()
 
+    return _on_arrays(flat, lambda arrays: request.infer(arrays, share_inputs=True).values())
+
+
+def _on_arrays(flat: Flat, infer: Callable[[list[Any]], Iterable[Any]]) -> Run:
+    """An engine that takes and gives NumPy's arrays, as a call of the model."""
+
     def run(*args: Any, **kwargs: Any) -> Any:
-        arrays = [tensor.numpy() for tensor in flat.inputs(args, kwargs)]
-        found = request.infer(arrays, share_inputs=True)
-        return flat.rebuilt([torch.from_numpy(array) for array in found.values()])
+        found = infer([tensor.numpy() for tensor in flat.inputs(args, kwargs)])
+        return flat.rebuilt([torch.from_numpy(array) for array in found])
 
     return run
 

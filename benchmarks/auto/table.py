@@ -199,8 +199,8 @@ A *training step* is forward, loss, gradients and plain gradient descent in one 
 weights are put back before every call that is timed. Peers that only run inference fail there.
 Gradients jump where a ReLU or the maximum of a window turns. Where a backend is called *wrong* on
 ResNet-18's step, that may be all: eager's own gradients move by up to 0.26 of the largest where
-its inputs change by half of their last digit. `compare` asks that, and did not
-when these rows were measured.
+its inputs change by half of their last digit. `compare` has
+looked at that only since these rows were measured.
 
 The posts' figures: Update 3's ensemble of ten backends had a geometric mean of 1.71 on a CPU and
 1.29 on a GPU, over other models and machines, with eager of 2021.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmarks.markdown import cell, line
 from benchmarks.part import Part
@@ -60,17 +60,18 @@ _FAMILIES = {
     "transformers": (patches, language, encoders, decoders, speech),
     "convolutional networks": (classic, vision),
 }
-_OTHERS = {"ViT": "transformers", "EfficientNet": "convolutional networks"}
-_OTHERS |= {"RegNet": "convolutional networks", "Mamba": ""}
-
-
-def _family(row: Row) -> str:
-    found = [name for name, modules in _FAMILIES.items() for m in modules if row.model in _names(m)]
-    return _OTHERS.get(row.model, found[0] if found else "")
-
-
-def _names(module: Any) -> list[str]:
-    return [model.name for model in module.MODELS]
+_OTHERS = {
+    "ViT": "transformers",
+    "EfficientNet": "convolutional networks",
+    "RegNet": "convolutional networks",
+    "Mamba": "",
+}
+_FAMILY = {
+    model.name: name
+    for name, modules in _FAMILIES.items()
+    for module in modules
+    for model in module.MODELS
+} | _OTHERS
 
 
 def _reached(rows: Sequence[Row]) -> str:
@@ -94,7 +95,7 @@ def _reached(rows: Sequence[Row]) -> str:
             )
         )
     for family in _FAMILIES:
-        own = [row for row in rows if _family(row) == family]
+        own = [row for row in rows if _FAMILY.get(row.model) == family]
         if own:
             strict, loose = (
                 statistics.geometric_mean(_best(_ours(row, least)).ratio for row in own)
@@ -132,10 +133,11 @@ def _of_peer(row: Row, precision: str) -> str:
 
 def _products(rows: Sequence[Row]) -> str:
     names = [n for n in _known(rows) if ":" in n]
-    shared = _table(
+    if not names:
+        return ""
+    return _table(
         rows, lambda case: "" if case.lowered is None else f"{case.lowered:.0%}", names=names
     )
-    return shared if names else ""
 
 
 def _known(rows: Sequence[Row]) -> list[str]:
@@ -210,9 +212,8 @@ bfloat16 or int8 they gain little or nothing.
 
 Each model runs in a process of its own. Every backend in float32 and behind a precision, `auto`
 without a bound and with `cosine>=0.9999`, and what people run without us (torchao where it is
-installed) are compared in one
-interleaved schedule (`python -m benchmarks.precision`). A row whose results miss the bound of its
-precision is called `wrong`; one that ran in eager is called `eager`.
+installed) are compared in one interleaved schedule (`python -m benchmarks.precision`). A row whose
+results miss the bound of its precision is called `wrong`; one that ran in eager is called `eager`.
 
 ## The machine's limit
 The fewest milliseconds that a run can take, by the operations of its products and the bytes that
@@ -234,7 +235,8 @@ peers have none. The mean counts what was not measured as 1.
 {speed}
 
 ## How much ran in the precision
-The share of the operations of eager's products, where it is known. It is no share of time.
+The share of the operations of eager's products, where it is known; it does not say what share of
+the time they took.
 
 {products}
 

@@ -76,9 +76,9 @@ class PairedCalls:
                 started, eager = time.perf_counter(), forward_of(graph)
                 odd = len(pairs) % 2 == 1
                 pairs += (
-                    self._in_turn(compiled, eager, args)
+                    self._in_a_row(compiled, eager, args)
                     if short
-                    else self._pair(compiled, eager, args, eager_first=odd)
+                    else [self._pair(compiled, eager, args, eager_first=odd)]
                 )
                 expected = sum(pairs[-1])
                 run.paired_seconds += time.perf_counter() - started
@@ -98,7 +98,7 @@ class PairedCalls:
             )
         return self._suited[entry]
 
-    def _in_turn(
+    def _in_a_row(
         self, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any]
     ) -> list[tuple[float, float]]:
         """Several pairs of short calls, the engine's with its threads awake and no others.
@@ -121,11 +121,11 @@ class PairedCalls:
         args: Sequence[Any],
         *,
         eager_first: bool,
-    ) -> list[tuple[float, float]]:
+    ) -> tuple[float, float]:
         if eager_first:
             theirs = self._seconds(eager, args)
-            return [(self._seconds(compiled, args), theirs)]
-        return [(self._seconds(compiled, args), self._seconds(eager, args))]
+            return self._seconds(compiled, args), theirs
+        return self._seconds(compiled, args), self._seconds(eager, args)
 
     def _seconds(self, call: Callable[..., Any], args: Sequence[Any]) -> float:
         self._wait()

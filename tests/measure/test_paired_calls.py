@@ -141,7 +141,7 @@ def test_long_calls_are_timed_in_turn(cells, further, monkeypatch):
 
 
 def test_pairs_take_a_share_of_the_run_at_most(cells, monkeypatch):
-    taken, real = [0.0], PairedCalls._in_turn
+    taken, real = [0.0], PairedCalls._in_a_row
 
     def timed(*args):
         started = time.perf_counter()
@@ -149,7 +149,7 @@ def test_pairs_take_a_share_of_the_run_at_most(cells, monkeypatch):
         taken.append(time.perf_counter() - started)
         return found
 
-    monkeypatch.setattr(PairedCalls, "_in_turn", timed)
+    monkeypatch.setattr(PairedCalls, "_in_a_row", timed)
     found = report(cells, "for _ in range(20):\n    y = model(x)\n    print(end='')")
     spent = found.compile_seconds + sum(graph.run_seconds for graph in found.graphs)
     # The last calls may take longer than those before them.

@@ -50,13 +50,9 @@ def with_check(graph: GraphModule) -> GraphModule | None:
     output: Any = made.graph.output_node()
     found: list[Node] = []
     with made.graph.inserting_before(output):
-        for demand in dict.fromkeys(each for node in made.graph.nodes for each in _demands(node)):
-            known = _constant(made, demand.operand)
-            if known is None:
-                broken = demand.broken(demand.operand)
-                found.append(_call(torch.ops.aten.any.default, broken))
-            elif demand.broken(known).any():
-                raise LoweringError(_MESSAGE)
+        for demand in _open_demands(made):
+            broken = demand.broken(demand.operand)
+            found.append(_call(torch.ops.aten.any.default, broken))
         if not found:
             return None
         either = functools.partial(_call, torch.ops.aten.bitwise_or.Tensor)
@@ -84,13 +80,7 @@ def input_check(graph: GraphModule) -> Callable[[Sequence[Any]], None] | None:
     ``RunEagerlyError`` where torch would raise. This raises ``LoweringError`` as ``with_check``.
     """
     places = {node: place for place, node in enumerate(graph.graph.find_nodes(op="placeholder"))}
-    checked: list[tuple[int, _Demand]] = []
-    for demand in dict.fromkeys(each for node in graph.graph.nodes for each in _demands(node)):
-        known = _constant(graph, demand.operand)
-        if known is None:
-            checked.append((places[demand.operand], demand))
-        elif demand.broken(known).any():
-            raise LoweringError(_MESSAGE)
+    checked = [(places[demand.operand], demand) for demand in _open_demands(graph)]
 
     def look(inputs: Sequence[Any]) -> None:
         for place, demand in checked:
@@ -98,6 +88,19 @@ def input_check(graph: GraphModule) -> Callable[[Sequence[Any]], None] | None:
                 raise RunEagerlyError(_MESSAGE)
 
     return look if checked else None
+
+
+def _open_demands(graph: GraphModule) -> Iterator[_Demand]:
+    """What torch demands of operands that are not constant, each once.
+
+    Raises ``LoweringError`` where a constant does not fulfil it.
+    """
+    for demand in dict.fromkeys(each for node in graph.graph.nodes for each in _demands(node)):
+        known = _constant(graph, demand.operand)
+        if known is None:
+            yield demand
+        elif demand.broken(known).any():
+            raise LoweringError(_MESSAGE)
 
 
 def _demands(node: Node) -> Iterator[_Demand]:
