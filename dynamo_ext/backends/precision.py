@@ -21,6 +21,15 @@ def option(*choices: str) -> OptionSpec:
     return OptionSpec("precision", FULL, about, (FULL, *choices))
 
 
+BY_AUTOCAST = (
+    option("bf16", "fp16"),
+    OptionSpec(
+        "freeze", default=True, help="cast weights to a lower precision once, under no_grad"
+    ),
+)
+"""The options of a backend that is lowered by torch's autocast."""
+
+
 def split(text: str) -> tuple[str, dict[str, str]]:
     """A backend's name, and the options that the precision behind it stands for."""
     name, colon, precision = text.rpartition(":")

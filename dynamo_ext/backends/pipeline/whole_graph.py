@@ -9,6 +9,9 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import fact
+from dynamo_ext.backends.fx_graph import may_differentiate
+from dynamo_ext.backends.pipeline.autocast import cast_weights
+from dynamo_ext.backends.pipeline.autocast.cast_weights import CastOnce
 from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
 from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SecondForm
 from dynamo_ext.backends.pipeline.engines import CompileContext
@@ -27,13 +30,16 @@ def compiled(
     A backend that returns the graph's own ``forward`` gets no wrapper, so ``eager`` costs nothing;
     nor does one that is ``self_verifying``, because other backends made what it returns. With a
     lower ``precision`` among the options the backend gets the graph under autocast, and where that
-    is too far off, again, with sensitive operations kept out of it.
+    is too far off, again, with sensitive operations kept out of it. Weights are cast once, unless
+    ``freeze`` is false.
     """
     backend, options, journal = context.backend, context.options, context.journal
     chosen = precision.of(options)
     lowering = Lowering(graph, example_inputs, chosen) if chosen != FULL else None
-    given = lowering.graph() if lowering else graph
-    run = _handed_over(given, example_inputs, context, lowering)
+    if lowering is None:
+        run, itself = _handed_over(graph, example_inputs, context), False
+    else:
+        run, itself = _lowered(lowering, (), example_inputs, context)
     if not callable(run):
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         journal.add_fallback("lower", "graph", message=message)
@@ -43,23 +49,42 @@ def compiled(
     if fact(backend, "self_verifying"):
         return run  # type: ignore[no-any-return]
     check = bool(options.get("verify", False))
-    if lowering is None:
+    # Without Dynamo, a compiler would take the sizes of one call for those of all.
+    values = [*example_inputs, *(node.meta.get("example_value") for node in graph.graph.nodes)]
+    if lowering is None or (any(map(dispatch.is_symbolic, values)) and not itself):
         return GraphCall(graph, run, context, check=check).call
 
     def lower_again(kept: Collection[str], inputs: Sequence[Any]) -> Callable[..., Any]:
-        rest = lowering.graph(kept)
-        return _within(lowering, rest, _handed_over(rest, inputs, context, lowering))
+        again, _ = _lowered(lowering, kept, inputs, context)
+        return again  # type: ignore[no-any-return]
 
-    # Without Dynamo, a compiler would take the sizes of one call for those of all.
-    values = [*example_inputs, *(node.meta.get("example_value") for node in graph.graph.nodes)]
-    once = run != given.forward and any(map(dispatch.is_symbolic, values))
-    second = None if once else SecondForm(lowering, lower_again)
-    run = _within(lowering, given, run)
+    second = SecondForm(lowering, lower_again)
     return GraphCall(graph, run, context, check=check, second=second).call
 
 
+def _lowered(
+    lowering: Lowering, kept: Collection[str], inputs: Sequence[Any], context: CompileContext
+) -> tuple[Any, bool]:
+    """What a backend makes of a lowered graph, and whether that is the graph itself."""
+    graph = lowering.graph(kept)
+    weights: dict[int, torch.Tensor] = {}
+    freeze = bool(context.options.get("freeze", True)) and not may_differentiate(inputs)
+    # In the code's own blocks of autocast, products may be in another precision.
+    if freeze and not dispatch.autocasts(lowering.captured):
+        weights = cast_weights.separate(graph, inputs, lowering.dtype, kept)
+    made = cast_weights.casts(weights.values(), lowering.dtype)
+    run = _handed_over(graph, [*inputs, *made], context, lowering)
+    itself = run == graph.forward
+    if itself:
+        run = lowering.within(forward_of(graph))
+    return CastOnce(run, weights, made).call if weights else run, itself
+
+
 def _handed_over(
-    graph: GraphModule, inputs: Sequence[Any], context: CompileContext, lowering: Lowering | None
+    graph: GraphModule,
+    inputs: Sequence[Any],
+    context: CompileContext,
+    lowering: Lowering | None = None,
 ) -> Any:
     """What the backend makes of a graph, under autocast where it is lowered."""
     backend, options = context.backend, context.options
@@ -84,16 +109,3 @@ def _kept_apart(chosen: str) -> AbstractContextManager[None]:
         cache_key_tag=f"{config.cache_key_tag}{chosen}"
     )
     return tagged
-
-
-def _within(lowering: Lowering, graph: GraphModule, run: Callable[..., Any]) -> Callable[..., Any]:
-    """What a backend made of a graph; under autocast where that is the graph itself."""
-    if run != graph.forward:
-        return run
-    forward = forward_of(graph)
-
-    def call(*args: Any) -> Any:
-        with lowering.on():
-            return forward(*args)
-
-    return call

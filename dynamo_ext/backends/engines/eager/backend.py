@@ -19,7 +19,7 @@ class EagerBackend(WholeGraphBackend):
 
     name = "eager"
     summary = "The captured graph, run by PyTorch operation by operation"
-    options: Sequence[OptionSpec] = (precision.option("bf16", "fp16"), VERIFY_GRAPH)
+    options: Sequence[OptionSpec] = (*precision.BY_AUTOCAST, VERIFY_GRAPH)
 
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Return the graph's own ``forward``."""
@@ -33,7 +33,7 @@ class AotEagerBackend(WholeGraphBackend):
     name = "aot_eager"
     summary = "The functional forward and backward graphs, run by PyTorch operation by operation"
     through_aot = True
-    options: Sequence[OptionSpec] = (precision.option("bf16", "fp16"), VERIFY_GRAPH)
+    options: Sequence[OptionSpec] = (*precision.BY_AUTOCAST, VERIFY_GRAPH)
 
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Run AOTAutograd and compile nothing."""

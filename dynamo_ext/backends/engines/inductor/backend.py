@@ -32,7 +32,7 @@ class InductorBackend(WholeGraphBackend):
     through_aot = True
     options: Sequence[OptionSpec] = (
         OptionSpec("mode", "default", "what torch.compile calls mode", _MODES),
-        precision.option("bf16", "fp16"),
+        *precision.BY_AUTOCAST,
         VERIFY_GRAPH,
     )
 

@@ -8,7 +8,7 @@ raised would leave it on. It is off around single operations that are kept.
 
 import contextlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from operator import is_not
 from typing import Any
@@ -43,6 +43,15 @@ class Lowering:
             for device in self._devices:
                 stack.enter_context(torch.autocast(device, self.dtype))
             yield
+
+    def within(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """A function whose calls are under autocast."""
+
+        def call(*args: Any) -> Any:
+            with self.on():
+                return run(*args)
+
+        return call
 
     def graph(self, kept: Collection[str] = ()) -> GraphModule:
         """A copy of the graph whose results have eager's dtypes under autocast, too.

@@ -1,0 +1,202 @@
+"""Weights under autocast are cast once, are never stale, and give what autocast gives."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812 - as torch's own documentation has it
+
+import dynamo_ext
+from dynamo_ext.backends.pipeline.autocast import cast_weights
+from tests.needs import needs_backend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BACKENDS = ("eager", "aot_eager", "inductor")
+X = torch.linspace(-1, 1, 40).reshape(5, 8)
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)).eval()
+
+
+class Tied(nn.Module):
+    """The weight of an embedding is that of a product, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(8, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.linear(self.table(x.abs().long()), self.table.weight)
+
+
+class Convolved(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Conv1d(5, 3, 3)
+        self.mixed = nn.Parameter(torch.linspace(0, 1, 18).reshape(6, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.addmm(self.layer.bias, self.layer(x).transpose(0, 1), self.mixed[:3]) @ (
+            self.mixed.T
+        )
+
+
+class Growing(nn.Module):
+    """Each call changes the weight before it is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.layer.weight.mul_(1.5)
+        return self.layer(x)
+
+
+class Partly(nn.Module):
+    """One product is kept out of autocast by the code itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", enabled=False):
+            exact = self.layer(x)
+        return torch.cat([self.layer(x), exact])
+
+
+def by_autocast(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        return module(x).float()
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many weights were cast, each time that some were."""
+    counts: list[int] = []
+    casts = cast_weights.casts
+
+    def counted(weights: Any, dtype: torch.dtype) -> Any:
+        found = casts(weights, dtype)
+        if found and not isinstance(found[0], torch._subclasses.FakeTensor):
+            counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(cast_weights, "casts", counted)
+    return counts
+
+
+@pytest.fixture(autouse=True)
+def without_gradients() -> object:
+    torch._dynamo.reset()
+    with torch.no_grad():
+        yield
+
+
+def lowered(backend: str, module: nn.Module, **options: Any) -> Any:
+    needs_backend(backend)
+    return dynamo_ext.optimize(f"{backend}:bf16", options=options)(module)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("build", [mlp, Tied, Convolved, Growing, Partly])
+def test_results_are_those_of_autocast(backend: str, build: Callable[[], nn.Module]) -> None:
+    module = build()
+    twin = copy.deepcopy(module)
+    fast = lowered(backend, module)
+    for _ in range(3):
+        torch.testing.assert_close(fast(X), by_autocast(twin, X), rtol=0.01, atol=1e-6)
+    assert not fast.report().fallbacks
+    for mine, theirs in zip(module.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_weights_are_cast_once(backend: str, made: list[int]) -> None:
+    fast = lowered(backend, mlp())
+    for _ in range(4):
+        fast(X)
+    assert made == [4]
+
+
+def test_not_where_it_is_asked_not_to(made: list[int]) -> None:
+    module = mlp()
+    fast = lowered("eager", module, freeze=False)
+    torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
+    assert made == []
+
+
+def test_not_where_gradients_are_recorded(made: list[int]) -> None:
+    module = mlp()
+    with torch.enable_grad():
+        lowered("eager", module)(X).sum().backward()
+    assert made == []
+    assert all(each.grad is not None for each in module.parameters())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m[0].weight.mul_(2),
+        lambda m: m.load_state_dict(mlp().state_dict()),
+        lambda m: setattr(m[2].bias, "data", torch.full((4,), 7.0)),
+        lambda m: m[0].weight.data.mul_(3),
+    ],
+)
+def test_a_change_is_seen(change: Callable[[nn.Module], Any], made: list[int]) -> None:
+    module = mlp()
+    fast = lowered("eager", module)
+    fast(X)
+    change(module)
+    for _ in range(2):
+        torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
+    assert made == [4, 4, 4]
+
+
+def test_each_instance_has_casts_that_go_with_it(made: list[int]) -> None:
+    function = dynamo_ext.optimize("eager:bf16")(lambda module, x: module(x))
+    first, second = mlp(), mlp()
+    for module in (first, second, first, second):
+        torch.testing.assert_close(function(module, X), by_autocast(module, X), rtol=0, atol=0)
+    assert made == [4, 4]
+    gone = weakref.ref(second[0].weight)
+    del module, second
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sizes_that_are_symbols(backend: str, made: list[int]) -> None:
+    needs_backend(backend)
+    module = mlp()
+    fast = torch.compile(
+        module, backend=f"dx_{backend}", options={"precision": "bf16"}, dynamic=True
+    )
+    for length in (3, 5, 9):
+        x = torch.randn(length, 8)
+        torch.testing.assert_close(fast(x), by_autocast(module, x), rtol=0.01, atol=1e-6)
+    assert made == [4]
+
+
+def test_a_product_that_is_kept_reads_the_weight_itself() -> None:
+    module = Tied()
+    graph = torch.fx.Graph()
+    x, weight = graph.placeholder("x"), graph.placeholder("weight")
+    products = [graph.call_function(F.linear, (x, weight)) for _ in range(2)]
+    graph.output(tuple(products))
+    weight.meta["example_value"] = module.table.weight
+    traced = torch.fx.GraphModule(nn.Module(), graph)
+    inputs = [torch.ones(2, 6), module.table.weight]
+    found = cast_weights.separate(traced, inputs, torch.bfloat16, [products[0].name])
+    assert list(found) == [1]
+    assert [each.args[1].name for each in products] == ["weight", "weight_cast"]
