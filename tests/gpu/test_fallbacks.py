@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 from tests.gpu.models import made
@@ -50,9 +51,8 @@ def test_tensorrt_in_half(compiled: Any) -> None:
         torch.testing.assert_close(fast.call(x), module(x), rtol=2e-2, atol=2e-2)
 
 
-def test_onnxrt_keeps_its_tensors_on_the_device(compiled: Any) -> None:
-    module, x = made("cnn")
-    fast = compiled("onnxrt", module)
+def kernels(fast: Any, x: torch.Tensor) -> dict[str, int]:
+    """What ran on the device in a call, by name, and how many times."""
     with torch.no_grad():
         for _ in range(3):
             fast.call(x)
@@ -61,8 +61,21 @@ def test_onnxrt_keeps_its_tensors_on_the_device(compiled: Any) -> None:
         ) as profile:
             fast.call(x)
             torch.cuda.synchronize()
-    names = [event.key for event in profile.key_averages()]
+    return {event.key: event.count for event in profile.key_averages()}
+
+
+def test_onnxrt_keeps_its_tensors_on_the_device(compiled: Any) -> None:
+    module, x = made("cnn")
+    names = kernels(compiled("onnxrt", module), x)
     assert not [name for name in names if "Memcpy DtoH" in name or "Memcpy HtoD" in name]
+
+
+@pytest.mark.parametrize("options", [{}, {"precision": "bf16"}])
+def test_cudagraphs_copies_no_weights(compiled: Any, options: dict[str, str]) -> None:
+    module, x = made("mlp")
+    found = kernels(compiled("cudagraphs", module, options), x)
+    copies = sum(count for name, count in found.items() if "Memcpy DtoD" in name)
+    assert copies <= 2, "its input and its result"
 
 
 def test_an_operator_that_an_engine_lacks_splits_the_graph(compiled: Any) -> None:

@@ -12,7 +12,7 @@ import dynamo_ext
 from tests.gpu.models import MODELS, made
 
 PRECISIONS = ["bf16", "fp16"]
-BACKENDS = ["eager", "aot_eager", "inductor"]
+BACKENDS = ["eager", "aot_eager", "inductor", "cudagraphs"]
 
 
 def error_of(found: torch.Tensor, exact: torch.Tensor) -> float:
@@ -33,7 +33,21 @@ def test_results_keep_their_dtype_and_are_near(backend: str, precision: str, mod
     assert {each.dtype for each in module.parameters()} == {torch.float32}
 
 
-@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_changed_weights_are_seen(backend: str) -> None:
+    module, x = made("mlp")
+    fast = dynamo_ext.optimize(f"{backend}:bf16")(module)
+    with torch.no_grad():
+        for factor in (1, 2, 2, 0.5):
+            module[0].weight.mul_(factor)
+            assert error_of(fast(x), module(x)) < 0.02
+        other, _ = made("mlp")
+        module.load_state_dict(other.state_dict(), assign=True)
+        assert error_of(fast(x), module(x)) < 0.02
+    assert not fast.report().fallbacks
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor", "cudagraphs"])
 def test_training_in_a_lower_precision(backend: str) -> None:
     module, x = made("mlp")
     twin = copy.deepcopy(module)

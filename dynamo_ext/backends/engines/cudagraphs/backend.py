@@ -9,6 +9,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import (
     VERIFY_GRAPH,
     CompiledFn,
@@ -36,6 +37,7 @@ class CudagraphsBackend(WholeGraphBackend):
         OptionSpec(
             "clone_outputs", default=True, help="copy results, which the next replay overwrites"
         ),
+        *precision.BY_AUTOCAST,
         VERIFY_GRAPH,
     )
 
@@ -53,7 +55,8 @@ class CudagraphsBackend(WholeGraphBackend):
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Hand the graph to torch's backend, and watch its counter of skips."""
         journal = journals.current()
-        with _skips_journalled(journal), warnings.catch_warnings():
+        in_place = torch_private.weights_in_place()
+        with _skips_journalled(journal), in_place, warnings.catch_warnings():
             # Parts of torch still decorate with what torch itself has deprecated.
             warnings.simplefilter("ignore", DeprecationWarning)
             run = aot.compile_by_aot("cudagraphs", graph, example_inputs)

@@ -1,8 +1,34 @@
-"""Torch's own reasons to skip CUDA graphs."""
+"""Torch's CUDA graphs: where they read weights, and why they are skipped."""
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dynamo_ext.backends.torch_private import aot
+
+
+@contextlib.contextmanager
+def weights_in_place() -> Iterator[None]:
+    """Have the CUDA graphs that are made inside read weights where they lie.
+
+    Torch's backend fixes the addresses of what AOTAutograd adds alone, and copies all else at each
+    call; Dynamo gives weights as inputs. Where an address changes, torch records again.
+    """
+    from torch._inductor import cudagraph_trees
+
+    make = cudagraph_trees.cudagraphify_impl
+
+    def with_weights(run: Any, inputs: Any, fixed: Sequence[int], **facts: Any) -> Any:
+        if not facts["is_backward"]:
+            fixed = sorted({*fixed, *aot.static_inputs()})
+        return make(run, inputs, fixed, **facts)
+
+    cudagraph_trees.cudagraphify_impl = with_weights  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        cudagraph_trees.cudagraphify_impl = make
 
 
 def plain_skip(message: str) -> str:

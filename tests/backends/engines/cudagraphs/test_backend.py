@@ -10,6 +10,7 @@ from torch._dynamo.utils import counters
 from torch._inductor import cudagraph_utils
 
 from dynamo_ext.backends import registry
+from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.engines.cudagraphs import backend as cudagraphs
 from dynamo_ext.backends.engines.cudagraphs import torch_private
 from dynamo_ext.errors import BackendUnavailableError, OptionError
@@ -44,6 +45,30 @@ def test_skips_become_fallbacks(harness: Any, capfd: pytest.CaptureFixture[str])
     assert "skipping" not in fallback.message
     assert fallback.remedy
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("precision", ["", "bf16"])
+def test_weights_are_read_where_they_lie(
+    harness: Any, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    """What is recorded here runs on the CPU: which addresses are fixed is torch's to keep."""
+    fixed: list[list[tuple[int, ...]]] = []
+
+    def recorded(run: Any, inputs: Any, positions: Any, **_: Any) -> Any:
+        fixed.append([tuple(inputs[at].shape) for at in positions])
+        return run
+
+    monkeypatch.setattr(torch._dynamo.backends.cudagraphs, "check_for_skip", lambda *_: None)
+    monkeypatch.setattr(torch._dynamo.backends.cudagraphs, "get_device_index", lambda _: 0)
+    monkeypatch.setattr(torch._inductor.cudagraph_trees, "cudagraphify_impl", recorded)
+    layer, x = torch.nn.Linear(3, 2), torch.randn(5, 3)
+    options = {"precision": precision} if precision else {}
+    with torch.no_grad():
+        compiled = harness.compile(layer, Compiler(cudagraphs.BACKEND, options))
+        torch.testing.assert_close(compiled(x), layer(x), rtol=0.02, atol=0.02)
+    # Weights in float32 are inputs still; the products read the casts behind them.
+    assert fixed == [[(2, 3), (2,)] * (2 if precision else 1)]
+    assert not harness.stages
 
 
 def test_skips_at_run_time_become_fallbacks_too(harness: Any) -> None:
