@@ -70,6 +70,15 @@ def test_onnxrt_keeps_its_tensors_on_the_device(compiled: Any) -> None:
     assert not [name for name in names if "Memcpy DtoH" in name or "Memcpy HtoD" in name]
 
 
+def test_cudagraphs_leaves_views_of_inputs(compiled: Any) -> None:
+    x = torch.randn(2, 3, device="cuda")
+    fast = compiled("cudagraphs", lambda x: (x.view(-1), x.sin()), {"verify": True})
+    for _ in range(3):
+        view, _ = fast.call(x)
+        assert view.data_ptr() == x.data_ptr()
+    assert not fast.stages
+
+
 @pytest.mark.parametrize("options", [{}, {"precision": "bf16"}])
 def test_cudagraphs_copies_no_weights(compiled: Any, options: dict[str, str]) -> None:
     module, x = made("mlp")

@@ -73,7 +73,12 @@ def _lowered(
     if freeze and not dispatch.autocasts(lowering.captured):
         weights = cast_weights.separate(graph, inputs, lowering.dtype, kept)
     made = cast_weights.casts(weights.values(), lowering.dtype)
-    run = _handed_over(graph, [*inputs, *made], context, lowering)
+    examples = made
+    if not kept:
+        # Of real tensors that Dynamo does not know, sizes would be symbols that it cannot guard.
+        added = graph.graph.find_nodes(op="placeholder")[len(inputs) :]
+        examples = [node.meta["example_value"] for node in added]
+    run = _handed_over(graph, [*inputs, *examples], context, lowering)
     itself = run == graph.forward
     if itself:
         run = lowering.within(forward_of(graph))

@@ -33,6 +33,7 @@ class CudagraphsBackend(WholeGraphBackend):
     name = "cudagraphs"
     summary = "CUDA graphs: kernels recorded once and replayed together"
     races = True
+    through_aot = True
     options: Sequence[OptionSpec] = (
         OptionSpec(
             "clone_outputs", default=True, help="copy results, which the next replay overwrites"

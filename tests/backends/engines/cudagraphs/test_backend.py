@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch._dynamo.backends import cudagraphs as torchs
 from torch._dynamo.utils import counters
-from torch._inductor import cudagraph_utils
+from torch._inductor import cudagraph_trees, cudagraph_utils
 
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
@@ -47,27 +48,40 @@ def test_skips_become_fallbacks(harness: Any, capfd: pytest.CaptureFixture[str])
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("precision", ["", "bf16"])
-def test_weights_are_read_where_they_lie(
-    harness: Any, monkeypatch: pytest.MonkeyPatch, precision: str
-) -> None:
-    """What is recorded here runs on the CPU: which addresses are fixed is torch's to keep."""
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[int, ...]]]:
+    """The shapes of what is fixed in each graph that is recorded; it runs on the CPU here."""
     fixed: list[list[tuple[int, ...]]] = []
 
-    def recorded(run: Any, inputs: Any, positions: Any, **_: Any) -> Any:
+    def record(run: Any, inputs: Any, positions: Any, **_: Any) -> Any:
         fixed.append([tuple(inputs[at].shape) for at in positions])
         return run
 
-    monkeypatch.setattr(torch._dynamo.backends.cudagraphs, "check_for_skip", lambda *_: None)
-    monkeypatch.setattr(torch._dynamo.backends.cudagraphs, "get_device_index", lambda _: 0)
-    monkeypatch.setattr(torch._inductor.cudagraph_trees, "cudagraphify_impl", recorded)
+    monkeypatch.setattr(torchs, "check_for_skip", lambda *_: None)
+    monkeypatch.setattr(torchs, "get_device_index", lambda _: 0)
+    monkeypatch.setattr(cudagraph_trees, "cudagraphify_impl", record)
+    return fixed
+
+
+@pytest.mark.parametrize("precision", ["", "bf16"])
+def test_weights_are_read_where_they_lie(harness: Any, recorded: list[Any], precision: str) -> None:
     layer, x = torch.nn.Linear(3, 2), torch.randn(5, 3)
     options = {"precision": precision} if precision else {}
     with torch.no_grad():
         compiled = harness.compile(layer, Compiler(cudagraphs.BACKEND, options))
         torch.testing.assert_close(compiled(x), layer(x), rtol=0.02, atol=0.02)
     # Weights in float32 are inputs still; the products read the casts behind them.
-    assert fixed == [[(2, 3), (2,)] * (2 if precision else 1)]
+    assert recorded == [[(2, 3), (2,)] * (2 if precision else 1)]
+    assert not harness.stages
+
+
+@pytest.mark.usefixtures("recorded")
+def test_views_of_inputs_are_not_copied(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cudagraphs, "_cloned", lambda outputs: [each.clone() for each in outputs])
+    x = torch.randn(2, 3)
+    compiled = harness.compile(lambda x: (x.view(-1), x.sin()), Compiler(cudagraphs.BACKEND, {}))
+    view, _ = compiled(x)
+    assert view.data_ptr() == x.data_ptr()
     assert not harness.stages
 
 
