@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from benchmarks.gpu.run import Row
@@ -23,6 +24,7 @@ _COMPARED = (
     "device can do in the row's precision; cosines to float64, of rows in float32 to eager:"
 )
 _LARGE = f", at {LARGER} times the usual batch"
+_REASON = 130
 _OUTCOMES = ("passed", "failed", "ended", "skipped", "not run")
 
 
@@ -64,7 +66,7 @@ def _section(store: PackedRows) -> str:
         there = cell(f"{here.outcome}: {here.reason}") if here else ""
         table.append(line([name or "several", there, *(counts[each] for each in _OUTCOMES)]))
     bad = [row for row in tests if row.outcome in {"failed", "ended"}]
-    listed = [f"- `{row.name}`: {row.outcome}: {cell(row.reason)}" for row in bad]
+    listed = [f"- `{row.name}`: {row.outcome}: {cell(shorten(row.reason, _REASON))}" for row in bad]
     compared = [line(_COLUMNS.split("|")), "|---|---|--:|--:|--:|--:|--:|--:|---|"]
     compared += [_compared(row) for row in rows(store, "model")]
     return "\n".join(
