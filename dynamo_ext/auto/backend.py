@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import crash_records, registry
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import WholeGraphBackend
+from dynamo_ext.backends.base import WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.backends.pipeline import compile_timeout
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from dynamo_ext.auto.cache import Store
     from dynamo_ext.auto.call_cycle import CallCycles
+    from dynamo_ext.backends.compiler import Compiler
 
 SLOW_TO_BUILD = ("tvm_meta_schedule",)
 """Joins with ``tune``: tuning takes minutes."""
@@ -36,6 +37,11 @@ _NOT_LOWERED = (
     "It is not lowered: a metric of yours judges the results of a whole cell, before the cell runs."
 )
 _ON_ALL = "Run the cell again under %%dynamo -b auto --metric, which checks it first."
+
+_SIZES = (
+    "It compiles for each size, and the sizes of this graph change: naming it in candidates has it "
+    "raced."
+)
 
 
 class AutoBackend(WholeGraphBackend):
@@ -114,6 +120,12 @@ class AutoBackend(WholeGraphBackend):
         tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
         device = tensors[0].device if tensors else torch.device("cpu")
         names = candidate_names(options)
+        symbolic = any(map(dispatch.is_symbolic, example_inputs))
+        left_out = []
+        if symbolic and options["candidates"] == _ALL:
+            fixed = [name for name in names if not _takes_all_sizes(name)]
+            names = [name for name in names if name not in fixed]
+            left_out = [GraphCandidateResult(each, "not raced", reason=_SIZES) for each in fixed]
         # A function of the user's is for results of the cell, and says nothing of one graph's.
         lowers = bound is not None or (asked and self.cycles.paused)
         if lowers:
@@ -139,16 +151,13 @@ class AutoBackend(WholeGraphBackend):
                 journal.contest = held
                 return cached
             cached.forget()
-        if any(map(dispatch.is_symbolic, example_inputs)):
+        if symbolic:
             # It may be at symbolic sizes for longer than anybody waits: the others come before it.
             names.sort(key=lambda name: name == "inductor")
         compilers = {name: registry.compiler(name) for name in names}
-        left_out = []
-        for name, compiler in list(compilers.items()):
-            died = crash_records.Attempt(name, compiler.version, key).died()
-            if died is not None:
-                left_out.append(GraphCandidateResult(name, "crashed", reason=died.message))
-                del compilers[name]
+        for name, died in _crashed(compilers, key):
+            left_out.append(GraphCandidateResult(name, "crashed", reason=died))
+            del compilers[name]
         racer = AutotunedGraph(graph, journal, float(options["budget"]), self.cycles, bound)
         with (
             compile_timeout.allowing(float(options["compile_budget"])),
@@ -182,6 +191,18 @@ def candidate_names(options: Mapping[str, Any]) -> list[str]:
     for name in names:
         registry.get(name)
     return names
+
+
+def _takes_all_sizes(name: str) -> bool:
+    """Whether what a backend compiles for a graph with symbolic sizes serves every size."""
+    backend = registry.get(name)
+    return bool(fact(backend, "whole_graph") or fact(backend, "dynamic_shapes"))
+
+
+def _crashed(compilers: Mapping[str, Compiler], key: str) -> list[tuple[str, str]]:
+    """The backends that ended an earlier process with this graph, and what is known of it."""
+    tried = {n: crash_records.Attempt(n, c.version, key).died() for n, c in compilers.items()}
+    return [(name, died.message) for name, died in tried.items() if died is not None]
 
 
 def lowered_names(names: Sequence[str], device: str) -> list[str]:

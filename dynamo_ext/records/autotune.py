@@ -8,9 +8,9 @@ class GraphCandidateResult:
     """One backend in the race for a graph.
 
     ``outcome`` is ``won``, ``slower``, ``same`` (no faster than eager within noise), ``eager``
-    (nothing of it ran in the engine), ``wrong``, ``failed`` or ``crashed``. ``seconds`` is the
-    median of one call, ``speedup`` over eager with its 95 % interval, ``error`` the largest
-    relative error against eager; 0.0 where not measured.
+    (nothing of it ran in the engine), ``wrong``, ``failed``, ``crashed`` or ``not raced``.
+    ``seconds`` is the median of one call, ``speedup`` over eager with its 95 % interval, ``error``
+    the largest relative error against eager; 0.0 where not measured.
     """
 
     backend: str

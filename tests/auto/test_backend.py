@@ -390,6 +390,22 @@ def test_who_would_begin_after_the_time_for_compiling_is_left_out(monkeypatch):
     assert rows["ofi"].seconds > 0
 
 
+@pytest.mark.parametrize("asked", ["available", "openvino+onnxrt"])
+def test_what_compiles_for_each_size_is_not_raced_where_sizes_change(
+    monkeypatch, real_clock, asked
+):
+    del real_clock
+    monkeypatch.setattr(registry, "racing", lambda: ["openvino", "onnxrt"])
+    options = {"candidates": asked, "budget": 0.1}
+    module, x = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.GELU()), torch.randn(5, 6)
+    fast = dynamo_ext.optimize("auto", options=options, dynamic=True)(module)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
+    rows = {row.backend: row for row in fast.report().graphs[0].contest.contestants}
+    assert (rows["openvino"].outcome == "not raced") is (asked == "available")
+    assert rows["onnxrt"].seconds > 0
+
+
 @pytest.mark.parametrize("dynamic", [True, False])
 def test_inductor_compiles_last_where_sizes_are_symbolic(monkeypatch, dynamic):
     order = []
