@@ -65,14 +65,20 @@ class WeightSets:
         """The set whose weights a call's arguments hold, unchanged."""
         return next((each for each in self.live if each.watch.fresh(args)), None)
 
+    def of(self, args: Sequence[Any]) -> WeightSet | None:
+        """The set of the weights in a call's arguments, changed or not."""
+        for known in self.live:
+            if all(args[position] is held() for position, held in known.references.items()):
+                return known
+        return None
+
     def new(self, args: Sequence[Any]) -> WeightSet | None:
         """A set of another instance's weights; none where a known one's have changed in place."""
         if not self._positions or len(self.live) >= MOST_SETS or self._built >= MOST_BUILT:
             return None
+        if self.of(args) is not None:
+            return None
         weights = {position: args[position] for position in self._positions}
-        for known in self.live:
-            if all(weights[position] is held() for position, held in known.references.items()):
-                return None
         if not all(dispatch.is_plain_tensor(w) and watchable(w) for w in weights.values()):
             return None
         return self._add(weights)

@@ -36,8 +36,9 @@ def compiled(
     backend, options, journal = context.backend, context.options, context.journal
     chosen = precision.of(options)
     lowering = Lowering(graph, example_inputs, chosen) if chosen != FULL else None
+    itself = False
     if lowering is None:
-        run, itself = _handed_over(graph, example_inputs, context), False
+        run = _handed_over(graph, example_inputs, context)
     else:
         run, itself = _lowered(lowering, (), example_inputs, context)
     if not callable(run):
@@ -75,10 +76,13 @@ def _lowered(
     made = cast_weights.casts(weights.values(), lowering.dtype)
     examples = made
     if not kept:
-        # Of real tensors that Dynamo does not know, sizes would be symbols that it cannot guard.
+        # Dynamo is tracing. Of tensors that it does not know, sizes would be symbols that it cannot
+        # guard; operations are kept in a later call.
         added = graph.graph.find_nodes(op="placeholder")[len(inputs) :]
         examples = [node.meta["example_value"] for node in added]
     run = _handed_over(graph, [*inputs, *examples], context, lowering)
+    if not callable(run):
+        return run, False
     itself = run == graph.forward
     if itself:
         run = lowering.within(forward_of(graph))

@@ -2,10 +2,14 @@
 
 import contextlib
 import logging
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dynamo_ext.backends.torch_private import aot
+
+_PATCHING = threading.RLock()
+"""Graphs are compiled in calls, too, where Dynamo's own lock is not held."""
 
 
 @contextlib.contextmanager
@@ -17,18 +21,19 @@ def weights_in_place() -> Iterator[None]:
     """
     from torch._inductor import cudagraph_trees
 
-    make = cudagraph_trees.cudagraphify_impl
+    with _PATCHING:
+        make = cudagraph_trees.cudagraphify_impl
 
-    def with_weights(run: Any, inputs: Any, fixed: Sequence[int], **facts: Any) -> Any:
-        if not facts["is_backward"]:
-            fixed = sorted({*fixed, *aot.static_inputs()})
-        return make(run, inputs, fixed, **facts)
+        def with_weights(run: Any, inputs: Any, fixed: Sequence[int], **facts: Any) -> Any:
+            if not facts.get("is_backward"):
+                fixed = sorted({*fixed, *aot.static_inputs()})
+            return make(run, inputs, fixed, **facts)
 
-    cudagraph_trees.cudagraphify_impl = with_weights  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        cudagraph_trees.cudagraphify_impl = make
+        cudagraph_trees.cudagraphify_impl = with_weights  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            cudagraph_trees.cudagraphify_impl = make
 
 
 def plain_skip(message: str) -> str:

@@ -1,29 +1,36 @@
 """The weights of products under autocast, cast once: autocast casts them in every call."""
 
 import operator
+import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 from torch.nn import functional as F  # noqa: N812 - as torch's own documentation has it
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.pipeline.autocast import torch_private
-from dynamo_ext.backends.pipeline.freeze import watchable
+from dynamo_ext.backends.pipeline.freeze import Watch, watchable
 from dynamo_ext.backends.pipeline.input_views import root_of
-from dynamo_ext.backends.pipeline.weight_sets import WeightSets
+from dynamo_ext.backends.pipeline.weight_sets import WeightSet, WeightSets
 from dynamo_ext.torch_private import dispatch
 
-_PRODUCTS: frozenset[Any] = frozenset(
+PRODUCTS: frozenset[Any] = frozenset(
     {
         *(F.linear, operator.matmul, torch.matmul, torch.mm, torch.bmm),
-        *(torch.addmm, torch.baddbmm, torch.addbmm, torch.addmv, torch.mv),
+        *(torch.addmm, torch.baddbmm, torch.addbmm),
         *(F.conv1d, F.conv2d, F.conv3d),
         *(F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d),
     }
 )
 """What autocast computes in the lower dtype on every device, all of its operands cast."""
+
+MOST_WATCHED = 16
+"""How often changed weights are watched again; from then on each call casts them."""
+
+_GRADIENTS_ON = frozenset({("_set_grad_enabled", True), ("_enter_inference_mode", False)})
 
 
 def separate(
@@ -32,26 +39,37 @@ def separate(
     """Have the products of a graph read weights in ``dtype``, which become its last inputs.
 
     Returns the weights that they are casts of, by position. Products named ``kept`` are left alone,
-    and so are weights that the graph changes, or of which a change would not be seen.
+    and so are weights in memory that the graph changes, or of which a change would not be seen. A
+    graph that switches gradients on is left as it is: none would get through a cast.
     """
     placeholders: list[Node] = list(graph.graph.find_nodes(op="placeholder"))
+    if any(map(_switches_gradients_on, graph.graph.nodes)):
+        return {}
     changing = (node for node in graph.graph.nodes if effects.of_node(node).changes)
     changed = {root_of(given) for node in changing for given in node.all_input_nodes}
+    written = [v for node, v in zip(placeholders, inputs, strict=True) if node in changed]
     found: dict[int, torch.Tensor] = {}
     for position, (node, value) in enumerate(zip(list(placeholders), inputs, strict=True)):
-        users = [user for user in node.users if user.target in _PRODUCTS and user.name not in kept]
-        if not users or node in changed or not _is_weight(value):
+        users = [user for user in node.users if user.target in PRODUCTS and user.name not in kept]
+        if not users or not _is_weight(value) or "example_value" not in node.meta:
+            continue
+        if any(dispatch.share_memory(value, other) for other in written):
             continue
         found[position] = value
         with graph.graph.inserting_after(placeholders[-1]):
             cast = graph.graph.placeholder(f"{node.name}_cast")
-        cast.meta = {**node.meta, "example_value": casts([node.meta["example_value"]], dtype)[0]}
+        cast.meta = {**node.meta, "example_value": _cast(node.meta["example_value"], dtype)}
         torch_private.give_source(cast)
         placeholders.append(cast)
         for user in users:
             user.replace_input_with(node, cast)
     graph.recompile()
     return found
+
+
+def _switches_gradients_on(node: Node) -> bool:
+    name = getattr(node.target, "__name__", "")
+    return bool(node.args) and (name, node.args[0]) in _GRADIENTS_ON if name else False
 
 
 def _is_weight(value: Any) -> bool:
@@ -63,42 +81,87 @@ def _is_weight(value: Any) -> bool:
     )
 
 
+def _cast(weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return weight.detach().to(dtype)
+
+
+_known: Any = WeakTensorKeyDictionary()
+"""The casts of each weight by their dtype, for as long as a compiled graph has them."""
+
+
 def casts(weights: Iterable[torch.Tensor], dtype: torch.dtype) -> list[torch.Tensor]:
-    """The weights in another dtype, of which no gradient gets back to them."""
-    with dispatch.outside_modes():
-        return [weight.detach().to(dtype) for weight in weights]
+    """Copies of weights in another dtype, without their gradients; graphs share them."""
+    found = []
+    # A tensor of inference mode could not be changed after it.
+    with dispatch.outside_modes(), torch.inference_mode(mode=False), torch.no_grad():
+        for weight in weights:
+            made = _known.setdefault(weight, weakref.WeakValueDictionary())
+            cast = made.get(dtype)
+            if cast is not None and _places(cast) == _places(weight):
+                cast.copy_(weight)
+            else:
+                cast = made[dtype] = _cast(weight, dtype)
+            found.append(cast)
+    return found
+
+
+def _places(tensor: torch.Tensor) -> tuple[object, ...]:
+    return tensor.shape, tensor.stride(), tensor.device
+
+
+def cast_again(made: list[torch.Tensor], weights: Iterable[torch.Tensor]) -> None:
+    """Have casts hold what the weights hold now, at the addresses that they have."""
+    with dispatch.outside_modes(), torch.no_grad():
+        torch._foreach_copy_(made, [weight.detach() for weight in weights])
+
+
+def _unseen(weights: Iterable[torch.Tensor]) -> bool:
+    """Whether these may change without being seen: elements are looked at on the CPU alone."""
+    return any(weight.device.type != "cpu" for weight in weights)
 
 
 class CastOnce:
     """``call(*args)`` runs a graph of ``separate`` with ``made``, the casts of its ``weights``.
 
-    Each instance of a module has casts of its own. Of weights that have changed they are made in
-    each call, as autocast does.
+    Each instance of a module has casts of its own. They are made again, in the same memory, when a
+    weight has changed; on a GPU, where not every change is seen, in each call, all at once.
     """
 
     def __init__(
         self,
         run: Callable[..., Any],
         weights: Mapping[int, torch.Tensor],
-        made: Sequence[torch.Tensor],
+        made: list[torch.Tensor],
     ) -> None:
         self._run = run
         self._positions = tuple(weights)
         self._dtype = made[0].dtype
-        self._sets = WeightSets(weights, lambda _: None)
-        for each in self._sets.live:
-            each.fast_path = self._with(made)
+        self._always = _unseen(weights.values())
+        self._sets = WeightSets(weights, self._forget)
+        self._made = {each.number: made for each in self._sets.live}
+        self._changes = 0
 
     def call(self, *args: Any) -> Any:
         """Run it."""
-        known = self._sets.holding(args)
-        if known is not None and known.fast_path is not None:
-            return known.fast_path(args)
-        run = self._with(casts((args[at] for at in self._positions), self._dtype))
-        if (new := self._sets.new(args)) is not None:
-            new.fast_path = run
-        return run(args)
+        held = self._sets.holding(args)
+        made = self._made[held.number] if held is not None else None
+        if made is None or self._always:
+            made = self._renewed(args, held)
+        return self._run(*args, *made)
 
-    def _with(self, made: Sequence[torch.Tensor]) -> Callable[..., Any]:
-        run = self._run
-        return lambda args: run(*args, *made)
+    def _renewed(self, args: Sequence[Any], held: WeightSet | None) -> list[torch.Tensor]:
+        weights = [args[position] for position in self._positions]
+        known = held or self._sets.of(args)
+        if known is None:
+            made = casts(weights, self._dtype)
+            if (new := self._sets.new(args)) is not None:
+                self._made[new.number] = made
+            return made
+        cast_again(made := self._made[known.number], weights)
+        if held is None and self._changes < MOST_WATCHED:
+            self._changes += 1
+            known.watch = Watch(dict(zip(self._positions, weights, strict=True)))
+        return made
+
+    def _forget(self, gone: WeightSet) -> None:
+        self._made.pop(gone.number, None)

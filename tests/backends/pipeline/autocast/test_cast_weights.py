@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import operator
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as torch's own documentation has it
 
 import dynamo_ext
+from dynamo_ext.backends.pipeline import freeze
 from dynamo_ext.backends.pipeline.autocast import cast_weights
 from tests.needs import needs_backend
 
@@ -93,19 +95,23 @@ def by_autocast(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many weights were cast, each time that some were."""
-    counts: list[int] = []
-    casts = cast_weights.casts
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """``new`` for each time that weights were cast, ``again`` for each time they were again."""
+    told: list[str] = []
+    casts, cast_again = cast_weights.casts, cast_weights.cast_again
 
-    def counted(weights: Any, dtype: torch.dtype) -> Any:
+    def new(weights: Any, dtype: torch.dtype) -> Any:
         found = casts(weights, dtype)
-        if found and not isinstance(found[0], torch._subclasses.FakeTensor):
-            counts.append(len(found))
+        told.extend(["new"] if found else [])
         return found
 
-    monkeypatch.setattr(cast_weights, "casts", counted)
-    return counts
+    def again(*given: Any) -> None:
+        told.append("again")
+        cast_again(*given)
+
+    monkeypatch.setattr(cast_weights, "casts", new)
+    monkeypatch.setattr(cast_weights, "cast_again", again)
+    return told
 
 
 @pytest.fixture(autouse=True)
@@ -136,21 +142,21 @@ def test_results_are_those_of_autocast(backend: str, build: Callable[[], nn.Modu
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_weights_are_cast_once(backend: str, made: list[int]) -> None:
+def test_weights_are_cast_once(backend: str, made: list[str]) -> None:
     fast = lowered(backend, mlp())
     for _ in range(4):
         fast(X)
-    assert made == [4]
+    assert made == ["new"]
 
 
-def test_not_where_it_is_asked_not_to(made: list[int]) -> None:
+def test_not_where_it_is_asked_not_to(made: list[str]) -> None:
     module = mlp()
     fast = lowered("eager", module, freeze=False)
     torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
     assert made == []
 
 
-def test_not_where_gradients_are_recorded(made: list[int]) -> None:
+def test_not_where_gradients_are_recorded(made: list[str]) -> None:
     module = mlp()
     with torch.enable_grad():
         lowered("eager", module)(X).sum().backward()
@@ -167,30 +173,133 @@ def test_not_where_gradients_are_recorded(made: list[int]) -> None:
         lambda m: m[0].weight.data.mul_(3),
     ],
 )
-def test_a_change_is_seen(change: Callable[[nn.Module], Any], made: list[int]) -> None:
+def test_a_change_is_seen(change: Callable[[nn.Module], Any], made: list[str]) -> None:
     module = mlp()
     fast = lowered("eager", module)
     fast(X)
     change(module)
     for _ in range(2):
         torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
-    assert made == [4, 4, 4]
+    assert made == ["new", "again"]
 
 
-def test_each_instance_has_casts_that_go_with_it(made: list[int]) -> None:
+def test_weights_that_go_on_changing_are_cast_in_each_call(made: list[str]) -> None:
+    module = mlp()
+    fast = lowered("eager", module)
+    calls = cast_weights.MOST_WATCHED + 4
+    for _ in range(calls):
+        torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
+        module[0].weight.mul_(1.1)
+    assert made == ["new", *["again"] * (calls - 1)]
+
+
+def test_where_changes_are_not_seen_they_are_cast_in_each_call(
+    monkeypatch: pytest.MonkeyPatch, made: list[str]
+) -> None:
+    """As on a GPU, where no element is looked at."""
+    monkeypatch.setattr(freeze, "_samples", lambda _: [])
+    monkeypatch.setattr(cast_weights, "_unseen", lambda _: True)
+    module = mlp()
+    fast = lowered("eager", module)
+    for _ in range(3):
+        torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
+        module[0].weight.data.mul_(1.5)
+    assert made == ["new", *["again"] * 3]
+
+
+def test_each_instance_has_casts_that_go_with_it(made: list[str]) -> None:
     function = dynamo_ext.optimize("eager:bf16")(lambda module, x: module(x))
     first, second = mlp(), mlp()
     for module in (first, second, first, second):
         torch.testing.assert_close(function(module, X), by_autocast(module, X), rtol=0, atol=0)
-    assert made == [4, 4]
-    gone = weakref.ref(second[0].weight)
+    assert made == ["new", "new"]
+    gone = weakref.ref(cast_of(second[0].weight))
+    assert gone() is not None
     del module, second
     gc.collect()
     assert gone() is None
+    assert cast_of(first[0].weight) is not None
+
+
+def cast_of(weight: torch.Tensor) -> Any:
+    return cast_weights._known[weight].get(torch.bfloat16)
+
+
+def test_graphs_share_casts_which_are_those_of_the_weights_as_they_are() -> None:
+    module = mlp()
+    fast = lowered("eager", module)
+    fast(X)
+    shared = cast_of(module[0].weight)
+    module[0].weight.mul_(2)
+    other = dynamo_ext.optimize("aot_eager:bf16")(module)
+    for function in (other, fast):
+        torch.testing.assert_close(function(X), by_autocast(module, X), rtol=0, atol=0)
+    assert cast_of(module[0].weight) is shared
+
+
+def test_inference_mode_before_and_after() -> None:
+    module = mlp()
+    fast = lowered("aot_eager", module)
+    with torch.inference_mode():
+        fast(X)
+    module[0].weight.mul_(2)
+    torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
+    with torch.inference_mode():
+        torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
+    assert not fast.report().fallbacks
+
+
+def test_gradients_that_the_code_switches_on_get_through() -> None:
+    module = nn.Linear(8, 4)
+
+    def learning(x: torch.Tensor) -> torch.Tensor:
+        torch.set_grad_enabled(True)
+        return module(x).softmax(-1)
+
+    found = dynamo_ext.optimize("eager:bf16")(learning)(X)
+    assert found.requires_grad
+
+
+def test_a_weight_in_memory_that_the_graph_changes_is_read_itself(made: list[str]) -> None:
+    weight = nn.Parameter(torch.randn(4, 8))
+    other = nn.Parameter(weight.data)
+
+    def changing(x: torch.Tensor) -> torch.Tensor:
+        weight.mul_(1.5)
+        return F.linear(x, other)
+
+    fast = dynamo_ext.optimize("eager:bf16", options={"verify": False})(changing)
+    for _ in range(2):
+        found = fast(X)
+        with torch.autocast("cpu", torch.bfloat16):
+            torch.testing.assert_close(found, F.linear(X, other).float(), rtol=0, atol=0)
+    assert made == []
+
+
+SHAPES: dict[Any, list[tuple[int, ...]]] = {
+    **{key: [(3, 3), (3, 3)] for key in [F.linear, operator.matmul, torch.matmul, torch.mm]},
+    torch.bmm: [(2, 3, 3), (2, 3, 3)],
+    torch.addmm: [(3, 3), (3, 3), (3, 3)],
+    torch.baddbmm: [(2, 3, 3), (2, 3, 3), (2, 3, 3)],
+    torch.addbmm: [(3, 3), (2, 3, 3), (2, 3, 3)],
+    **{key: [(1, 2, 5), (2, 2, 3)] for key in [F.conv1d, F.conv_transpose1d]},
+    **{key: [(1, 2, 5, 5), (2, 2, 3, 3)] for key in [F.conv2d, F.conv_transpose2d]},
+    **{key: [(1, 2, 5, 5, 5), (2, 2, 3, 3, 3)] for key in [F.conv3d, F.conv_transpose3d]},
+}
+
+
+@pytest.mark.parametrize("product", SHAPES)
+def test_autocast_casts_every_operand_of_what_counts_as_a_product(product: Any) -> None:
+    assert SHAPES.keys() == cast_weights.PRODUCTS
+    for position in range(len(SHAPES[product])):
+        given = [torch.randn(shape) for shape in SHAPES[product]]
+        given[position] = given[position].bfloat16()
+        with torch.autocast("cpu", torch.bfloat16):
+            assert product(*given).dtype is torch.bfloat16
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_sizes_that_are_symbols(backend: str, made: list[int]) -> None:
+def test_sizes_that_are_symbols(backend: str, made: list[str]) -> None:
     needs_backend(backend)
     module = mlp()
     fast = torch.compile(
@@ -199,7 +308,7 @@ def test_sizes_that_are_symbols(backend: str, made: list[int]) -> None:
     for length in (3, 5, 9):
         x = torch.randn(length, 8)
         torch.testing.assert_close(fast(x), by_autocast(module, x), rtol=0.01, atol=1e-6)
-    assert made == [4]
+    assert made == ["new"]
 
 
 def test_a_product_that_is_kept_reads_the_weight_itself() -> None:
