@@ -113,8 +113,7 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
     model = MEASURED[name]
     built = model.build(form)
     listed = {each: each for each in backends(model)}
-    # Of sizes that grow, auto would race the graphs of every token.
-    races = not model.learns and model is not generation.MODEL
+    races = not model.learns
     if races:
         listed |= {"auto": "auto", BOUNDED: "auto"}
     beside = {
