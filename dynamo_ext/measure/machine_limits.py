@@ -59,12 +59,12 @@ def measure_machine(device: torch.device | None = None) -> MachineLimits:
     return found
 
 
-def _fastest(call: Callable[[], object]) -> float:
-    """Seconds of the fastest of several calls."""
+def _fastest(call: Callable[[], object], share: float = 1) -> float:
+    """Seconds of the fastest of several calls, which take their time or a share of it."""
     wait = clock.device_barrier()
     call()
     found: list[float] = []
-    while sum(found) < _SECONDS or len(found) < _FEWEST:
+    while sum(found) < share * _SECONDS or len(found) < _FEWEST:
         found.append(clock.seconds_per_call(call, 1, wait))
     return min(found)
 
@@ -75,9 +75,8 @@ def _products(ways: Sequence[Way], device: torch.device) -> float:
     for make in ways:
         try:
             side = _SIDES[device.type]
-            small = make(side // _PART, device)
-            small()
-            expected = clock.seconds_per_call(small, 1, clock.device_barrier()) * _PART**3
+            # Of one reading alone, a pause of a tenth of a second would leave hardly a matrix.
+            expected = _fastest(make(side // _PART, device), share=1 / _PART) * _PART**3
             while expected > _SECONDS:
                 side, expected = side // 2, expected / 8
             rates.append(2 * side**3 / _fastest(make(side, device)))

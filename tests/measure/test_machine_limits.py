@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from dynamo_ext.measure.machine_limits import measure_machine
 from dynamo_ext.timing import machine_load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -68,6 +70,19 @@ def test_a_precision_without_kernels_is_left_out(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setitem(machine_limits._PRODUCTS, "bf16", (lacking,))
     assert "bf16" not in dict(measure_machine().products)
+
+
+def test_one_slow_reading_does_not_make_the_matrices_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides: list[int] = []
+    readings = itertools.chain([0.5], itertools.repeat(1e-6))
+
+    def make(side: int, _: torch.device) -> Callable[[], object]:
+        sides.append(side)
+        return lambda: None
+
+    monkeypatch.setattr(machine_limits.clock, "seconds_per_call", lambda *_: next(readings))
+    assert machine_limits._products([make], torch.device("cpu")) > 0
+    assert sides[-1] == machine_limits._SIDES["cpu"]
 
 
 def test_a_damaged_row_is_none() -> None:
