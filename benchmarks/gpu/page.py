@@ -66,7 +66,10 @@ def _section(store: PackedRows) -> str:
         there = cell(f"{here.outcome}: {here.reason}") if here else ""
         table.append(line([name or "several", there, *(counts[each] for each in _OUTCOMES)]))
     bad = [row for row in tests if row.outcome in {"failed", "ended"}]
-    listed = [f"- `{row.name}`: {row.outcome}: {cell(shorten(row.reason, _REASON))}" for row in bad]
+    listed = [
+        f"- `{row.name}`: {row.outcome}: {cell(shorten(row.reason, _REASON, placeholder=' …'))}"
+        for row in bad
+    ]
     compared = [line(_COLUMNS.split("|")), "|---|---|--:|--:|--:|--:|--:|--:|---|"]
     compared += [_compared(row) for row in rows(store, "model")]
     return "\n".join(
