@@ -30,7 +30,8 @@ PRODUCTS: frozenset[Any] = frozenset(
 MOST_WATCHED = 16
 """How often changed weights are watched again; from then on each call casts them."""
 
-_GRADIENTS_ON = frozenset({("_set_grad_enabled", True), ("_enter_inference_mode", False)})
+_GRADIENTS_ON = {"_set_grad_enabled": True, "_enter_inference_mode": False}
+"""Operations that switch gradients on, with the argument that does."""
 
 
 def separate(
@@ -69,7 +70,7 @@ def separate(
 
 def _switches_gradients_on(node: Node) -> bool:
     name = getattr(node.target, "__name__", "")
-    return bool(node.args) and (name, node.args[0]) in _GRADIENTS_ON if name else False
+    return name in _GRADIENTS_ON and node.args[0] is _GRADIENTS_ON[name]
 
 
 def _is_weight(value: Any) -> bool:
