@@ -155,14 +155,22 @@ class CompiledCandidate:
             fallbacks=len(report.fallbacks) if report else 0,
             accuracy=tuple(self.accuracy),
             options=self.candidate.options,
-            precision=self.candidate.precision if self.candidate.backend else "",
+            precision=self._precision(),
             lowered=self._lowered(),
             report=report,
         )
 
+    def _precision(self) -> str:
+        """What it was asked to compute in, or what backends compute in that won its graphs."""
+        graphs = self.report.graphs if self.report is not None else ()
+        won = {graph.precision for graph in graphs if graph.contest}
+        if won - {FULL}:
+            return "+".join(sorted(won))
+        return self.candidate.precision if self.candidate.backend else ""
+
     def _lowered(self) -> float | None:
-        """Operations of products that one run computes in the candidate's lower precision."""
-        if self.report is None or self.candidate.precision in ("", FULL) or self.failure:
+        """Operations of products that one run computes in a lower precision."""
+        if self.report is None or self._precision() in ("", FULL) or self.failure:
             return None
         found = lowered_operations(self.report)
         return None if found is None else found / self.runs

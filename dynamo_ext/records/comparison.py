@@ -154,8 +154,9 @@ class CandidateResult:
     ``unmeasured`` where time ran out. ``operations`` counts the captured graphs' normalised
     operations and ``in_engine`` those that an engine took. ``peak_bytes`` is the high-water mark
     of one call above what was there before it, ``None`` where it cannot be read. ``precision`` is
-    what the backend was asked to compute in, and ``lowered`` how many operations of products of a
-    run it computes in that, where it is lower and this is known. ``ended`` says that its process
+    what the backend was asked to compute in, or what those compute in that ``auto`` has chosen
+    (``bf16+float32``), and ``lowered`` how many operations of products of a run are computed in a
+    lower one, where this is known. ``ended`` says that its process
     died or had to be stopped.
     """
 

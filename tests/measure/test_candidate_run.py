@@ -1,4 +1,4 @@
-"""Calling on until a backend has settled."""
+"""Calling on until a backend has settled, and what a row says of its precision."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dynamo_ext.measure.candidate_run import settle
+from dynamo_ext.measure.candidate_run import CompiledCandidate, settle
 
 
 @pytest.mark.parametrize("backend", [None, SimpleNamespace(), SimpleNamespace(unsettled_calls=0)])
@@ -26,3 +26,22 @@ def test_it_calls_until_the_count_stands_still_or_time_is_up(seconds, expected):
 
     settle(backend, call, seconds)
     assert len(calls) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "won", "expected"),
+    [
+        ("bf16", [], "bf16"),
+        ("float32", ["float32", "float32"], "float32"),
+        ("float32", ["int8"], "int8"),
+        ("float32", ["int8", "float32", "bf16"], "bf16+float32+int8"),
+    ],
+)
+def test_a_row_has_the_precision_of_the_backends_that_won_its_graphs(asked, won, expected):
+    raced = [SimpleNamespace(precision=each, contest=object()) for each in won]
+    other = SimpleNamespace(precision=asked, contest=None)
+    found = SimpleNamespace(
+        candidate=SimpleNamespace(precision=asked, backend="auto"),
+        report=SimpleNamespace(graphs=(*raced, other)),
+    )
+    assert CompiledCandidate._precision(found) == expected
