@@ -31,7 +31,9 @@ def html(rows: Sequence[CandidateResult]) -> Markup:
         "to that as eager itself, at most twice as far (in half precision three times), is right. "
         "Relative errors: to the largest element of a result."
     )
-    bounds = {r.precision: a.bound for r in rows for a in r.accuracy if a.bound is not None}
+    # A row of auto has the precisions that it chose, and the bound of whatever it might.
+    named = [row for row in rows if not (row.report and any(g.contest for g in row.report.graphs))]
+    bounds = {r.precision: a.bound for r in named for a in r.accuracy if a.bound is not None}
     if bounds:
         listed = ", ".join(f"{bound:g} in {name}" for name, bound in bounds.items())
         note += (

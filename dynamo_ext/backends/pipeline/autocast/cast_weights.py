@@ -1,14 +1,13 @@
 """The weights of products under autocast, cast once: autocast casts them in every call."""
 
 import operator
-import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 from torch.nn import functional as F  # noqa: N812 - as torch's own documentation has it
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.pipeline.autocast import torch_private
@@ -26,9 +25,6 @@ PRODUCTS: frozenset[Any] = frozenset(
     }
 )
 """What autocast computes in the lower dtype on every device, all of its operands cast."""
-
-MOST_WATCHED = 16
-"""How often changed weights are watched again; from then on each call casts them."""
 
 _GRADIENTS_ON = {"_set_grad_enabled": True, "_enter_inference_mode": False}
 """Operations that switch gradients on, with the argument that does."""
@@ -86,28 +82,11 @@ def _cast(weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return weight.detach().to(dtype)
 
 
-_known: Any = WeakTensorKeyDictionary()
-"""The casts of each weight by their dtype, for as long as a compiled graph has them."""
-
-
 def casts(weights: Iterable[torch.Tensor], dtype: torch.dtype) -> list[torch.Tensor]:
-    """Copies of weights in another dtype, without their gradients; graphs share them."""
-    found = []
+    """Copies of weights in another dtype, without their gradients."""
     # A tensor of inference mode could not be changed after it.
     with dispatch.outside_modes(), torch.inference_mode(mode=False), torch.no_grad():
-        for weight in weights:
-            made = _known.setdefault(weight, weakref.WeakValueDictionary())
-            cast = made.get(dtype)
-            if cast is not None and _places(cast) == _places(weight):
-                cast.copy_(weight)
-            else:
-                cast = made[dtype] = _cast(weight, dtype)
-            found.append(cast)
-    return found
-
-
-def _places(tensor: torch.Tensor) -> tuple[object, ...]:
-    return tensor.shape, tensor.stride(), tensor.device
+        return [_cast(weight, dtype) for weight in weights]
 
 
 def cast_again(made: list[torch.Tensor], weights: Iterable[torch.Tensor]) -> None:
@@ -119,6 +98,18 @@ def cast_again(made: list[torch.Tensor], weights: Iterable[torch.Tensor]) -> Non
 def _unseen(weights: Iterable[torch.Tensor]) -> bool:
     """Whether these may change without being seen: elements are looked at on the CPU alone."""
     return any(weight.device.type != "cpu" for weight in weights)
+
+
+@dataclass
+class _Casts:
+    """The casts of one instance's weights; ``counted`` is what the weights were at the last cast.
+
+    Where they are not ``watched``, the next call makes them again.
+    """
+
+    made: list[torch.Tensor]
+    watched: bool
+    counted: list[tuple[int, int]] = field(default_factory=list)
 
 
 class CastOnce:
@@ -137,32 +128,44 @@ class CastOnce:
         self._run = run
         self._positions = tuple(weights)
         self._dtype = made[0].dtype
-        self._always = _unseen(weights.values())
+        self._unseen = _unseen(weights.values())
         self._sets = WeightSets(weights, self._forget)
-        self._made = {each.number: made for each in self._sets.live}
-        self._changes = 0
+        # Watched first: they may have changed while the graph was compiled.
+        cast_again(made, weights.values())
+        self._casts = {each.number: self._kept(each, made) for each in self._sets.live}
 
     def call(self, *args: Any) -> Any:
         """Run it."""
         held = self._sets.holding(args)
-        made = self._made[held.number] if held is not None else None
-        if made is None or self._always:
-            made = self._renewed(args, held)
+        known = self._casts.get(held.number) if held is not None else None
+        made = known.made if known is not None and known.watched else self._renewed(args)
         return self._run(*args, *made)
 
-    def _renewed(self, args: Sequence[Any], held: WeightSet | None) -> list[torch.Tensor]:
+    def _renewed(self, args: Sequence[Any]) -> list[torch.Tensor]:
         weights = [args[position] for position in self._positions]
-        known = held or self._sets.of(args)
-        if known is None:
+        one = self._sets.of(args)
+        known = self._casts.get(one.number) if one is not None else None
+        if one is None or known is None:
+            new = self._sets.new(args)
             made = casts(weights, self._dtype)
-            if (new := self._sets.new(args)) is not None:
-                self._made[new.number] = made
+            if new is not None:
+                self._casts[new.number] = self._kept(new, made)
             return made
-        cast_again(made := self._made[known.number], weights)
-        if held is None and self._changes < MOST_WATCHED:
-            self._changes += 1
-            known.watch = Watch(dict(zip(self._positions, weights, strict=True)))
-        return made
+        counted = [(weight._version, weight.data_ptr()) for weight in weights]  # noqa: SLF001 - torch's count of changes
+        known.watched = False
+        # Weights that change in each call are not worth a watch, which looks at all elements.
+        if counted == known.counted and not self._unseen:
+            with dispatch.outside_modes():
+                one.watch = Watch(dict(zip(self._positions, weights, strict=True)))
+            known.watched = True
+        cast_again(known.made, weights)
+        known.counted = counted
+        return known.made
+
+    def _kept(self, one: WeightSet, made: list[torch.Tensor]) -> _Casts:
+        # The weights themselves are not constants of anything here.
+        one.weights = {}
+        return _Casts(made, watched=not self._unseen)
 
     def _forget(self, gone: WeightSet) -> None:
-        self._made.pop(gone.number, None)
+        self._casts.pop(gone.number, None)
