@@ -1,7 +1,7 @@
 """Modes, fake tensors and symbols: what torch's dispatcher does at this moment."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -82,6 +82,12 @@ def share_memory(one: object, other: object) -> bool:
 def stays_put(tensor: torch.Tensor) -> bool:
     """Whether Dynamo guards that an input is the same object in each call."""
     return isinstance(tensor, torch.nn.Parameter) or hasattr(tensor, "_dynamo_static_input_type")
+
+
+def copy_all(into: list[torch.Tensor], sources: Iterable[torch.Tensor]) -> None:
+    """Copy each tensor into another, which may have another dtype: on a GPU all of them at once."""
+    with torch.no_grad():
+        torch._foreach_copy_(into, [source.detach() for source in sources])
 
 
 def is_plain_tensor(value: object) -> bool:

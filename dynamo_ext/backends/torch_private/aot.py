@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.base import Stage
 from dynamo_ext.backends.torch_private.backend_registry import torch_backend
@@ -155,3 +155,10 @@ def compile_by_aot(name: str, graph: GraphModule, inputs: Sequence[Any], **optio
     refuse_wrong_cuts(graph)
     compiler: Any = torch_backend(name)
     return compiler(graph, inputs, **options)
+
+
+def give_source(placeholder: Node) -> None:
+    """Mark an input that Dynamo has not made: AOTAutograd wants to know where each comes from."""
+    from torch._dynamo.source import LocalSource
+
+    placeholder._dynamo_source = LocalSource(placeholder.name)

@@ -10,10 +10,10 @@ from torch.fx import GraphModule, Node
 from torch.nn import functional as F  # noqa: N812 - as torch's own documentation has it
 
 from dynamo_ext.backends import effects
-from dynamo_ext.backends.pipeline.autocast import torch_private
 from dynamo_ext.backends.pipeline.freeze import Watch, watchable
 from dynamo_ext.backends.pipeline.input_views import root_of
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet, WeightSets
+from dynamo_ext.backends.torch_private import aot
 from dynamo_ext.torch_private import dispatch
 
 PRODUCTS: frozenset[Any] = frozenset(
@@ -56,7 +56,7 @@ def separate(
         with graph.graph.inserting_after(placeholders[-1]):
             cast = graph.graph.placeholder(f"{node.name}_cast")
         cast.meta = {**node.meta, "example_value": _cast(node.meta["example_value"], dtype)}
-        torch_private.give_source(cast)
+        aot.give_source(cast)
         placeholders.append(cast)
         for user in users:
             user.replace_input_with(node, cast)
@@ -91,8 +91,8 @@ def casts(weights: Iterable[torch.Tensor], dtype: torch.dtype) -> list[torch.Ten
 
 def cast_again(made: list[torch.Tensor], weights: Iterable[torch.Tensor]) -> None:
     """Have casts hold what the weights hold now, at the addresses that they have."""
-    with dispatch.outside_modes(), torch.no_grad():
-        torch._foreach_copy_(made, [weight.detach() for weight in weights])
+    with dispatch.outside_modes():
+        dispatch.copy_all(made, weights)
 
 
 def _unseen(weights: Iterable[torch.Tensor]) -> bool:
