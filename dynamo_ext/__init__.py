@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynamo_ext.api.explain import explain
     from dynamo_ext.api.optimize import optimize, run
     from dynamo_ext.backends.base import Backend, StayEager, Support
+    from dynamo_ext.backends.calibration import calibrating
     from dynamo_ext.backends.entrypoints import register_backend
     from dynamo_ext.capture.session import last_report
     from dynamo_ext.measure.machine_limits import measure_machine
@@ -30,6 +31,7 @@ __all__ = [
     "Report",
     "StayEager",
     "Support",
+    "calibrating",
     "compare",
     "explain",
     "last_report",
@@ -49,6 +51,7 @@ _LAZY = {
     "Report": "dynamo_ext.records.report",
     "StayEager": "dynamo_ext.backends.base",
     "Support": "dynamo_ext.backends.base",
+    "calibrating": "dynamo_ext.backends.calibration",
     "compare": "dynamo_ext.api.compare",
     "explain": "dynamo_ext.api.explain",
     "last_report": "dynamo_ext.capture.session",

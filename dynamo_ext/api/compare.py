@@ -201,7 +201,8 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     metric
         ``(result, reference) -> float``, for each floating-point result.
     check_on
-        Tuples of other arguments: ``accuracy`` is checked on all of them together instead.
+        Tuples of other arguments: int8 is calibrated on them, and ``accuracy`` is checked on all of
+        them together instead.
     beside
         The old name of ``callables``.
 
@@ -257,9 +258,9 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         bound=AccuracyBound.parse(accuracy, metric) if accuracy else None,
         check_on=tuple(map(tuple, check_on)),
     )
-    if (metric is not None or check_on) and not accuracy:
-        message = "metric and check_on need a bound."
-        raise OptionError(message, "Add accuracy, as in accuracy='cosine>=0.9999'.")
+    if metric is not None and not accuracy:
+        message = "metric needs a bound."
+        raise OptionError(message, "Add accuracy, as in accuracy='metric>=0.95'.")
     listed = candidates_of(backends, options, baseline=baseline, bound=settings.bound)
     if baseline not in {"eager", *(each.name for each in listed)}:
         message = f"The baseline {baseline} is not one of the backends."

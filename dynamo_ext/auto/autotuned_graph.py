@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamo_ext.auto import graph_race, ranking
-from dynamo_ext.backends import precision
+from dynamo_ext.backends import calibration, precision
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.interruptions import Listening, pass_on
@@ -94,6 +94,8 @@ class AutotunedGraph:
         if dispatch.saving_is_watched():
             self._journal.add_fallback("unsupported", "graph", message=_WATCHED, remedy=_OUTSIDE)
             return self.variant(EAGER)(*args)
+        if self.contest is None and calibration.is_active():
+            return self._calibrate(args)
         if self.contest is None:
             self._race(args)
             if self._settled is not None:
@@ -101,6 +103,10 @@ class AutotunedGraph:
             if self.contest is None:
                 return self.variant(EAGER)(*args)
         return self._cycles.call(self, args)
+
+    def _calibrate(self, args: Sequence[Any]) -> Any:
+        switch = self.switch
+        return self._eager(*args) if switch is None else switch.calibrate(args)
 
     @property
     def _compiled(self) -> dict[str, Callable[..., Any]]:
@@ -239,6 +245,8 @@ class CachedWinner(AutotunedGraph):
             return self._settled(*args)
         if self._checked:
             return self._cycles.call(self, args)
+        if calibration.is_active():
+            return self._calibrate(args)
         variants, winner = self.switch, self.winner
         if variants is None:
             # Another thread has just settled it.

@@ -1,9 +1,10 @@
-"""A bound of accuracy checked on all that a cell gives, before the cell itself runs.
+"""A bound of accuracy checked on all that a cell gives, before the cell itself runs; calibration.
 
 Each lowered graph has met the bound by itself, but errors add up. So the cell runs as often as that
 takes from a state that is put back each time: in eager, under the winners of the races, in float64.
 Where the bound is missed, graphs go back to float32, those with the largest errors first. The
-compiled code stays, and the cell's own run that follows reuses it.
+compiled code stays, and the cell's own run that follows reuses it. Other inputs calibrate int8
+before; without a bound that is all.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.auto.autotuned_graph import AutotunedGraph
 from dynamo_ext.backends import precision
 from dynamo_ext.capture.listen.run_log import GraphEntry, Recording, RunLog
-from dynamo_ext.errors import DynamoExtError
-from dynamo_ext.formatting import seconds
+from dynamo_ext.errors import DynamoExtError, OptionError
+from dynamo_ext.formatting import seconds, sentence
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure import accuracy
+from dynamo_ext.measure.calibration_runs import calibrate
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.result_check import ResultCheck
@@ -47,16 +49,16 @@ LONGEST = 60.0
 class Rehearsal:
     """The check of one cell under one compiler, which holds for its later runs.
 
-    ``workload`` makes the cell as it is now; ``settings`` have the bound, and the other inputs on
-    which it is to be met, if any; ``cycles`` are those of the backend. ``key`` distinguishes this
-    check from others of the cell.
+    ``workload`` makes the cell as it is now; ``settings`` have the bound, if any, and the other
+    inputs on which it is to be met; ``cycles`` are those of the backend, if it has some. ``key``
+    distinguishes this check from others of the cell.
     """
 
     def __init__(
         self,
         workload: Callable[[], CellWorkload],
         tracer: Tracer,
-        cycles: CallCycles,
+        cycles: CallCycles | None,
         settings: Settings,
         key: object = None,
     ) -> None:
@@ -86,7 +88,8 @@ class Rehearsal:
     def before(self, run: RunLog) -> None:
         """Check where that is due; ``run`` gets what is compiled for it, and none of its calls.
 
-        Raises what an interrupt raises, and ``OptionError`` for a metric of the user's that fails.
+        Raises what an interrupt raises, and ``OptionError`` for a metric of the user's that fails,
+        or where nothing but calibration was asked for and the cell cannot be run for it.
         """
         self._earlier = not self.due
         if self._earlier:
@@ -97,10 +100,10 @@ class Rehearsal:
         after = run.after_graph_call
         try:
             run.on_graph_call, run.after_graph_call = None, self._note
-            self._cycles.paused = True
+            self._pause(True)
             self._check()
         finally:
-            self._cycles.paused = False
+            self._pause(False)
             run.on_graph_call, run.after_graph_call = counted, after
             bound = self._settings.bound
             if (self.due or self._lack) and bound is not None and bound.function is not None:
@@ -111,8 +114,18 @@ class Rehearsal:
             self._seconds = max(spent, 0.0)
             run.count_again()
 
-    def record(self, run: RunLog, report: Report) -> EndToEnd:
-        """What it came to, by the graphs of a run's report."""
+        if self._lack and self._settings.bound is None:
+            message = f"--check-on cannot calibrate: {sentence(self._lack)}"
+            raise OptionError(message, "Leave it out, or calibrate by dynamo_ext.calibrating().")
+
+    def _pause(self, paused: bool) -> None:  # noqa: FBT001 - as it is stored
+        if self._cycles is not None:
+            self._cycles.paused = paused
+
+    def record(self, run: RunLog, report: Report) -> EndToEnd | None:
+        """What it came to, by the graphs of a run's report; ``None`` without a bound."""
+        if self._settings.bound is None:
+            return None
         ids = {entry: graph.id for entry, graph in zip(run.calls, report.graphs, strict=True)}
         called = {entry for entry, calls in run.calls.items() if calls.count}
         lowered = {entry for entry in called if _precision(entry) != FULL}
@@ -189,6 +202,11 @@ class Rehearsal:
         check.eager = workload.results()
         workload.restore(thorough=True)
         call = workload.compiled_call(self._tracer, None)
+        if self._settings.check_on:
+            calibrate(call, workload, self._settings.check_on)
+        if self._settings.bound is None:
+            self.due = False
+            return ""
         call()
         self._judge(workload, check, call)
         for member in list(self._members.values()):

@@ -53,8 +53,27 @@ def label(name: str, options: Mapping[str, Any]) -> str:
     return name if chosen == FULL else f"{name}:{chosen}"
 
 
-def no_constant_weights(engine: str) -> StayEager:
-    """What an engine raises that was asked for int8 and finds nothing that it could round."""
+def has_vnni() -> bool:
+    """Whether the processor adds up products of eight bits in 32: others do in 16, which overflow.
+
+    Older torch than 2.6 does not say, which counts as no.
+    """
+    import torch
+
+    found: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(found.get("avx512_vnni") or found.get("avx_vnni"))
+
+
+def nothing_to_round(engine: str, *, convolutions: bool) -> StayEager:
+    """What an engine raises that was asked for int8 and finds nothing that it could round.
+
+    ``convolutions``: whether it would round some, if it knew the ranges of their activations.
+    """
+    if convolutions:
+        return StayEager(
+            f"{engine} quantises convolutions in ranges of activations, and knows none here.",
+            "Give it calls to calibrate on: dynamo_ext.calibrating(), or --check-on x=batches.",
+        )
     return StayEager(
         f"No product in it has constant weights, and {engine} quantises no other.",
         "Call the model under torch.no_grad(), where weights are constants.",

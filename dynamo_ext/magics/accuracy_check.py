@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.utils.capture import capture_output
 
 from dynamo_ext.capture.cells.tensor_reachability import names_read
+from dynamo_ext.backends import precision
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
@@ -59,7 +60,8 @@ def check_before(
 ) -> Rehearsal | None:
     """The check of a cell under ``auto`` with a bound: that of its last run where it is the same.
 
-    Raises what ``bound_of`` and ``other_inputs`` do.
+    With other inputs, also what calibrates a backend in int8 on them. Raises what ``bound_of`` and
+    ``other_inputs`` do, and ``OptionError`` where other inputs are for nothing.
     """
     compiler: Any = tracer.compiler.compiler if tracer.compiler is not None else None
     bound = bound_of(namespace, asked.accuracy, asked.metric)
@@ -67,13 +69,20 @@ def check_before(
     # A backend of the user's may have an option of that name.
     cycles = getattr(getattr(compiler, "backend", None), "cycles", None)
     if bound is None or cycles is None:
-        return None
+        if not inputs:
+            return None
+        if precision.of(getattr(compiler, "options", {})) != "int8":
+            message = "--check-on calibrates int8, or checks the bound of auto."
+            raise OptionError(message, "Use -b auto with --accuracy, or a backend with :int8.")
     from dynamo_ext.auto.end_to_end import Rehearsal
 
     # The check holds the values, so that no other gets the number of one of them.
     values = [id(value) for given in inputs for value in given.values()]
-    key = (tracer.compiler, bound, bound.function, asked.check_on, *values)
+    key = (tracer.compiler, bound, bound and bound.function, asked.check_on, *values)
     if state.check is None or state.check.key != key:
+        if inputs:
+            # What was compiled without them is not calibrated.
+            state.release()
         state.check = Rehearsal(
             lambda: CellWorkload(state.program, namespace, names, title="", silence=capture_output),
             tracer,

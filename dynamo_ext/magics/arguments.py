@@ -72,11 +72,10 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
 
 
 def refuse_without_bound(parsed: argparse.Namespace) -> None:
-    """Raise ``OptionError`` where ``--metric`` or ``--check-on`` stand without ``--accuracy``."""
-    for needs in ("metric", "check_on"):
-        if getattr(parsed, needs) and not parsed.accuracy:
-            msg = f"--{needs.replace('_', '-')} needs a bound."
-            raise OptionError(msg, "Add --accuracy, as in --accuracy 'cosine>=0.9999'.")
+    """Raise ``OptionError`` where ``--metric`` stands without ``--accuracy``."""
+    if parsed.metric and not parsed.accuracy:
+        msg = "--metric needs a bound."
+        raise OptionError(msg, "Add --accuracy, as in --accuracy 'metric>=0.95'.")
 
 
 def unquoted(text: str) -> str:

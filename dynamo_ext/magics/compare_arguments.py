@@ -79,8 +79,9 @@ def parser() -> MagicArgumentParser:
         "lower precisions, too")  # fmt: skip
     add("--metric", type=given, metavar="F", help="a function of yours (result, float64's result) "
         "-> float, which --accuracy bounds as metric")  # fmt: skip
-    add("--check-on", type=key_and_value, metavar="NAME=LIST", help="check --accuracy on other "
-        "inputs: the cell with each value of a list of yours in the place of NAME")  # fmt: skip
+    add("--check-on", type=key_and_value, metavar="NAME=LIST", help="calibrate int8, and check "
+        "--accuracy, on other inputs: the cell with each value of a list of yours in the place of "
+        "NAME")  # fmt: skip
     add("--opt", action="append", type=key_and_value, metavar="[BACKEND.]KEY=VALUE",
         help="a backend option")  # fmt: skip
     add("-h", "--help", action="store_true", help="show this help")

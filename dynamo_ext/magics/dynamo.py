@@ -78,9 +78,9 @@ class DynamoMagics(Magics):
               "cell gives must meet it, before it runs")  # fmt: skip
     @argument("--metric", type=given, metavar="F", help="a function of yours (result, float64's "
               "result) -> float, which --accuracy bounds as metric")  # fmt: skip
-    @argument("--check-on", type=key_and_value, metavar="NAME=LIST", help="check --accuracy on "
-              "other inputs: the cell with each value of a list of yours in the place "
-              "of NAME")  # fmt: skip
+    @argument("--check-on", type=key_and_value, metavar="NAME=LIST", help="calibrate int8, and "
+              "check --accuracy, on other inputs: the cell with each value of a list of yours in "
+              "the place of NAME")  # fmt: skip
     @argument("--opt", action="append", type=key_and_value, metavar="KEY=VALUE",
               help="a backend option; may repeat")  # fmt: skip
     @argument("-h", "--help", action="store_true", help="show this help")

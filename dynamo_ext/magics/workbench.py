@@ -152,8 +152,9 @@ class Workbench:
         return tracer
 
     def _check(self, arguments: CellArguments, state: CellState, tracer: Tracer) -> Any:
-        """What ``--accuracy`` has checked before the cell runs, if anything."""
-        if not arguments.accuracy or arguments.mode == "run":
+        """What ``--accuracy`` and ``--check-on`` do before the cell runs, if anything."""
+        wanted = arguments.accuracy or arguments.check_on
+        if not wanted or arguments.mode == "run":
             return None
         from dynamo_ext.magics.accuracy_check import check_before
 

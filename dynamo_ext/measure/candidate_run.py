@@ -3,7 +3,7 @@
 import time
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.accuracy import Results
+from dynamo_ext.measure.calibration_runs import calibrate
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import FULL
@@ -56,11 +57,17 @@ class CompiledCandidate:
     heard: RecordedCompiler | None = None
     codes: list[weakref.ref[types.CodeType]] = field(default_factory=list)
 
-    def compile(self, workload: Workload, on_doing: Callable[[str], object] | None = None) -> None:
+    def compile(
+        self,
+        workload: Workload,
+        on_doing: Callable[[str], object] | None = None,
+        check_on: Sequence[Any] = (),
+    ) -> None:
         """Make the first call, which compiles, and those after it that may compile again.
 
         Whatever the candidate raises becomes ``failure``. ``on_doing`` gets what its backend says
-        it does, and an empty text at the end of that.
+        it does, and an empty text at the end of that. Where int8 may be computed, other inputs
+        calibrate it before.
         """
         candidate = self.candidate
         if candidate.call is not None:
@@ -80,7 +87,7 @@ class CompiledCandidate:
         run.on_doing = on_doing
         try:
             with run_log.Recording(run), tracer.surroundings():
-                self._first_calls(call, workload)
+                self._first_calls(call, workload, check_on if self._calibrates() else ())
         finally:
             self.codes = [entry.code for entry in run.compiled]
         facts = Report(
@@ -95,10 +102,18 @@ class CompiledCandidate:
         )
         self.report = build_report(run, facts)
 
-    def _first_calls(self, call: Callable[[], object], workload: Workload) -> None:
+    def _calibrates(self) -> bool:
+        chosen = self.candidate
+        return chosen.precision == "int8" or (chosen.precision == FULL and chosen.bound is not None)
+
+    def _first_calls(
+        self, call: Callable[[], object], workload: Workload, check_on: Sequence[Any] = ()
+    ) -> None:
         try:
             workload.restore()
             started = time.perf_counter()
+            if check_on:
+                calibrate(call, workload, check_on)
             self.runs += 1
             call()
             self.first_call_seconds = time.perf_counter() - started

@@ -19,7 +19,7 @@ from dynamo_ext.measure.result_check import ResultCheck, held_in
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.side_effects import effects
 from dynamo_ext.measure.workload import Workload
-from dynamo_ext.records.common import CodeBlock
+from dynamo_ext.records.common import FULL, CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.records.machine import Work
 from dynamo_ext.timing.clock import MIN_SAMPLE_SECONDS
@@ -31,6 +31,8 @@ _LAZY = (
     "would be a first call, which is plain Python."
 )
 _NOTHING_LOWERED = "No candidate computes in a lower precision: the bound has judged none."
+_NOTHING_TO_CHECK = "Other inputs calibrate int8, or have a bound of accuracy checked on them."
+_BOUND_OR_INT8 = "Add --accuracy (in Python accuracy=), or a backend with :int8."
 _CALL_FIRST = "Call the module once, then compare."
 
 
@@ -69,6 +71,8 @@ class _Comparing:
         self._notes: list[str] = []
         if settings.bound is not None and all(each.bound is None for each in listed):
             self._notes.append(_NOTHING_LOWERED)
+        if settings.check_on and settings.bound is None and all(e.precision == FULL for e in listed):
+            raise OptionError(_NOTHING_TO_CHECK, _BOUND_OR_INT8)
         self._check = ResultCheck(workload, settings)
         self._work: Work | None = None
         self._busy_cores = 0.0
@@ -165,7 +169,7 @@ class _Comparing:
         for each in draw.sample(self._compiled, len(self._compiled)):
             name = each.candidate.name
             self._board.begin("compiling", name, "compiling")
-            each.compile(self._workload, self._board.doing)
+            each.compile(self._workload, self._board.doing, self._settings.check_on)
             if each.results is not None:
                 self._board.begin("checking", name)
                 self._check(each, each.results)

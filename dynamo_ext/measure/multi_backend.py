@@ -11,11 +11,12 @@ from typing import Any, Self
 import torch
 from torch.fx import GraphModule
 
+from dynamo_ext.backends import calibration, effects
 from dynamo_ext.backends.fx_graph import own_copy
 from dynamo_ext.backends.journal import Journal, active
 from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
 from dynamo_ext.backends.precision import of
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import pass_on, suppressed
 from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.progress import Board
@@ -51,10 +52,23 @@ class MultiBackendGraph:
 
     def __call__(self, *args: Any) -> Any:
         """Run the chosen backend's variant."""
+        if calibration.is_active():
+            return self.calibrate(args)
         self.calls += 1
         if self.inputs is None:
             self.inputs, self.grad = args, torch.is_grad_enabled()
         return self.compiled[self.active](*args)
+
+    def calibrate(self, args: Sequence[Any]) -> Any:
+        """Have the variants in int8 calibrate on a call's inputs; eager gives the results.
+
+        None where the graph has effects, which would come about several times.
+        """
+        lowered = [name for name, chosen in self.precisions.items() if chosen == "int8"]
+        for name in () if any(effects.of_graph(self.graph)) else lowered:
+            with suppressed(Exception):
+                self.compiled[name](*args)
+        return self.compiled[EAGER](*args)
 
     def journal(self, name: str) -> Journal:
         """A backend's journal; an empty one where it has compiled nothing."""

@@ -47,9 +47,11 @@ def race_graphs(
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
     """
     board = MultiBackendCompiler({c.name: c.compiler for c in candidates})
-    whole = CompiledCandidate(Candidate("mix", board.name, board, Availability(available=True)))
+    here = Availability(available=True)
+    lowest = "int8" if any(c.precision == "int8" for c in candidates) else FULL
+    whole = CompiledCandidate(Candidate("mix", board.name, board, here, precision=lowest))
     try:
-        whole.compile(workload)
+        whole.compile(workload, check_on=settings.check_on)
         mixed = whole.make_timed(workload)
         if mixed is None:
             raise RuntimeError(whole.failure)

@@ -47,8 +47,8 @@ class Partition:
     normalised graph in it, ``targets`` names them (in order, with repeats); ``captured`` are the
     captured operations that these came of, where known. ``reason`` says why a part is eager; with
     ``short`` its operations are too few in a row (``min_partition``). ``frozen`` counts parameters
-    and buffers that became constants. Seconds are wall time. ``role`` is its pass of the graph,
-    where known.
+    and buffers that became constants, ``calibrated`` the calls that int8's ranges are from. Seconds
+    are wall time. ``role`` is its pass of the graph, where known.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Partition:
     targets: tuple[str, ...] = ()
     reason: str = ""
     frozen: int = 0
+    calibrated: int = 0
     lower_seconds: float = 0.0
     engines_built: int = 0
     captured: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends import crash_records
+from dynamo_ext.backends import calibration, crash_records
 from dynamo_ext.backends.base import Backend, CompiledFn, Options, fact
 from dynamo_ext.backends.crash_records import Attempt
 from dynamo_ext.backends.journal import Journal
@@ -89,7 +89,8 @@ class Engines:
 
     ``weights`` maps positions of placeholders to parameters and buffers that may be constants.
     ``fast_unfrozen`` is the trusted engine that gets them as inputs, once there is one; ``lowered``
-    are the operations of products that the last one built runs in a lower precision, if known.
+    are the operations of products that the last one built runs in a lower precision, if known, and
+    ``calibrated`` counts the calls by which it was calibrated.
     """
 
     def __init__(
@@ -113,6 +114,8 @@ class Engines:
         self.frozen = len(known)
         self.known: dict[tuple[Any, ...], Engine | None] = {}
         self.fast_unfrozen: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+        self._calls: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+        self.calibrated = 0
         self.seconds = 0.0
         self.lowered: int | None = None
         self.built = 0
@@ -129,6 +132,18 @@ class Engines:
         """What must be equal for one engine to serve two calls."""
         return constants and constants.number, *(shape_key(args) if self.per_shape else ())
 
+    def calibrate(self, args: Sequence[Any], constants: WeightSet | None) -> bool:
+        """Keep a call's inputs for the engine to come; false where it is there already."""
+        key = self.key(args, constants)
+        if key in self.known:
+            return False
+        calls = self._calls.setdefault(key, [])
+        if len(calls) < calibration.MOST_CALLS:
+            given = self._selector(constants)(args)
+            plain = (v.detach().clone() if dispatch.is_plain_tensor(v) else v for v in given)
+            calls.append(tuple(plain))
+        return True
+
     def build(self, args: Sequence[Any], constants: WeightSet | None) -> Engine:
         """Lower the partition; whatever the backend raises is raised, and no engine known then."""
         key = self.key(args, constants)
@@ -140,17 +155,23 @@ class Engines:
             graph = frozen(graph, weights, self._unused)
             examples = [n.meta.get("val") for n in graph.graph.nodes if n.op == "placeholder"]
             orders = expected_orders(graph)
+            calls = graph.meta[calibration.INPUTS] = self._calls.pop(key, [])
             context = self._context
             with crash_records.during(context.attempt, "compiling"):
                 run = context.backend.lower(graph, examples, context.options)
-        given = [i for i in range(self._count) if i not in self._unused and i not in weights]
-        select = _selector(given, self._count)
+        select = self._selector(constants)
         made = self.known[key] = Engine(run, select, orders, shared=_fixed_outputs(graph))
+        self.calibrated = len(calls)
         # Of the object that it is a method of, where that counts them.
         self.lowered = getattr(getattr(run, "__self__", None), "lowered_operations", None)
         self.seconds += time.perf_counter() - start
         self.built += 1
         return made
+
+    def _selector(self, constants: WeightSet | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
+        weights = constants.weights if constants else {}
+        given = [i for i in range(self._count) if i not in self._unused and i not in weights]
+        return _selector(given, self._count)
 
     def proven(self) -> bool:
         """Whether any engine is trusted."""
@@ -176,6 +197,7 @@ class Engines:
         """Let go of all engines."""
         self.fast_unfrozen = None
         self.known.clear()
+        self._calls.clear()
         self.sets.clear()
         self.frozen = 0
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from dynamo_ext.backends import crash_records, effects, precision
+from dynamo_ext.backends import calibration, crash_records, effects, precision
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.pipeline.autocast import sensitive_operations
 from dynamo_ext.backends.pipeline.autocast.sensitive_operations import Verdict
@@ -97,6 +97,9 @@ class GraphCall:
         """A call whose effects can be undone, until one has gone well."""
         if any(map(dispatch.is_fake, args)):
             return self._eager(*args)
+        if calibration.is_active() and self._precision == "int8":
+            # Every part of it runs in eager, and the next call is to be checked.
+            return self._run(*args)
         undo = None
         if any(self._effects):
             undo = Undo([*args, *self._held], draws=self._effects.draws)

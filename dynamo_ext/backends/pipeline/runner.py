@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import crash_records, fork_safety, precision
+from dynamo_ext.backends import calibration, crash_records, fork_safety, precision
 from dynamo_ext.backends.base import StayEager, fact
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.backends.pipeline.engines import CompileContext, Engine, Engines
@@ -47,6 +47,7 @@ class Runner:
         self._relaxed = relaxed(graph)
         self._eager: Callable[..., Sequence[Any]] = self._relaxed.forward
         self._context = context
+        self._calibrates = precision.of(context.options) == "int8"
         self._engines = Engines(graph, context, weights)
         self._failures = 0
         self._dead = ""
@@ -55,8 +56,12 @@ class Runner:
             fork_safety.stay_behind(self, runtime)
 
     def prepare(self) -> bool:
-        """Lower now, at compile time, where shapes are known; false where that failed."""
-        if not self._engines.per_shape:
+        """Lower now, at compile time, where shapes are known; false where that failed.
+
+        Where calls calibrate, the first one after them lowers.
+        """
+        later = self._calibrates and calibration.is_active()
+        if not (later or self._engines.per_shape):
             if late := compile_timeout.used_up():
                 self._die("lower", message=late, remedy=compile_timeout.REMEDY)
             else:
@@ -87,6 +92,9 @@ class Runner:
             return self._eager(*args)
         with dispatch.outside_modes():
             constants = self._engines.constants(args)
+            calibrates = self._calibrates and calibration.is_active()
+            if calibrates and self._engines.calibrate(args, constants):
+                return self._eager(*args)
             engine = self._engine(args, constants)
             if engine is None:
                 return self._eager(*args)
@@ -189,6 +197,7 @@ class Runner:
             engine="eager" if self._dead else self._known.engine,
             reason=self._dead,
             frozen=self._engines.frozen,
+            calibrated=self._engines.calibrated,
             lower_seconds=self._engines.seconds,
             engines_built=self._engines.built,
         )

@@ -32,7 +32,7 @@ class Check(Protocol):
     def before(self, run: RunLog) -> object:
         """Run the cell as often as that takes; its namespace is as before afterwards."""
 
-    def record(self, run: RunLog, report: Report) -> EndToEnd:
+    def record(self, run: RunLog, report: Report) -> EndToEnd | None:
         """What it came to, for the report of the run."""
 
 

@@ -93,7 +93,9 @@ def describe(report: Report, graph: Graph) -> str:
         ended = f", ended by a break: {clip(breaks.because(report.breaks[graph.ended_by]), 120)}"
     kept = f", {len(graph.kept):,} of them in {FULL}" if graph.kept else ""
     once = f", {graph.folded:,} normalised ones computed at compile time" if graph.folded else ""
-    return f"{size} in {placement.label}{kept}{once}{ended}"
+    calls = max((part.calibrated for part in graph.partitions), default=0)
+    ranges = f", calibrated on {count(calls, 'call')}" if calls else ""
+    return f"{size} in {placement.label}{ranges}{kept}{once}{ended}"
 
 
 def partitions(report: Report, graph: Graph) -> Markup:

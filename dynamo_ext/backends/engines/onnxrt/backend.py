@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends import precision
+from dynamo_ext.backends import calibration, precision
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, CompiledFn, Options
 from dynamo_ext.backends.engines.onnx import convert, recurrent
 from dynamo_ext.backends.engines.onnx.through_onnx import ThroughOnnx
@@ -50,7 +50,8 @@ class OnnxRuntimeBackend(ThroughOnnx):
         recurrent.say_what_is_not_finite(model)
         lowered = None
         if precision.of(options) != FULL:
-            model, lowered = quantize.quantized(model)
+            calls = graph.meta.get(calibration.INPUTS, ())
+            model, lowered = quantize.quantized(model, calls)
         inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         made = session.Session(model, inputs, options)
         made.lowered_operations = lowered

@@ -1,27 +1,36 @@
-"""Dynamic quantisation: products of constant weights in eight bits, by ONNX Runtime's own tool."""
+"""Products of constant weights in eight bits, by ONNX Runtime's own tools.
+
+Dynamically, and convolutions in ranges that calls of a partition had.
+"""
 
 import math
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from dynamo_ext.backends import precision
 
 _PRODUCTS = ("Gemm", "MatMul")
+_CONVOLUTION = "Conv"
+_QUANTISED = ("MatMulInteger", "DynamicQuantize", "QuantizeLinear")
 
 
-def quantized(model: Any) -> tuple[Any, int | None]:
+def quantized(model: Any, calls: Sequence[Sequence[Any]] = ()) -> tuple[Any, int | None]:
     """An ``onnx_ir`` model with its products in int8: weights now, activations at each call.
 
     And how many operations the products are that are in int8, ``None`` with symbolic sizes.
+    ``calls`` are inputs of the model; where there are any, convolutions are in int8, too, in the
+    ranges that their activations had then.
 
-    Weights have a scale for each column. Raises ``StayEager`` where no product has constant
-    weights.
+    Weights have a scale for each column, or output channel. Raises ``StayEager`` where nothing is
+    quantised.
     """
     import onnx_ir
-    from onnxruntime.quantization import quantize_dynamic
+    from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxscript import optimizer
 
     # A linear layer's weights are constants once they are transposed; by default large ones are
@@ -39,42 +48,80 @@ def quantized(model: Any) -> tuple[Any, int | None]:
             made,
             op_types_to_quantize=_PRODUCTS,
             per_channel=True,
-            weight_type=_weight_type(),
+            # With VNNI the kernels of unsigned weights take twice the time.
+            weight_type=QuantType.QInt8 if precision.has_vnni() else QuantType.QUInt8,
         )
+        if calls:
+            _quantize_convolutions(made, calls)
         found = onnx_ir.load(made)
-    if not any(
-        node.op_type.startswith(("MatMulInteger", "DynamicQuantize")) for node in found.graph
-    ):
-        raise precision.no_constant_weights(engine="ONNX Runtime")
+    if not any(node.op_type.startswith(_QUANTISED) for node in found.graph):
+        unknown = not calls and any(node.op_type == _CONVOLUTION for node in found.graph)
+        raise precision.nothing_to_round(engine="ONNX Runtime", convolutions=unknown)
     # Where a Gemm is not quantised, it has become a product and a sum.
-    kept = {node.outputs[0].name.removesuffix("_MatMul") for node in _products(found)}
+    kept = {
+        node.outputs[0].name.removesuffix("_MatMul")
+        for node in _products(found)
+        if getattr(node.inputs[1].producer(), "op_type", "") != "DequantizeLinear"
+    }
     lowered = [operations for name, operations in asked.items() if name not in kept]
     total = sum(each for each in lowered if each is not None)
     return found, None if None in lowered else total
 
 
-def _weight_type() -> Any:
-    """Signed with VNNI, which multiplies unsigned activations by signed weights; else unsigned.
+def _quantize_convolutions(path: Path, calls: Sequence[Sequence[Any]]) -> None:
+    """Quantise those of a stored model that have constant weights."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_static
 
-    With VNNI the kernels of unsigned weights take twice the time. Without it those of signed ones
-    add two products in 16 bits, which overflows.
-    """
-    import torch
-    from onnxruntime.quantization import QuantType
+    model = onnx.load(path)
+    constants = {each.name for each in model.graph.initializer}
+    chosen = [
+        node.name
+        for node in model.graph.node
+        if node.op_type == _CONVOLUTION and node.input[1] in constants
+    ]
+    if chosen:
+        quantize_static(
+            path,
+            path,
+            _Calls([each.name for each in model.graph.input], calls),
+            op_types_to_quantize=[_CONVOLUTION],
+            nodes_to_quantize=chosen,
+            per_channel=True,
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+            reduce_range=not precision.has_vnni(),
+        )
 
-    # An older torch does not say what the processor has.
-    found: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    vnni = found.get("avx512_vnni") or found.get("avx_vnni")
-    return QuantType.QInt8 if vnni else QuantType.QUInt8
+
+class _Calls:
+    """A ``CalibrationDataReader``."""
+
+    def __init__(self, names: Sequence[str], calls: Sequence[Sequence[Any]]) -> None:
+        self._names = names
+        self._left = list(reversed(calls))
+
+    def get_next(self) -> dict[str, Any] | None:
+        """The next call's inputs, by name."""
+        if not self._left:
+            return None
+        values = [torch.as_tensor(each).cpu().numpy() for each in self._left.pop()]
+        return dict(zip(self._names, values, strict=True))
 
 
 def _products(model: Any) -> list[Any]:
-    return [node for node in model.graph if node.op_type in _PRODUCTS]
+    return [node for node in model.graph if node.op_type in (*_PRODUCTS, _CONVOLUTION)]
 
 
 def _operations(node: Any) -> int | None:
-    """Operations of a product: its rows times the elements of a matrix of weights, twice."""
+    """Operations of a product: its rows times the elements of a matrix of weights, twice.
+
+    Of a convolution its results, times those of one output channel.
+    """
     out, weight = (value.shape for value in (node.outputs[0], node.inputs[1]))
     if out is None or weight is None or not (out.is_static() and weight.is_static()):
         return None
-    return 2 * int(math.prod(out.numpy()[:-1]) * math.prod(weight.numpy()[-2:]))
+    results, weights = out.numpy(), weight.numpy()
+    if node.op_type == _CONVOLUTION:
+        return 2 * int(math.prod(results) * math.prod(weights[1:]))
+    return 2 * int(math.prod(results[:-1]) * math.prod(weights[-2:]))

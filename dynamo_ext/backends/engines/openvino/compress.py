@@ -1,51 +1,70 @@
-"""Weights of products in eight bits, written so that OpenVINO's CPU plugin keeps them so.
+"""Weights in eight bits, written so that OpenVINO's CPU plugin keeps them so.
 
-That takes integers, converted and multiplied by a scale, for compressed weights, and at each call
-rounds what they are multiplied by, where the processor has the instructions (``GROUP``). NNCF
-would write the same pattern. It finds no weights behind a transposition, as all linear layers'
+That takes integers, converted and multiplied by a scale, for compressed weights. What a product's
+are multiplied by it rounds at each call, where the processor has the instructions (``GROUP``).
+NNCF would write the same pattern. It finds no weights behind a transposition, as all linear layers'
 are here, its scales are float16, and its telemetry would have to be kept off.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import precision
+from dynamo_ext.backends.engines.openvino import activation_ranges
 from dynamo_ext.backends.fx_graph import attribute, is_view
 from dynamo_ext.backends.support.single_op import operator_name
 
 GROUP = 128
 """Activations that share a scale, along a row: fewer are more exact and slower."""
 
-_WEIGHTS = {"aten::mm": 1, "aten::addmm": 2}
+_CONVOLUTION = "aten::convolution"
+_WEIGHTS = {"aten::mm": 1, "aten::addmm": 2, _CONVOLUTION: 1}
 """Products, and where their weights stand."""
 
 _MOST = 127
 
 
-def compress(graph: GraphModule) -> None:
+def compress(graph: GraphModule, calls: Sequence[Sequence[Any]] = ()) -> None:
     """Round the constant weights of a partition's products, with a scale for each column.
 
-    Weights that are not finite stay as they are. Raises ``StayEager`` where no product has
-    constant weights.
+    Those of convolutions, with a scale for each output channel, where ``calls``, which are inputs
+    of the partition, tell the ranges of activations. Weights that are not finite stay as they are.
+    Raises ``StayEager`` where no product is rounded.
     """
-    rounded: dict[Node, Node] = {}
-    for node in list(graph.graph.nodes):
-        place = _WEIGHTS.get(operator_name(node.target))
-        if place is None:
-            continue
-        operand = node.args[place]
-        weight = _constant(graph, operand)
-        if weight is None or weight.dtype is not torch.float32 or not weight.isfinite().all():
-            continue
-        if operand not in rounded:
-            rounded[operand] = _rounded(graph, operand, weight)
-        node.update_arg(place, rounded[operand])
-    if not rounded:
-        raise precision.no_constant_weights(engine="OpenVINO")
+    weights = {node: found for node in graph.graph.nodes if (found := _weight(graph, node))}
+    convolutions = [n for n in weights if operator_name(n.target) == _CONVOLUTION]
+    read: set[Any] = {node.args[0] for node in convolutions}
+    activations: Any = activation_ranges.rounded(graph, read, calls)
+    lowered: dict[Node, Node] = {}
+    for node, (operand, weight) in weights.items():
+        if node in convolutions:
+            if node.args[0] not in activations:
+                continue
+            node.update_arg(0, activations[node.args[0]])
+        if operand not in lowered:
+            lowered[operand] = _rounded(graph, operand, weight)
+        node.update_arg(_WEIGHTS[operator_name(node.target)], lowered[operand])
+    if not lowered:
+        raise precision.nothing_to_round(engine="OpenVINO", convolutions=bool(convolutions))
     graph.graph.eliminate_dead_code()
     graph.recompile()
+
+
+def _weight(graph: GraphModule, node: Node) -> tuple[Node, torch.Tensor] | None:
+    """Where a product's weights come from and what they are, if they can be rounded."""
+    name = operator_name(node.target)
+    place = _WEIGHTS.get(name)
+    if place is None or (name == _CONVOLUTION and node.args[6]):
+        # A transposed convolution has its output channels elsewhere.
+        return None
+    operand: Any = node.args[place]
+    weight = _constant(graph, operand)
+    if weight is None or weight.dtype is not torch.float32 or not weight.isfinite().all():
+        return None
+    return operand, weight
 
 
 def _constant(graph: GraphModule, node: Any) -> Any:
@@ -59,8 +78,10 @@ def _constant(graph: GraphModule, node: Any) -> Any:
 def _rounded(graph: GraphModule, operand: Node, weight: torch.Tensor) -> Node:
     """What computes nearly ``weight`` from integers, in front of the node that gives it."""
     aten = torch.ops.aten
-    rows = weight.T
-    scales = (rows.abs().amax(1, keepdim=True) / _MOST).clamp_min(torch.finfo(torch.float32).tiny)
+    matrix = weight.ndim == 2  # noqa: PLR2004 - of a product, with its columns last
+    rows = weight.T if matrix else weight
+    sizes = rows.abs().amax(list(range(1, rows.ndim)), keepdim=True)
+    scales = (sizes / _MOST).clamp_min(torch.finfo(torch.float32).tiny)
     graph.register_buffer(f"{operand.name}_int8", (rows / scales).round().to(torch.int8))
     graph.register_buffer(f"{operand.name}_scales", scales)
     nodes = graph.graph
@@ -74,4 +95,4 @@ def _rounded(graph: GraphModule, operand: Node, weight: torch.Tensor) -> Node:
         scaled = nodes.call_function(
             aten.mul.Tensor, (wide, nodes.get_attr(f"{operand.name}_scales"))
         )
-        return nodes.call_function(aten.permute.default, (scaled, [1, 0]))
+        return nodes.call_function(aten.permute.default, (scaled, [1, 0])) if matrix else scaled

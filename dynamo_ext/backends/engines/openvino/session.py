@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import precision
+from dynamo_ext.backends import calibration, precision
 from dynamo_ext.backends.engines.openvino import compress, convert, ran
 from dynamo_ext.backends.support import data_checks
 from dynamo_ext.backends.support.lending import plain
@@ -88,7 +88,7 @@ class Session:
         self._graph = convert.prepare(graph)
         chosen = precision.of(options)
         if chosen == "int8":
-            compress.compress(self._graph)
+            compress.compress(self._graph, graph.meta.get(calibration.INPUTS, ()))
         self._places = convert.distinct(self._graph)
         compiled_model = compiled(convert.convert(self._graph), options)
         self.lowered_operations = (

@@ -1,0 +1,48 @@
+"""Calls whose inputs calibrate int8: from them engines take the ranges of activations.
+
+Products with constant weights need none: their activations are rounded by each call's own range.
+For convolutions that would cost more than it gains.
+"""
+
+import torch
+
+MOST_CALLS = 32
+"""Calls whose inputs a partition keeps until it is compiled; later ones calibrate nothing."""
+
+INPUTS = "calibration_inputs"
+"""Where a partition's ``meta`` has them: for each call, one value for each placeholder."""
+
+_entered = 0
+
+
+def is_active() -> bool:
+    """Whether calls calibrate at this moment."""
+    return _entered > 0
+
+
+class calibrating:  # noqa: N801 - a context, as torch.no_grad
+    """Calls in this context calibrate int8: code that is compiled for it runs in eager.
+
+    The first call after it compiles, and knows the ranges of activations from up to 32 calls. What
+    was compiled before stays as it is::
+
+        compiled = torch.compile(model, backend="dx_openvino", options={"precision": "int8"})
+        with torch.no_grad():
+            with dynamo_ext.calibrating():
+                for batch in batches:
+                    compiled(batch)
+            compiled(x)
+    """
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def __enter__(self) -> None:
+        _count(1)
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def __exit__(self, *details: object) -> None:
+        _count(-1)
+
+
+def _count(change: int) -> None:
+    global _entered  # noqa: PLW0603 - as global as what is compiled
+    _entered += change
