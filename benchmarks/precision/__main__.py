@@ -214,6 +214,7 @@ Each model runs in a process of its own. Every backend in float32 and behind a p
 without a bound and with `cosine>=0.9999`, and what people run without us (torchao where it is
 installed) are compared in one interleaved schedule (`python -m benchmarks.precision`). A row whose
 results miss the bound of its precision is called `wrong`; one that ran in eager is called `eager`.
+Where a model takes nothing but images, int8 is calibrated on them and on four batches of others.
 
 ## The machine's limit
 The fewest milliseconds that a run can take, by the operations of its products and the bytes that

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 MEASURED = MODELS | {generation.MODEL.name: generation.MODEL}
 """The models, by name: the zoo, and token generation."""
 
+_RANK, _BATCHES = 4, 4
+"""Dimensions of images, and how many other batches of them int8 is calibrated on."""
+
 BOUND = "cosine>=0.9999"
 BOUNDED = f"auto, {BOUND}"
 
@@ -129,6 +132,7 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
             built.args,
             listed,
             kwargs=built.kwargs,
+            check_on=() if model.learns else _other_images(built),
             budget=budget,
             options={f"{BOUNDED}.accuracy": BOUND} if races else {},
             callables=peers(built, beside),
@@ -147,6 +151,14 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
         tuple(limits.items()),
         tuple(_case(row, record, limits) for row in record.candidates[1:]),
     )
+
+
+def _other_images(built: Built) -> list[tuple[torch.Tensor, ...]]:
+    """What int8 is calibrated on: none where a model takes anything but images."""
+    images = all(isinstance(each, torch.Tensor) and each.ndim == _RANK for each in built.args)
+    if built.kwargs or not images:
+        return []
+    return [tuple(map(torch.randn_like, built.args)) for _ in range(_BATCHES)]
 
 
 def _case(row: CandidateResult, record: Comparison, limits: dict[str, float]) -> Case:

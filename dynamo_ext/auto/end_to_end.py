@@ -100,10 +100,10 @@ class Rehearsal:
         after = run.after_graph_call
         try:
             run.on_graph_call, run.after_graph_call = None, self._note
-            self._pause(True)
+            self._pause(paused=True)
             self._check()
         finally:
-            self._pause(False)
+            self._pause(paused=False)
             run.on_graph_call, run.after_graph_call = counted, after
             bound = self._settings.bound
             if (self.due or self._lack) and bound is not None and bound.function is not None:
@@ -118,7 +118,7 @@ class Rehearsal:
             message = f"--check-on cannot calibrate: {sentence(self._lack)}"
             raise OptionError(message, "Leave it out, or calibrate by dynamo_ext.calibrating().")
 
-    def _pause(self, paused: bool) -> None:  # noqa: FBT001 - as it is stored
+    def _pause(self, *, paused: bool) -> None:
         if self._cycles is not None:
             self._cycles.paused = paused
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.utils.capture import capture_output
 
-from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.backends import precision
+from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload

@@ -19,7 +19,7 @@ from dynamo_ext.measure.result_check import ResultCheck, held_in
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.side_effects import effects
 from dynamo_ext.measure.workload import Workload
-from dynamo_ext.records.common import FULL, CodeBlock
+from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.records.machine import Work
 from dynamo_ext.timing.clock import MIN_SAMPLE_SECONDS
@@ -71,7 +71,8 @@ class _Comparing:
         self._notes: list[str] = []
         if settings.bound is not None and all(each.bound is None for each in listed):
             self._notes.append(_NOTHING_LOWERED)
-        if settings.check_on and settings.bound is None and all(e.precision == FULL for e in listed):
+        rounded = settings.bound is not None or any(each.precision == "int8" for each in listed)
+        if settings.check_on and not rounded:
             raise OptionError(_NOTHING_TO_CHECK, _BOUND_OR_INT8)
         self._check = ResultCheck(workload, settings)
         self._work: Work | None = None

@@ -25,7 +25,7 @@ from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.measure.workload import Workload
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import FULL, Availability
 from dynamo_ext.records.comparison import GraphComparison, GraphTime, Mix, Outcome
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 

@@ -379,14 +379,14 @@ def test_a_graph_that_went_back_before_is_named_after_another_check(cells: Live)
     ("line", "said"),
     [
         ("--metric nearness", "--metric needs a bound. Add --accuracy"),
-        ("--check-on x=batches", "--check-on needs a bound."),
+        ("--check-on x=batches", "--check-on calibrates int8, or checks the bound of auto."),
         ("--accuracy rel<=1 --check-on x=nothing", "is not a name of yours with a list"),
         ("--accuracy metric>=1", "metric is a function of yours"),
         ("--accuracy metric>=1 --metric bad", "The metric bad raised KeyError: 'gone'"),
     ],
 )
 def test_a_bound_that_cannot_be_checked_is_one_sentence(cells: Live, line: str, said: str) -> None:
-    cells.well("def bad(found, exact):\n    raise KeyError('gone')")
+    cells.well("batches = [x]\ndef bad(found, exact):\n    raise KeyError('gone')")
     ran = cells.run(f"%%dynamo {WITH} {line} --quiet\n{CHAIN}")
     assert said in str(ran.error)
     assert "y" not in cells.names

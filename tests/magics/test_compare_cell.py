@@ -226,7 +226,7 @@ def test_a_bound_is_checked_on_a_list_of_the_users(cells: Live) -> None:
     ("line", "said"),
     [
         ("-b onnxrt:int8 --metric near", "--metric needs a bound. Add --accuracy"),
-        ("-b onnxrt:int8 --check-on x=batches", "--check-on needs a bound."),
+        ("-b onnxrt --check-on x=batches", "Other inputs calibrate int8, or have a bound"),
         (f"{CHECKED} --metric near", "--metric near is not a function of yours."),
         (f"{CHECKED} --check-on x=nothing", "is not a name of yours with a list of values"),
         (f"{CHECKED} --check-on scale=sizes", "The cell does not read scale"),
@@ -239,7 +239,9 @@ def test_a_bound_is_checked_on_a_list_of_the_users(cells: Live) -> None:
     ],
 )
 def test_a_bound_that_cannot_be_checked_is_one_sentence(cells: Live, line: str, said: str) -> None:
-    cells.well("sizes = [1.0]\ndef bad(found, exact):\n    raise KeyError('gone')\nnet.eval()")
+    cells.well(
+        "sizes = [1.0]\nbatches = [x]\ndef bad(found, exact):\n    raise KeyError('gone')\nnet.eval()"
+    )
     before = names(cells)
     ran, _ = cells.failed(f"%%dynamo compare {line} --quiet\ny = net(x)")
     assert said in str(ran.error)

@@ -133,15 +133,18 @@ class Engines:
         return constants and constants.number, *(shape_key(args) if self.per_shape else ())
 
     def calibrate(self, args: Sequence[Any], constants: WeightSet | None) -> bool:
-        """Keep a call's inputs for the engine to come; false where it is there already."""
+        """Keep a call's inputs for the engine to come; false where it is there already.
+
+        Those with values that are not finite say nothing of ranges.
+        """
         key = self.key(args, constants)
         if key in self.known:
             return False
         calls = self._calls.setdefault(key, [])
-        if len(calls) < calibration.MOST_CALLS:
-            given = self._selector(constants)(args)
-            plain = (v.detach().clone() if dispatch.is_plain_tensor(v) else v for v in given)
-            calls.append(tuple(plain))
+        given = self._selector(constants)(args)
+        tensors = [each for each in given if dispatch.is_plain_tensor(each)]
+        if len(calls) < calibration.MOST_CALLS and all(map(_is_finite, tensors)):
+            calls.append([v.detach().clone() if isinstance(v, torch.Tensor) else v for v in given])
         return True
 
     def build(self, args: Sequence[Any], constants: WeightSet | None) -> Engine:
@@ -219,6 +222,10 @@ def _fixed_outputs(graph: GraphModule) -> set[int]:
             varying.add(node)
     outputs: Any = graph.graph.output_node().args[0]
     return {i for i, node in enumerate(outputs) if hasattr(node, "op") and node not in varying}
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    return bool(tensor.isfinite().all())
 
 
 def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]], Sequence[Any]]:

@@ -83,7 +83,9 @@ class GraphCall:
     def call(self, *args: Any) -> Any:
         """Run it; eagerly where it fails and its effects can be undone."""
         if not self._proven:
-            return self._first(args)
+            # What calibrates runs in eager, and a later call is to be checked.
+            calibrates = calibration.is_active() and self._precision == "int8"
+            return self._run(*args) if calibrates else self._first(args)
         try:
             return self._run(*args)
         except Exception as error:
@@ -97,9 +99,6 @@ class GraphCall:
         """A call whose effects can be undone, until one has gone well."""
         if any(map(dispatch.is_fake, args)):
             return self._eager(*args)
-        if calibration.is_active() and self._precision == "int8":
-            # Every part of it runs in eager, and the next call is to be checked.
-            return self._run(*args)
         undo = None
         if any(self._effects):
             undo = Undo([*args, *self._held], draws=self._effects.draws)

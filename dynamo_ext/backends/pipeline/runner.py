@@ -92,9 +92,6 @@ class Runner:
             return self._eager(*args)
         with dispatch.outside_modes():
             constants = self._engines.constants(args)
-            calibrates = self._calibrates and calibration.is_active()
-            if calibrates and self._engines.calibrate(args, constants):
-                return self._eager(*args)
             engine = self._engine(args, constants)
             if engine is None:
                 return self._eager(*args)
@@ -126,6 +123,9 @@ class Runner:
     def _engine(self, args: Sequence[Any], constants: WeightSet | None) -> Engine | None:
         """The engine for a call, built where there is none; ``None`` where eager is to run it."""
         engines = self._engines
+        calibrates = self._calibrates and calibration.is_active()
+        if calibrates and engines.calibrate(args, constants):
+            return None
         key = engines.key(args, constants)
         if key in engines.known:
             return engines.known[key]

@@ -6,7 +6,7 @@ Dynamically, and convolutions in ranges that calls of a partition had.
 import math
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 

@@ -81,7 +81,9 @@ def _rounded(graph: GraphModule, operand: Node, weight: torch.Tensor) -> Node:
     matrix = weight.ndim == 2  # noqa: PLR2004 - of a product, with its columns last
     rows = weight.T if matrix else weight
     sizes = rows.abs().amax(list(range(1, rows.ndim)), keepdim=True)
-    scales = (sizes / _MOST).clamp_min(torch.finfo(torch.float32).tiny)
+    # Without VNNI two products are added in 16 bits.
+    most = _MOST if matrix or precision.has_vnni() else _MOST // 2
+    scales = (sizes / most).clamp_min(torch.finfo(torch.float32).tiny)
     graph.register_buffer(f"{operand.name}_int8", (rows / scales).round().to(torch.int8))
     graph.register_buffer(f"{operand.name}_scales", scales)
     nodes = graph.graph

@@ -350,7 +350,7 @@ def test_an_outlier_that_int8_cannot_hold_is_eagers() -> None:
         assert torch.equal(compiled(x), layer(x))
     [fallback] = compiled.report().fallbacks
     assert fallback.stage == "verify"
-    assert "int8 may have 0.1" in fallback.message
+    assert "int8 may have 0.2" in fallback.message
 
 
 class Both(nn.Module):

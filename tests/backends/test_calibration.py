@@ -1,0 +1,188 @@
+"""Calls that calibrate int8, in the engines that are calibrated."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import dynamo_ext
+from dynamo_ext.backends import calibration, registry
+
+WIDTH = 16
+
+
+class Net(nn.Module):
+    """Convolutions of every kind that networks have, and a product."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, WIDTH, 3, padding=1)
+        self.norm = nn.BatchNorm2d(WIDTH)
+        self.each = nn.Conv2d(WIDTH, WIDTH, 3, stride=2, groups=WIDTH, bias=False)
+        self.last = nn.Linear(WIDTH, 8)
+
+    def forward(self, x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+        y = self.norm(self.first(x)).relu()
+        return self.last((self.each(y).relu() + shift).mean((2, 3)))
+
+
+@pytest.fixture(params=["onnxrt", "openvino"])
+def engine(request: Any) -> str:
+    """An engine that can be calibrated here."""
+    found = registry.probe(registry.get(request.param))
+    reason = found.reason or registry.get(request.param).lacks_precision("int8")
+    if reason:
+        pytest.skip(reason)
+    return str(request.param)
+
+
+@pytest.fixture
+def net() -> nn.Module:
+    """A network as it is used."""
+    return Net().eval()
+
+
+def batches(count: int, size: float = 1.0) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return [(size * torch.randn(4, 3, 12, 12), torch.randn(4, 1, 1, 1)) for _ in range(count)]
+
+
+def calibrate(compiled: Any, inputs: Sequence[Any]) -> None:
+    with torch.no_grad(), dynamo_ext.calibrating():
+        for each in inputs:
+            compiled(*each)
+
+
+def engines(report: Any) -> list[tuple[str, int]]:
+    return [(part.engine, part.calibrated) for g in report.graphs for part in g.partitions]
+
+
+def error(found: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((found - exact).norm() / exact.norm())
+
+
+def test_convolutions_are_in_int8_where_calls_gave_their_ranges(
+    engine: str, net: nn.Module
+) -> None:
+    products = 2 * 4 * WIDTH * (12 * 12 * 3 * 9 + 5 * 5 * 9 + 8)
+    linear = 2 * 4 * WIDTH * 8
+    for calls, operations in ((5, products), (0, linear)):
+        torch.compiler.reset()
+        compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+        if calls:
+            calibrate(compiled, batches(calls))
+        [given] = batches(1)
+        with torch.no_grad():
+            assert 1e-4 < error(compiled(*given), net(*given)) < 0.05
+        report = compiled.report()
+        assert engines(report) == [(engine, calls)]
+        assert report.fallbacks == ()
+        assert [graph.lowered for graph in report.graphs] == [operations]
+
+
+def test_calls_that_calibrate_give_eagers_results(engine: str, net: nn.Module) -> None:
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+    with torch.no_grad(), dynamo_ext.calibrating():
+        for given in batches(2):
+            torch.testing.assert_close(compiled(*given), net(*given))
+    assert [part.engines_built for g in compiled.report().graphs for part in g.partitions] == [0]
+
+
+def test_what_is_far_beyond_the_ranges_is_eagers(engine: str, net: nn.Module) -> None:
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+    calibrate(compiled, batches(3, size=0.01))
+    given = 10 * torch.randn(4, 3, 12, 12), torch.zeros(4, 1, 1, 1)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(*given), net(*given))
+    [fallback] = compiled.report().fallbacks
+    assert fallback.stage == "verify"
+    assert "int8 may have 0.2" in fallback.message
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_inputs_that_are_not_finite_calibrate_nothing(
+    engine: str, net: nn.Module, value: float
+) -> None:
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+    [given], [(x, shift)] = batches(1), batches(1)
+    x[1, 2, 3, 4] = value
+    calibrate(compiled, [given, (x, shift)])
+    with torch.no_grad():
+        assert error(compiled(*given), net(*given)) < 0.05
+    assert engines(compiled.report()) == [(engine, 1)]
+
+
+def test_an_activation_that_was_always_zero_is_not_rounded(engine: str, net: nn.Module) -> None:
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+    calibrate(compiled, batches(2, size=0.0))
+    zeros, shift = torch.zeros(4, 3, 12, 12), torch.randn(4, 1, 1, 1)
+    with torch.no_grad():
+        assert error(compiled(zeros, shift), net(zeros, shift)) < 0.05
+
+
+def test_a_convolution_alone_says_what_calibrates_it(engine: str) -> None:
+    compiled = dynamo_ext.optimize(f"{engine}:int8", options={"min_partition": 1})(
+        nn.Conv2d(3, 4, 3)
+    )
+    with torch.no_grad():
+        compiled(torch.randn(1, 3, 8, 8))
+    [fallback] = compiled.report().fallbacks
+    assert "quantises convolutions in ranges of activations" in fallback.message
+    assert "--check-on" in fallback.remedy
+
+
+def test_what_is_compiled_already_stays(engine: str, net: nn.Module) -> None:
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+    [given] = batches(1)
+    with torch.no_grad():
+        found = compiled(*given)
+        with dynamo_ext.calibrating():
+            assert torch.equal(compiled(*given), found)
+    assert engines(compiled.report()) == [(engine, 0)]
+
+
+def test_a_partition_keeps_a_bounded_number_of_calls(
+    engine: str, net: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "MOST_CALLS", 2)
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+    calibrate(compiled, batches(4))
+    with torch.no_grad():
+        compiled(*batches(1)[0])
+    assert engines(compiled.report()) == [(engine, 2)]
+
+
+def test_each_shape_is_calibrated_by_its_own_calls(net: nn.Module) -> None:
+    if not registry.probe(registry.get("openvino")).available:
+        pytest.skip("OpenVINO is not here.")
+    compiled = dynamo_ext.optimize("openvino:int8", dynamic=True)(net)
+    small = [(x[:2], shift[:2]) for x, shift in batches(3)]
+    calibrate(compiled, [*batches(1), *small])
+    with torch.no_grad():
+        compiled(*small[0])
+    assert [part.calibrated for g in compiled.report().graphs for part in g.partitions] == [3]
+
+
+def test_float32_is_not_calibrated(net: nn.Module) -> None:
+    compiled = dynamo_ext.optimize("onnxrt")(net)
+    calibrate(compiled, batches(1))
+    assert engines(compiled.report()) == [("onnxrt", 0)]
+    assert not calibration.is_active()
+
+
+def test_calibration_inside_of_compiled_code(net: nn.Module) -> None:
+    given = batches(3)
+
+    def whole() -> torch.Tensor:
+        with dynamo_ext.calibrating():
+            for each in given:
+                net(*each)
+        return net(*given[0])
+
+    compiled = dynamo_ext.optimize("onnxrt:int8")(whole)
+    with torch.no_grad():
+        found = compiled()
+        assert error(found, net(*given[0])) < 0.05
+    assert max(calls for _, calls in engines(compiled.report())) == 3
+    assert not calibration.is_active()
