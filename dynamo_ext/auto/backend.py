@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import crash_records, registry
+from dynamo_ext.backends import calibration, crash_records, registry
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
@@ -136,7 +136,9 @@ class AutoBackend(WholeGraphBackend):
             )
         training = may_differentiate(example_inputs)
         key = graph_key(graph, example_inputs, training=training)
-        place = place_key(names, device, (str(bound) if bound else asked) if lowers else "")
+        accuracy = (str(bound) if bound else asked) if lowers else ""
+        # What wins in int8 by calibration need not win without.
+        place = place_key(names, device, accuracy + calibration.is_active() * ", calibrated")
         known = self.store.find(key, place) if options["remember"] else None
         if known is not None and known.contest.winner in {"eager", *names}:
             held = dataclasses.replace(known.contest, remembered=True)
