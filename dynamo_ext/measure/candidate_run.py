@@ -87,7 +87,9 @@ class CompiledCandidate:
         run.on_doing = on_doing
         try:
             with run_log.Recording(run), tracer.surroundings():
-                self._first_calls(call, workload, check_on if self._calibrates() else ())
+                self._first_calls(
+                    call, workload, lambda: self._prepare(call, workload, check_on, run)
+                )
         finally:
             self.codes = [entry.code for entry in run.compiled]
         facts = Report(
@@ -102,18 +104,30 @@ class CompiledCandidate:
         )
         self.report = build_report(run, facts)
 
-    def _calibrates(self) -> bool:
+    def _prepare(
+        self,
+        call: Callable[[], object],
+        workload: Workload,
+        check_on: Sequence[Any],
+        run: run_log.RunLog,
+    ) -> None:
+        """Calibrate where int8 may be computed; ``run`` counts none of these calls."""
         chosen = self.candidate
-        return chosen.precision == "int8" or (chosen.precision == FULL and chosen.bound is not None)
+        bounded = chosen.precision == FULL and chosen.bound is not None
+        if check_on and (bounded or chosen.precision == "int8"):
+            calibrate(call, workload, check_on)
+            run.count_again()
 
     def _first_calls(
-        self, call: Callable[[], object], workload: Workload, check_on: Sequence[Any] = ()
+        self,
+        call: Callable[[], object],
+        workload: Workload,
+        prepare: Callable[[], object] = lambda: None,
     ) -> None:
         try:
             workload.restore()
             started = time.perf_counter()
-            if check_on:
-                calibrate(call, workload, check_on)
+            prepare()
             self.runs += 1
             call()
             self.first_call_seconds = time.perf_counter() - started
