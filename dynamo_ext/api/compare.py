@@ -219,7 +219,11 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         Whatever the target raises by itself.
     """
     from dynamo_ext.backends.options import mapping_of
-    from dynamo_ext.measure.candidates import candidates_of, of_callables
+    from dynamo_ext.measure.candidates import (
+        candidates_of,
+        of_callables,
+        refuse_useless_inputs,
+    )
     from dynamo_ext.measure.compare import compare_workload
     from dynamo_ext.measure.progress import reporting_to
     from dynamo_ext.measure.settings import Settings
@@ -262,6 +266,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         message = "metric needs a bound."
         raise OptionError(message, "Add accuracy, as in accuracy='metric>=0.95'.")
     listed = candidates_of(backends, options, baseline=baseline, bound=settings.bound)
+    refuse_useless_inputs(listed, settings.check_on)
     if baseline not in {"eager", *(each.name for each in listed)}:
         message = f"The baseline {baseline} is not one of the backends."
         raise OptionError(message, f"Use eager or one of {', '.join(e.name for e in listed)}.")

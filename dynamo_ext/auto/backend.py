@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import calibration, crash_records, registry
+from dynamo_ext.backends import calibration, crash_records, precision, registry
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
@@ -137,8 +137,7 @@ class AutoBackend(WholeGraphBackend):
         training = may_differentiate(example_inputs)
         key = graph_key(graph, example_inputs, training=training)
         accuracy = (str(bound) if bound else asked) if lowers else ""
-        # What wins in int8 by calibration need not win without.
-        place = place_key(names, device, accuracy + calibration.is_active() * ", calibrated")
+        place = place_key(names, device, accuracy + _calibrated(names))
         known = self.store.find(key, place) if options["remember"] else None
         if known is not None and known.contest.winner in {"eager", *names}:
             held = dataclasses.replace(known.contest, remembered=True)
@@ -170,6 +169,12 @@ class AutoBackend(WholeGraphBackend):
         if options["remember"]:
             racer.remember = lambda contest: self.store.remember(key, place, contest)
         return racer
+
+
+def _calibrated(names: Sequence[str]) -> str:
+    """A part of the key of races: what wins in int8 by calibration need not win without."""
+    rounds = any(precision.behind(name) == "int8" for name in names)
+    return ", calibrated" if rounds and calibration.is_active() else ""
 
 
 def race_on(*_: object, **__: object) -> None:

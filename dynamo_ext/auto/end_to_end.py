@@ -67,9 +67,9 @@ class Rehearsal:
         self.due = True
         self._earlier = False
         self._workload = workload
-        self._tracer = tracer
+        self.tracer = tracer
         self._cycles = cycles
-        self._settings = settings
+        self.settings = settings
         # For good: a later check begins without their lower variants.
         self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
         self._reset()
@@ -80,7 +80,7 @@ class Rehearsal:
         )
         self._reached: float | None = None
         self._missed: float | None = None
-        self._inputs = len(self._settings.check_on)
+        self._inputs = len(self.settings.check_on)
         self._reference = ""
         self._lack = ""
         self._seconds = 0.0
@@ -94,6 +94,7 @@ class Rehearsal:
         self._earlier = not self.due
         if self._earlier:
             self._seconds = 0.0
+            self._refuse()
             return
         self._reset()
         started, counted = time.perf_counter(), run.on_graph_call
@@ -105,7 +106,7 @@ class Rehearsal:
         finally:
             self._pause(paused=False)
             run.on_graph_call, run.after_graph_call = counted, after
-            bound = self._settings.bound
+            bound = self.settings.bound
             if (self.due or self._lack) and bound is not None and bound.function is not None:
                 # Nothing else judges by it.
                 self._keep_full(self._lowered())
@@ -114,7 +115,11 @@ class Rehearsal:
             self._seconds = max(spent, 0.0)
             run.count_again()
 
-        if self._lack and self._settings.bound is None:
+        self._refuse()
+
+    def _refuse(self) -> None:
+        """Raise where nothing but calibration was asked for, and there was none."""
+        if self._lack and self.settings.bound is None:
             message = f"--check-on cannot calibrate: {sentence(self._lack)}"
             raise OptionError(message, "Leave it out, or calibrate by dynamo_ext.calibrating().")
 
@@ -124,7 +129,7 @@ class Rehearsal:
 
     def record(self, run: RunLog, report: Report) -> EndToEnd | None:
         """What it came to, by the graphs of a run's report; ``None`` without a bound."""
-        if self._settings.bound is None:
+        if self.settings.bound is None:
             return None
         ids = {entry: graph.id for entry, graph in zip(run.calls, report.graphs, strict=True)}
         called = {entry for entry, calls in run.calls.items() if calls.count}
@@ -134,7 +139,7 @@ class Rehearsal:
             self.due = True
         kept = set(self._kept_full) & called
         return EndToEnd(
-            bound=str(self._settings.bound),
+            bound=str(self.settings.bound),
             reference=self._reference,
             reached=self._reached,
             missed=self._missed,
@@ -179,7 +184,7 @@ class Rehearsal:
 
     def _in_both(self, workload: CellWorkload) -> str:
         """Run it in eager and under the winners, and judge; why that could not be done."""
-        check = ResultCheck(workload, self._settings)
+        check = ResultCheck(workload, self.settings)
         started = time.perf_counter()
         said: list[str] = []
         try:
@@ -201,10 +206,10 @@ class Rehearsal:
             return f"A run takes {seconds(taken)}, and more than {seconds(LONGEST)} is too long."
         check.eager = workload.results()
         workload.restore(thorough=True)
-        call = workload.compiled_call(self._tracer, None)
-        if self._settings.check_on:
-            calibrate(call, workload, self._settings.check_on)
-        if self._settings.bound is None:
+        call = workload.compiled_call(self.tracer, None)
+        if self.settings.check_on:
+            calibrate(call, workload, self.settings.check_on)
+        if self.settings.bound is None:
             self.due = False
             return ""
         call()
@@ -217,7 +222,7 @@ class Rehearsal:
     def _judge(
         self, workload: CellWorkload, check: ResultCheck, call: Callable[[], object]
     ) -> None:
-        bound, back = self._settings.bound, 1
+        bound, back = self.settings.bound, 1
         while lowered := self._lowered():
             found = workload.results()
             workload.restore(thorough=True)

@@ -12,19 +12,20 @@ MOST_CALLS = 32
 INPUTS = "calibration_inputs"
 """Where a partition's ``meta`` has them: for each call, one value for each placeholder."""
 
-_entered = 0
+_entered: list[None] = []
 
 
 def is_active() -> bool:
     """Whether calls calibrate at this moment."""
-    return _entered > 0
+    return bool(_entered)
 
 
 class calibrating:  # noqa: N801 - a context, as torch.no_grad
     """Calls in this context calibrate int8: code that is compiled for it runs in eager.
 
-    The first call after it compiles, and knows the ranges of activations from up to 32 calls. What
-    was compiled before stays as it is::
+    The first call after it compiles, and knows the ranges of activations from up to 32 calls.
+    Inputs should be of one size: a graph for another one knows nothing of them. What was compiled
+    before stays as it is. It holds in all threads, and is no part of code that is compiled::
 
         compiled = torch.compile(model, backend="dx_openvino", options={"precision": "int8"})
         with torch.no_grad():
@@ -36,13 +37,8 @@ class calibrating:  # noqa: N801 - a context, as torch.no_grad
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def __enter__(self) -> None:
-        _count(1)
+        _entered.append(None)
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def __exit__(self, *details: object) -> None:
-        _count(-1)
-
-
-def _count(change: int) -> None:
-    global _entered  # noqa: PLW0603 - as global as what is compiled
-    _entered += change
+        _entered.pop()

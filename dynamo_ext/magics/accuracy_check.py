@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import types
+import weakref
 from typing import TYPE_CHECKING, Any
 
+import torch
 from IPython.utils.capture import capture_output
 
 from dynamo_ext.backends import precision
+from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.capture.cells.tensor_reachability import names_read
+from dynamo_ext.capture.listen.graph_recorder import forget_recorded
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dynamo_ext.auto.end_to_end import Rehearsal
     from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
     from dynamo_ext.capture.cells.program import CellProgram
@@ -51,17 +58,20 @@ def other_inputs(
     return tuple({name: value} for value in values)
 
 
-def check_before(
+def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
     state: CellState,
     namespace: dict[str, Any],
     names: HiddenNames,
     tracer: Tracer,
     asked: CellArguments,
+    anew: Callable[[Any], Tracer],
 ) -> Rehearsal | None:
     """The check of a cell under ``auto`` with a bound: that of its last run where it is the same.
 
-    With other inputs, also what calibrates a backend in int8 on them. Raises what ``bound_of`` and
-    ``other_inputs`` do, and ``OptionError`` where other inputs are for nothing.
+    With other inputs, also what calibrates a backend in int8 on them: the cell then runs under the
+    check's own ``tracer``, which ``anew`` makes of a compiler, since code that is compiled already
+    stays as it is. Raises what ``bound_of`` and ``other_inputs`` do, and ``OptionError`` where
+    other inputs are for nothing.
     """
     compiler: Any = tracer.compiler.compiler if tracer.compiler is not None else None
     bound = bound_of(namespace, asked.accuracy, asked.metric)
@@ -77,12 +87,18 @@ def check_before(
     from dynamo_ext.auto.end_to_end import Rehearsal
 
     # The check holds the values, so that no other gets the number of one of them.
-    values = [id(value) for given in inputs for value in given.values()]
+    values: list[object] = [id(value) for given in inputs for value in given.values()]
+    if inputs:
+        read = {each for code in state.program.statement_codes for each in names_read(code)}
+        read = (read - set(state.program.stored_names)) & namespace.keys()
+        values += [_facts(namespace[each]) for each in sorted(read)]
     key = (tracer.compiler, bound, bound and bound.function, asked.check_on, *values)
     if state.check is None or state.check.key != key:
+        if state.check is not None and state.check.settings.check_on:
+            forget_recorded(state.check.tracer.compiler.compiler)
         if inputs:
-            # What was compiled without them is not calibrated.
-            state.release()
+            # Dynamo tells compiled code apart by the identity of the compiler.
+            tracer = anew(Compiler(compiler.backend, compiler.options, compiler.availability))
         state.check = Rehearsal(
             lambda: CellWorkload(state.program, namespace, names, title="", silence=capture_output),
             tracer,
@@ -92,3 +108,12 @@ def check_before(
         )
     found: Rehearsal = state.check
     return found
+
+
+def _facts(value: object) -> object:
+    """What of a value that a cell reads decides by which engines it runs; it is not kept alive."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.dtype
+    if isinstance(value, (torch.nn.Module, types.FunctionType)):
+        return weakref.ref(value)
+    return type(value)

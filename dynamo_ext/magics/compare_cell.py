@@ -14,7 +14,7 @@ from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.magics.accuracy_check import bound_of, other_inputs
 from dynamo_ext.magics.cell_source import CellText
 from dynamo_ext.magics.resolve_backend import executor_of
-from dynamo_ext.measure.candidates import Candidate, candidates_of
+from dynamo_ext.measure.candidates import Candidate, candidates_of, refuse_useless_inputs
 from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
@@ -37,6 +37,7 @@ def compare_cell(
     bound = bound_of(namespace, arguments.accuracy, arguments.metric)
     candidates = _candidates(namespace, arguments, bound)
     inputs = other_inputs(namespace, arguments.check_on, program)
+    refuse_useless_inputs(candidates, inputs)
     asked = vars(arguments) | {"bound": bound, "check_on": inputs}
     settings = Settings(**{f.name: asked[f.name] for f in fields(Settings) if f.name in asked})
     title = f"Cell In[{text.number}]"

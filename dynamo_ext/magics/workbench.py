@@ -12,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from dynamo_ext.backends import registry
+from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.capture import session
 from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
@@ -88,6 +89,9 @@ class Workbench:
         took = time.perf_counter() - started
         waiting.tell("")
         check = self._check(arguments, state, tracer)
+        tracer = tracer if check is None else check.tracer
+        if arguments.mode == "optimize":
+            session.remember_compiler(tracer.compiler)
         text.name_for_tracebacks(state.program.filename)
         with waiting, reporting_to(None if quiet else waiting.show):
             report, raised = run_cell(
@@ -137,19 +141,19 @@ class Workbench:
         name = getattr(compiler, "name", backend)
         if arguments.mode == "run":
             last = state.last_compiler
-            same = last is not None and last.compiler is compiler
+            same = last is not None and _alike(last.compiler, compiler)
             return tracing.reusing(last if same else recorded(compiler, name))
-        tracer = tracing.optimizing(
+        return self._optimizing(compiler, arguments)
+
+    def _optimizing(self, compiler: Any, arguments: CellArguments) -> Tracer:
+        return tracing.optimizing(
             compiler,
-            name,
+            compiler.name,
             dynamic=arguments.dynamic,
             fullgraph=arguments.fullgraph,
             names=self._names,
             alone=arguments.mode == "explain",
         )
-        if arguments.mode == "optimize":
-            session.remember_compiler(tracer.compiler)
-        return tracer
 
     def _check(self, arguments: CellArguments, state: CellState, tracer: Tracer) -> Any:
         """What ``--accuracy`` and ``--check-on`` do before the cell runs, if anything."""
@@ -158,7 +162,14 @@ class Workbench:
             return None
         from dynamo_ext.magics.accuracy_check import check_before
 
-        return check_before(state, self._shell.user_ns, self._names, tracer, arguments)
+        return check_before(
+            state,
+            self._shell.user_ns,
+            self._names,
+            tracer,
+            arguments,
+            lambda compiler: self._optimizing(compiler, arguments),
+        )
 
     def compare_cell(
         self, line: str, body: str, arguments: argparse.Namespace, waiting: Waiting
@@ -272,3 +283,8 @@ class Workbench:
         self._programs.clear()
         # Functions of the notebook may have compiled versions too, which need the hidden names.
         code_cache.forget_everything()
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two compilers are one, or one is a copy that ``--check-on`` has calibrated."""
+    return one is other or (type(one) is type(other) is Compiler and vars(one) == vars(other))

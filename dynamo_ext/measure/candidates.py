@@ -70,6 +70,14 @@ def candidates_of(
     ]
 
 
+def refuse_useless_inputs(found: Sequence[Candidate], inputs: Sequence[Any]) -> None:
+    """Raise ``OptionError`` where other inputs calibrate nothing, and no bound needs them."""
+    if inputs and all(each.bound is None and each.precision != "int8" for each in found):
+        message = "Other inputs calibrate int8, or have a bound of accuracy checked on them."
+        remedy = "Add --accuracy (in Python accuracy=), or a backend with :int8."
+        raise OptionError(message, remedy)
+
+
 def of_callables(
     calls: Mapping[str, Callable[[], object]], taken: Sequence[str]
 ) -> list[Candidate]:

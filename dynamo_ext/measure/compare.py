@@ -31,8 +31,6 @@ _LAZY = (
     "would be a first call, which is plain Python."
 )
 _NOTHING_LOWERED = "No candidate computes in a lower precision: the bound has judged none."
-_NOTHING_TO_CHECK = "Other inputs calibrate int8, or have a bound of accuracy checked on them."
-_BOUND_OR_INT8 = "Add --accuracy (in Python accuracy=), or a backend with :int8."
 _CALL_FIRST = "Call the module once, then compare."
 
 
@@ -71,9 +69,6 @@ class _Comparing:
         self._notes: list[str] = []
         if settings.bound is not None and all(each.bound is None for each in listed):
             self._notes.append(_NOTHING_LOWERED)
-        rounded = settings.bound is not None or any(each.precision == "int8" for each in listed)
-        if settings.check_on and not rounded:
-            raise OptionError(_NOTHING_TO_CHECK, _BOUND_OR_INT8)
         self._check = ResultCheck(workload, settings)
         self._work: Work | None = None
         self._busy_cores = 0.0

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import effects, registry
+from dynamo_ext.backends import calibration, effects, registry
 from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.timing import clock
@@ -58,6 +58,8 @@ class PairedCalls:
         args: Sequence[Any],
     ) -> None:
         """Time ``compiled`` and eager, as often as the run can afford."""
+        if calibration.is_active():
+            return
         pairs = entry.pairs
         if _enough(pairs) or not self._suits(entry, graph, args):
             return

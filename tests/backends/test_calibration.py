@@ -1,5 +1,6 @@
 """Calls that calibrate int8, in the engines that are calibrated."""
 
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -142,6 +143,55 @@ def test_what_is_compiled_already_stays(engine: str, net: nn.Module) -> None:
     assert engines(compiled.report()) == [(engine, 0)]
 
 
+def test_weights_that_come_later_leave_the_first_ones_engine(engine: str) -> None:
+    def made() -> nn.Module:
+        return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3)).eval()
+
+    def call(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = module(x)
+        return found
+
+    first, second = made(), made()
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(call)
+    images = [(first, torch.randn(2, 3, 12, 12)) for _ in range(3)]
+    calibrate(compiled, images)
+    x = images[0][1]
+    with torch.no_grad():
+        rounded = compiled(first, x)
+        torch.testing.assert_close(compiled(second, x), second(x))
+        assert torch.equal(compiled(first, x), rounded)
+        assert error(rounded, first(x)) > 1e-3
+    assert all("knows none here" in each.message for each in compiled.report().fallbacks)
+
+
+def test_nothing_is_kept_where_weights_are_no_constants(net: nn.Module) -> None:
+    x, shift = batches(1)[0]
+    compiled = dynamo_ext.optimize("onnxrt:int8")(net)
+    with dynamo_ext.calibrating():
+        torch.testing.assert_close(compiled(x, shift), net(x, shift))
+    parts = [part for g in compiled.report().graphs for part in g.partitions]
+    assert [part.calibrated for part in parts if part.engine == "onnxrt"] == []
+
+
+def test_kept_inputs_go_with_the_weights(engine: str) -> None:
+    def call(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = module(x).relu().tanh()
+        return found
+
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(call)
+    net, size = nn.Conv2d(3, 4, 3).eval(), (7, 3, 31, 11)
+    calibrate(compiled, [(net, torch.zeros(size))])
+
+    def kept() -> int:
+        gc.collect()
+        found = [each for each in gc.get_objects() if type(each) is torch.Tensor]
+        return sum(each.shape == size for each in found)
+
+    assert kept() == 1
+    del net
+    assert kept() == 0
+
+
 def test_a_partition_keeps_a_bounded_number_of_calls(
     engine: str, net: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +219,21 @@ def test_float32_is_not_calibrated(net: nn.Module) -> None:
     calibrate(compiled, batches(1))
     assert engines(compiled.report()) == [("onnxrt", 0)]
     assert not calibration.is_active()
+
+
+def test_inputs_that_cannot_be_looked_at_calibrate_nothing(
+    net: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise NotImplementedError
+
+    compiled = dynamo_ext.optimize("onnxrt:int8")(net)
+    monkeypatch.setattr("dynamo_ext.backends.pipeline.engines._own", fails)
+    calibrate(compiled, batches(2))
+    [given] = batches(1)
+    with torch.no_grad():
+        assert error(compiled(*given), net(*given)) < 0.05
+    assert engines(compiled.report()) == [("onnxrt", 0)]
 
 
 def test_calibration_inside_of_compiled_code(net: nn.Module) -> None:

@@ -77,6 +77,55 @@ def test_code_that_was_compiled_without_is_compiled_again(cells: Live) -> None:
     assert calibrated(cells.report(CELL, ON)) == [2]
 
 
+def test_code_behind_a_graph_break_is_compiled_again(cells: Live) -> None:
+    cells.well(
+        "class Broken(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.one, self.two = torch.nn.Conv2d(3, 4, 3), torch.nn.Conv2d(4, 4, 3)\n"
+        "    def forward(self, x):\n"
+        "        y = self.one(x).relu().tanh()\n"
+        "        print(end='')\n"
+        "        return self.two(y).relu().tanh()\n"
+        "broken = Broken().eval()"
+    )
+    cell = "with torch.no_grad():\n    y = broken(x)"
+    assert calibrated(cells.report(cell, "-b onnxrt:int8")) == []
+    assert calibrated(cells.report(cell, ON)) == [4, 4]
+
+
+def test_a_new_model_is_calibrated_anew(cells: Live) -> None:
+    alone = CELL.partition("\nseen")[0]
+    cells.report(alone, ON)
+    cells.well(SETUP.partition("x =")[0])
+    report = cells.report(alone, ON)
+    assert calibrated(report) == [4]
+    assert report.compile_seconds > 0
+    cells.well("x = torch.randn(5, 3, 12, 12)")
+    assert max(calibrated(cells.report(alone, ON))) >= 1
+    assert error(cells) < 0.1
+
+
+def test_run_reuses_what_is_calibrated(cells: Live) -> None:
+    alone = CELL.partition("\nseen")[0]
+    cells.report(alone, ON)
+    report = cells.report(alone, f"run {ON}")
+    assert (calibrated(report), report.compile_seconds) == ([4], 0)
+
+
+@pytest.mark.parametrize("engine", ["onnxrt", "openvino"])
+def test_other_sizes_calibrate_the_graph_of_all_sizes(cells: Live, engine: str) -> None:
+    pytest.importorskip(engine.replace("onnxrt", "onnxruntime"))
+    cells.well("batches = [torch.randn(n, 3, 12, 12) for n in (3, 4, 5)]")
+    line = f"-b {engine}:int8 --check-on x=batches -n 6 --quiet -o r"
+    cells.well(f"%%dynamo compare {line}\n{CELL}")
+    report = cells.names["r"][f"{engine}:int8"].report
+    [called] = [graph for graph in report.graphs if graph.calls]
+    assert (
+        max(part.calibrated for part in called.partitions) == {"onnxrt": 3, "openvino": 1}[engine]
+    )
+
+
 def test_the_report_says_on_how_many_calls(cells: Live) -> None:
     report = cells.report(CELL, ON)
     assert "calibrated on 4 calls" in describe(report, report.graphs[0])
@@ -87,6 +136,8 @@ def test_a_cell_that_cannot_run_twice_is_one_sentence(cells: Live, tmp_path: Pat
     ran = cells.run(f"%%dynamo {ON} --quiet\n{CELL}\nopen({str(path)!r}, 'w').close()")
     assert "--check-on cannot calibrate: It writes" in str(ran.error)
     assert "dynamo_ext.calibrating()" in str(ran.error)
+    again = cells.run(f"%%dynamo {ON} --quiet\n{CELL}\nopen({str(path)!r}, 'w').close()")
+    assert str(again.error) == str(ran.error)
     assert ("y" in cells.names, cells.names["seen"], path.exists()) == (False, [], False)
 
 
@@ -124,14 +175,21 @@ def test_auto_calibrates_what_races_in_int8(cells: Live) -> None:
     assert error(cells) < 0.2
 
 
-def test_python_compares_on_other_inputs() -> None:
+@pytest.mark.parametrize("apart", [False, True])
+def test_python_compares_on_other_inputs(*, apart: bool) -> None:
     pytest.importorskip("onnxruntime")
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU()).eval()
     images = [(torch.randn(2, 3, 12, 12),) for _ in range(3)]
     options = {"min_partition": 1}
     with torch.no_grad():
         found = dynamo_ext.compare(
-            net, images[0], ["onnxrt:int8"], options=options, check_on=images[1:], rounds=6
+            net,
+            images[0],
+            ["onnxrt", "onnxrt:int8"],
+            options=options,
+            check_on=images[1:],
+            rounds=6,
+            isolate=apart,
         )
-    [_, row] = found.record.candidates
+    [*_, row] = found.record.candidates
     assert row.lowered == 2 * 2 * 8 * 10 * 10 * 27

@@ -13,6 +13,7 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends import calibration, crash_records
 from dynamo_ext.backends.base import Backend, CompiledFn, Options, fact
 from dynamo_ext.backends.crash_records import Attempt
+from dynamo_ext.backends.fx_graph import is_view
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.backends.pipeline.freeze import frozen
 from dynamo_ext.backends.pipeline.graph_call import memory_of
@@ -20,7 +21,7 @@ from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layou
 from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet, WeightSets
 from dynamo_ext.backends.support.lending import aligned
-from dynamo_ext.interruptions import Listening
+from dynamo_ext.interruptions import Listening, suppressed
 from dynamo_ext.torch_private import dispatch
 
 
@@ -133,19 +134,32 @@ class Engines:
         return constants and constants.number, *(shape_key(args) if self.per_shape else ())
 
     def calibrate(self, args: Sequence[Any], constants: WeightSet | None) -> bool:
-        """Keep a call's inputs for the engine to come; false where it is there already.
+        """Keep a call's inputs for the engine to come; false where it is there, or needs none.
 
         Those with values that are not finite say nothing of ranges.
         """
         key = self.key(args, constants)
-        if key in self.known:
+        if key in self.known or not self.takes_ranges(constants):
             return False
         calls = self._calls.setdefault(key, [])
-        given = self._selector(constants)(args)
-        tensors = [each for each in given if dispatch.is_plain_tensor(each)]
-        if len(calls) < calibration.MOST_CALLS and all(map(_is_finite, tensors)):
-            calls.append([v.detach().clone() if isinstance(v, torch.Tensor) else v for v in given])
+        if len(calls) < calibration.MOST_CALLS:
+            # What cannot be looked at, or kept, calibrates nothing.
+            with suppressed(Exception):
+                given = self._selector(constants)(args)
+                if all(each.isfinite().all() for each in given if isinstance(each, torch.Tensor)):
+                    calls.append([_own(each) for each in given])
         return True
+
+    def takes_ranges(self, constants: WeightSet | None) -> bool:
+        """Whether the partition has a convolution whose weights are constants."""
+        weights = constants.weights if constants else {}
+        placeholders = self._graph.graph.find_nodes(op="placeholder")
+        constant = {placeholders[position] for position in weights}
+        convolutions = self._graph.graph.find_nodes(
+            op="call_function", target=torch.ops.aten.convolution.default
+        )
+        sources = (_source(node.args[1]) for node in convolutions)
+        return any(node in constant or node.op == "get_attr" for node in sources)
 
     def build(self, args: Sequence[Any], constants: WeightSet | None) -> Engine:
         """Lower the partition; whatever the backend raises is raised, and no engine known then."""
@@ -207,11 +221,13 @@ class Engines:
     def _release(self, gone: WeightSet) -> None:
         """Let an engine's memory go with the model whose weights it has."""
         gone.fast_path = None
+        kept: dict[tuple[Any, ...], Any]
         if os.getpid() != self._process:
             # A forked process that released an engine might wait for its threads.
             return
-        for key in [key for key in list(self.known) if key[0] == gone.number]:
-            del self.known[key]
+        for kept in (self.known, self._calls):
+            for key in [key for key in list(kept) if key[0] == gone.number]:
+                del kept[key]
 
 
 def _fixed_outputs(graph: GraphModule) -> set[int]:
@@ -224,8 +240,16 @@ def _fixed_outputs(graph: GraphModule) -> set[int]:
     return {i for i, node in enumerate(outputs) if hasattr(node, "op") and node not in varying}
 
 
-def _is_finite(tensor: torch.Tensor) -> bool:
-    return bool(tensor.isfinite().all())
+def _own(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _source(node: Any) -> Node:
+    """What a node is a view of, or the node."""
+    while is_view(node):
+        node = node.args[0]
+    found: Node = node
+    return found
 
 
 def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]], Sequence[Any]]:

@@ -83,9 +83,7 @@ class GraphCall:
     def call(self, *args: Any) -> Any:
         """Run it; eagerly where it fails and its effects can be undone."""
         if not self._proven:
-            # What calibrates runs in eager, and a later call is to be checked.
-            calibrates = calibration.is_active() and self._precision == "int8"
-            return self._run(*args) if calibrates else self._first(args)
+            return self._first(args)
         try:
             return self._run(*args)
         except Exception as error:
@@ -122,7 +120,8 @@ class GraphCall:
                 remedy = _WITHOUT_GRADIENTS
             elif undone and (again := self._again(args, undo, expected, right)):
                 outputs, wrong = again[0], ""
-        self._proven = True
+        # What calibrates int8 runs in eager, so a later call is to be checked.
+        self._proven = not (calibration.is_active() and self._precision == "int8")
         if not wrong:
             return outputs
         self._run = self._eager

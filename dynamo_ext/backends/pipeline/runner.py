@@ -60,12 +60,14 @@ class Runner:
 
         Where calls calibrate, the first one after them lowers.
         """
+        constants = next(iter(self._engines.sets.live), None)
         later = self._calibrates and calibration.is_active()
+        later = later and self._engines.takes_ranges(constants)
         if not (later or self._engines.per_shape):
             if late := compile_timeout.used_up():
                 self._die("lower", message=late, remedy=compile_timeout.REMEDY)
             else:
-                self._engine((), next(iter(self._engines.sets.live), None))
+                self._engine((), constants)
         self._record()
         return not self._dead
 
@@ -141,7 +143,9 @@ class Runner:
         except StayEager as decision:
             message = decision.reason or "The backend leaves it to eager."
             remedy, harmless = decision.remedy, decision.harmless
-            self._die("unsupported", message=message, remedy=remedy, harmless=harmless)
+            # Weights or a shape that came later, without calls to calibrate it, ends no engine.
+            leave = self._note if engines.built else self._die
+            leave("unsupported", message=message, remedy=remedy, harmless=harmless)
             return None
         except Exception as error:  # noqa: BLE001 - lowering may raise anything
             pass_on(error)
