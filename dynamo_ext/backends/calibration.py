@@ -25,7 +25,7 @@ class calibrating:  # noqa: N801 - a context, as torch.no_grad
 
     The first call after it compiles, and knows the ranges of activations from up to 32 calls.
     Inputs should be of one size: a graph for another one knows nothing of them. What was compiled
-    before stays as it is. It holds in all threads, and is no part of code that is compiled::
+    before stays as it is. It holds in all threads; compiled code cannot enter it::
 
         compiled = torch.compile(model, backend="dx_openvino", options={"precision": "int8"})
         with torch.no_grad():

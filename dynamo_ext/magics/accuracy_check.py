@@ -64,12 +64,12 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
     names: HiddenNames,
     tracer: Tracer,
     asked: CellArguments,
-    anew: Callable[[Any], Tracer],
+    traced: Callable[[Any], Tracer],
 ) -> Rehearsal | None:
     """The check of a cell under ``auto`` with a bound: that of its last run where it is the same.
 
     With other inputs, also what calibrates a backend in int8 on them: the cell then runs under the
-    check's own ``tracer``, which ``anew`` makes of a compiler, since code that is compiled already
+    check's own ``tracer``, which ``traced`` makes of a compiler, since code that is compiled already
     stays as it is. Raises what ``bound_of`` and ``other_inputs`` do, and ``OptionError`` where
     other inputs are for nothing.
     """
@@ -98,7 +98,7 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
             forget_recorded(state.check.tracer.compiler.compiler)
         if inputs:
             # Dynamo tells compiled code apart by the identity of the compiler.
-            tracer = anew(Compiler(compiler.backend, compiler.options, compiler.availability))
+            tracer = traced(Compiler(compiler.backend, compiler.options, compiler.availability))
         state.check = Rehearsal(
             lambda: CellWorkload(state.program, namespace, names, title="", silence=capture_output),
             tracer,

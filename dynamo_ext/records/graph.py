@@ -57,12 +57,12 @@ class Partition:
     targets: tuple[str, ...] = ()
     reason: str = ""
     frozen: int = 0
-    calibrated: int = 0
     lower_seconds: float = 0.0
     engines_built: int = 0
     captured: tuple[str, ...] = ()
     short: bool = False
     role: PartitionRole | None = None
+    calibrated: int = 0
 
 
 @dataclass(frozen=True)
