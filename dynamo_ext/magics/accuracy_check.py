@@ -69,9 +69,9 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
     """The check of a cell under ``auto`` with a bound: that of its last run where it is the same.
 
     With other inputs, also what calibrates a backend in int8 on them: the cell then runs under the
-    check's own ``tracer``, which ``traced`` makes of a compiler, since code that is compiled already
-    stays as it is. Raises what ``bound_of`` and ``other_inputs`` do, and ``OptionError`` where
-    other inputs are for nothing.
+    check's own ``tracer``, which ``traced`` makes of a compiler, since code that is compiled
+    already stays as it is. Raises what ``bound_of`` and ``other_inputs`` do, and ``OptionError``
+    where other inputs are for nothing.
     """
     compiler: Any = tracer.compiler.compiler if tracer.compiler is not None else None
     bound = bound_of(namespace, asked.accuracy, asked.metric)
