@@ -83,6 +83,16 @@ def may_differentiate(inputs: Sequence[Any]) -> bool:
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
+def view_chain(node: Node) -> list[Node]:
+    """A node and what it is a view of, as long as that is a view, too."""
+    chain = []
+    while is_view(node):
+        chain.append(node)
+        source: Any = node.args[0]
+        node = source
+    return chain
+
+
 def is_view(node: Node) -> bool:
     """Whether a node's result is a view of its first argument, by the operator's schema."""
     if node.op != "call_function" or not node.args:

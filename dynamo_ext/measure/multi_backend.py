@@ -62,7 +62,7 @@ class MultiBackendGraph:
     def calibrate(self, args: Sequence[Any]) -> Any:
         """Have the variants in int8 calibrate on a call's inputs; eager gives the results.
 
-        None where the graph has effects, which would come about several times.
+        Where the graph has effects, which would come about several times, eager alone is called.
         """
         lowered = [name for name, chosen in self.precisions.items() if chosen == "int8"]
         for name in () if any(effects.of_graph(self.graph)) else lowered:

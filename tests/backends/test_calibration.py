@@ -203,10 +203,9 @@ def test_a_partition_keeps_a_bounded_number_of_calls(
     assert engines(compiled.report()) == [(engine, 2)]
 
 
-def test_each_shape_is_calibrated_by_its_own_calls(net: nn.Module) -> None:
-    if not registry.probe(registry.get("openvino")).available:
-        pytest.skip("OpenVINO is not here.")
-    compiled = dynamo_ext.optimize("openvino:int8", dynamic=True)(net)
+@pytest.mark.parametrize("engine", ["openvino"], indirect=True)
+def test_each_shape_is_calibrated_by_its_own_calls(engine: str, net: nn.Module) -> None:
+    compiled = dynamo_ext.optimize(f"{engine}:int8", dynamic=True)(net)
     small = [(x[:2], shift[:2]) for x, shift in batches(3)]
     calibrate(compiled, [*batches(1), *small])
     with torch.no_grad():
@@ -228,7 +227,7 @@ def test_inputs_that_cannot_be_looked_at_calibrate_nothing(
         raise NotImplementedError
 
     compiled = dynamo_ext.optimize("onnxrt:int8")(net)
-    monkeypatch.setattr("dynamo_ext.backends.pipeline.engines._own", fails)
+    monkeypatch.setattr("dynamo_ext.backends.pipeline.engines._copied", fails)
     calibrate(compiled, batches(2))
     [given] = batches(1)
     with torch.no_grad():

@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends import calibration, crash_records
 from dynamo_ext.backends.base import Backend, CompiledFn, Options, fact
 from dynamo_ext.backends.crash_records import Attempt
-from dynamo_ext.backends.fx_graph import is_view
+from dynamo_ext.backends.fx_graph import view_chain
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.backends.pipeline.freeze import frozen
 from dynamo_ext.backends.pipeline.graph_call import memory_of
@@ -145,9 +145,9 @@ class Engines:
         if len(calls) < calibration.MOST_CALLS:
             # What cannot be looked at, or kept, calibrates nothing.
             with suppressed(Exception):
-                given = self._selector(constants)(args)
+                given = self._given(constants)(args)
                 if all(each.isfinite().all() for each in given if isinstance(each, torch.Tensor)):
-                    calls.append([_own(each) for each in given])
+                    calls.append([_copied(each) for each in given])
         return True
 
     def takes_ranges(self, constants: WeightSet | None) -> bool:
@@ -176,7 +176,7 @@ class Engines:
             context = self._context
             with crash_records.during(context.attempt, "compiling"):
                 run = context.backend.lower(graph, examples, context.options)
-        select = self._selector(constants)
+        select = self._given(constants)
         made = self.known[key] = Engine(run, select, orders, shared=_fixed_outputs(graph))
         self.calibrated = len(calls)
         # Of the object that it is a method of, where that counts them.
@@ -185,7 +185,7 @@ class Engines:
         self.built += 1
         return made
 
-    def _selector(self, constants: WeightSet | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    def _given(self, constants: WeightSet | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
         weights = constants.weights if constants else {}
         given = [i for i in range(self._count) if i not in self._unused and i not in weights]
         return _selector(given, self._count)
@@ -240,16 +240,14 @@ def _fixed_outputs(graph: GraphModule) -> set[int]:
     return {i for i, node in enumerate(outputs) if hasattr(node, "op") and node not in varying}
 
 
-def _own(value: Any) -> Any:
+def _copied(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
-def _source(node: Any) -> Node:
+def _source(node: Any) -> Any:
     """What a node is a view of, or the node."""
-    while is_view(node):
-        node = node.args[0]
-    found: Node = node
-    return found
+    chain = view_chain(node)
+    return chain[-1].args[0] if chain else node
 
 
 def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]], Sequence[Any]]:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node, map_arg
 
-from dynamo_ext.backends.fx_graph import is_view
+from dynamo_ext.backends.fx_graph import view_chain
 
 _MARK = "dynamo_ext_returned_view"
 
@@ -49,7 +49,7 @@ def separate_returned_views(graph: GraphModule) -> int:
 
 def _made_by_eager(returned: Collection[Node]) -> dict[Node, list[Node]]:
     """The results that eager makes, with the operations for each, last first."""
-    chains = {node: chain for node in returned if (chain := _chain(node))}
+    chains = {node: chain for node in returned if (chain := view_chain(node))}
     roots = Counter(chain[-1].args[0] for chain in chains.values())
     views = {}
     for node, chain in chains.items():
@@ -64,16 +64,6 @@ def _made_by_eager(returned: Collection[Node]) -> dict[Node, list[Node]]:
 def is_returned_view(node: Node) -> bool:
     """Whether a node makes a view for the caller, and nothing else."""
     return bool(node.meta.get(_MARK))
-
-
-def _chain(node: Node) -> list[Node]:
-    """A node and what it is a view of, as long as that is a view, too."""
-    chain = []
-    while is_view(node):
-        chain.append(node)
-        source: Any = node.args[0]
-        node = source
-    return chain
 
 
 def _from_overlap(chain: list[Node]) -> list[Node]:
