@@ -16,7 +16,9 @@ def clauses(report: Report) -> tuple[str, ...]:
 def _clause(graph: Graph, kept: KeptOperation) -> str:
     found = next((each for each in graph.operations if each.name == kept.name), None)
     name = operator(found.target) if found else kept.name
-    where = (place(found.line) or found.module) if found else ""
+    line, module = (place(found.line), found.module) if found else ("", "")
+    # In a loop, one line calls several modules.
+    where = f"{line} ({module})" if line and module else line or module
     without = kept.error_without
     why = "a result is wrong without it"
     if without is not None:

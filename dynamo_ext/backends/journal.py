@@ -41,8 +41,8 @@ class Journal:
         # By name: one whose engine is built again gets a new record.
         self.partitions: dict[str, Partition] = {}
         self.fallbacks: dict[tuple[str, ...], Fallback] = {}
-        # Operations that stay in the code's precision where the graph is computed in a lower one.
-        self.kept: tuple[KeptOperation, ...] = ()
+        # By name: those that stay in the code's precision where the graph is in a lower one.
+        self.kept: dict[str, KeptOperation] = {}
         self.contest: GraphRace | None = None
         self.race_seconds = 0.0
         self.lowered: dict[str, int | None] = {}
@@ -51,13 +51,13 @@ class Journal:
         """Take over what another journal says of the same graph, and receive what it says later."""
         self.normalised = other.normalised
         self.folded = other.folded
-        self.kept = other.kept
+        self.kept.update(other.kept)
         self.partitions.update(other.partitions)
         self.fallbacks.update(other.fallbacks)
         self.lowered.update(other.lowered)
         other.graph, other.warns = self.graph, self.warns
         other.partitions, other.fallbacks = self.partitions, self.fallbacks
-        other.lowered = self.lowered
+        other.lowered, other.kept = self.lowered, self.kept
 
     def add_fallback(  # noqa: PLR0913 - a record's fields, by keyword
         self,

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 LOWER = ("bf16", "fp16", "int8")
 """What there is below it: an engine's floating numbers, or its weights and products."""
 
+CONVOLUTION = "aten::convolution"
+WEIGHTS = {"aten::mm": 1, "aten::addmm": 2, CONVOLUTION: 1}
+"""The products that int8 rounds where their weights are constants, and where these stand."""
+
+KEPT = "products_in_full"
+"""Where a partition's ``meta`` has the names of products that int8 leaves as they are."""
+
 
 def option(*choices: str) -> OptionSpec:
     """The option ``precision`` of a backend that can compute in ``choices`` as well."""

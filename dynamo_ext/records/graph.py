@@ -71,7 +71,9 @@ class KeptOperation:
 
     ``name`` is that of the captured ``Operation``. ``error_without`` is the largest relative error
     of a result (root mean square) where this one is lowered, too, and ``error`` that where it is
-    kept, both in eager. ``None``: a result is not finite then, or not equal where it has to be.
+    kept, both in eager under autocast. In int8 they are the engine's: the first where some of those
+    before it are kept, the second where all are. ``None``: a result is not finite then, or not
+    equal where it has to be.
     """
 
     name: str

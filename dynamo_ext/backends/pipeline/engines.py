@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends import calibration, crash_records
+from dynamo_ext.backends import calibration, crash_records, precision
 from dynamo_ext.backends.base import Backend, CompiledFn, Options, fact
 from dynamo_ext.backends.crash_records import Attempt
 from dynamo_ext.backends.fx_graph import view_chain
@@ -21,6 +21,7 @@ from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layou
 from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet, WeightSets
 from dynamo_ext.backends.support.lending import aligned
+from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.interruptions import Listening, suppressed
 from dynamo_ext.torch_private import dispatch
 
@@ -152,17 +153,32 @@ class Engines:
 
     def takes_ranges(self, constants: WeightSet | None) -> bool:
         """Whether the partition has a convolution whose weights are constants."""
-        weights = constants.weights if constants else {}
-        placeholders = self._graph.graph.find_nodes(op="placeholder")
-        constant = {placeholders[position] for position in weights}
-        convolutions = self._graph.graph.find_nodes(
-            op="call_function", target=torch.ops.aten.convolution.default
-        )
-        sources = (_source(node.args[1]) for node in convolutions)
-        return any(node in constant or node.op == "get_attr" for node in sources)
+        products = self.products(constants)
+        return any(operator_name(node.target) == precision.CONVOLUTION for node in products)
 
-    def build(self, args: Sequence[Any], constants: WeightSet | None) -> Engine:
-        """Lower the partition; whatever the backend raises is raised, and no engine known then."""
+    def products(self, constants: WeightSet | None) -> list[Node]:
+        """What int8 rounds: products whose weights are constants."""
+        placeholders = self._graph.graph.find_nodes(op="placeholder")
+        constant = {placeholders[position] for position in (constants.weights if constants else ())}
+        found = []
+        for node in self._graph.graph.nodes:
+            name = operator_name(node.target)
+            place = precision.WEIGHTS.get(name)
+            # A transposed convolution has its output channels elsewhere.
+            if place is None or (name == precision.CONVOLUTION and node.args[6]):
+                continue
+            source = _source(node.args[place])
+            if source in constant or source.op == "get_attr":
+                found.append(node)
+        return found
+
+    def build(
+        self, args: Sequence[Any], constants: WeightSet | None, kept: Collection[str] = ()
+    ) -> Engine:
+        """Lower the partition; whatever the backend raises is raised, and no engine known then.
+
+        The products named ``kept`` stay as they are in int8.
+        """
         key = self.key(args, constants)
         self.known[key] = None
         start = time.perf_counter()
@@ -172,7 +188,8 @@ class Engines:
             graph = frozen(graph, weights, self._unused)
             examples = [n.meta.get("val") for n in graph.graph.nodes if n.op == "placeholder"]
             orders = expected_orders(graph)
-            calls = graph.meta[calibration.INPUTS] = self._calls.pop(key, [])
+            calls = graph.meta[calibration.INPUTS] = self._calls.get(key, [])
+            graph.meta[precision.KEPT] = kept
             context = self._context
             with crash_records.during(context.attempt, "compiling"):
                 run = context.backend.lower(graph, examples, context.options)
@@ -194,9 +211,10 @@ class Engines:
         """Whether any engine is trusted."""
         return any(engine is not None and engine.trusted for engine in list(self.known.values()))
 
-    def trust(self, engine: Engine, constants: WeightSet | None) -> None:
-        """Have later calls go to the engine unchecked, and by the shortest way."""
+    def trust(self, engine: Engine, args: Sequence[Any], constants: WeightSet | None) -> None:
+        """Have calls as this one go to the engine unchecked, and by the shortest way."""
         engine.trusted = True
+        self._calls.pop(self.key(args, constants), None)
         if self.per_shape:
             return
         if constants is not None:

@@ -164,7 +164,8 @@ class GraphCall:
             pass_on(error)
         else:
             if not wrong:
-                self._run, self._journal.kept = run, kept
+                self._run = run
+                self._journal.kept.update((each.name, each) for each in kept)
                 return (outputs,)
         if undo is not None:
             undo.restore()

@@ -1,15 +1,18 @@
 """One partition at run time: its engines, the check of each, and eager whenever they fail."""
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import calibration, crash_records, fork_safety, precision
 from dynamo_ext.backends.base import StayEager, fact
-from dynamo_ext.backends.pipeline import compile_timeout
+from dynamo_ext.backends.pipeline import compile_timeout, sensitive_products
+from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SHARE
 from dynamo_ext.backends.pipeline.engines import CompileContext, Engine, Engines
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.memory_format import relaxed
@@ -18,9 +21,9 @@ from dynamo_ext.backends.support import ties
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics import higher_precision, lowered_precision
 from dynamo_ext.records.common import FULL
-from dynamo_ext.records.graph import Partition
+from dynamo_ext.records.graph import KeptOperation, Partition
 from dynamo_ext.records.report import FallbackStage
-from dynamo_ext.torch_private import dispatch
+from dynamo_ext.torch_private import dispatch, fx_nodes
 
 MOST_SHAPES = 16
 """Engines of fixed shapes that one partition may build; more shapes run eagerly."""
@@ -47,7 +50,8 @@ class Runner:
         self._relaxed = relaxed(graph)
         self._eager: Callable[..., Sequence[Any]] = self._relaxed.forward
         self._context = context
-        self._calibrates = precision.of(context.options) == "int8"
+        self._precision = precision.of(context.options)
+        self._kept: list[str] = []
         self._engines = Engines(graph, context, weights)
         self._failures = 0
         self._dead = ""
@@ -61,7 +65,7 @@ class Runner:
         Where calls calibrate, the first one after them lowers.
         """
         constants = next(iter(self._engines.sets.live), None)
-        later = self._calibrates and calibration.is_active()
+        later = self._precision == "int8" and calibration.is_active()
         later = later and self._engines.takes_ranges(constants)
         if not (later or self._engines.per_shape):
             if late := compile_timeout.used_up():
@@ -107,25 +111,92 @@ class Runner:
                 return outputs
             if self._context.options.get("verify", True):
                 expected = self._eager(*args)
-                if wrong := self._wrong(args, outputs, expected):
-                    self._die("verify", message=wrong)
-                    return expected
+                exact = self._exact(args, expected)
+                if wrong := self._wrong(args, outputs, expected, exact):
+                    again = self._again(args, constants, outputs, expected, exact)
+                    if again is None:
+                        self._die("verify", message=wrong)
+                        return expected
+                    engine, outputs = again
                 outputs = engine.lay_out(outputs, expected)
-            self._engines.trust(engine, constants)
+            self._engines.trust(engine, args, constants)
             return outputs
 
-    def _wrong(self, args: Sequence[Any], outputs: Sequence[Any], expected: Sequence[Any]) -> str:
+    def _exact(self, args: Sequence[Any], expected: Sequence[Any]) -> Sequence[Any]:
+        """What a lower precision is compared with: what the partition gives at a higher one."""
+        if self._precision == FULL:
+            return expected
+        return higher_precision.exact(self._relaxed, args, expected)
+
+    def _wrong(
+        self,
+        args: Sequence[Any],
+        outputs: Sequence[Any],
+        expected: Sequence[Any],
+        exact: Sequence[Any],
+    ) -> str:
         """What an engine gives that is too far from what it should give, as one sentence."""
-        chosen = precision.of(self._context.options)
-        if chosen == FULL:
+        if self._precision == FULL:
             return ties.disagreement(self._relaxed, args, outputs, expected, rounding=True)
-        exact = higher_precision.exact(self._relaxed, args, expected)
-        return lowered_precision.disagreement(outputs, exact, chosen)
+        return lowered_precision.disagreement(outputs, exact, self._precision)
+
+    def _again(
+        self,
+        args: Sequence[Any],
+        constants: WeightSet | None,
+        outputs: Sequence[Any],
+        expected: Sequence[Any],
+        exact: Sequence[Any],
+    ) -> tuple[Engine, Sequence[Any]] | None:
+        """An engine in int8 that is right with products kept in float32, and what it gives.
+
+        ``None`` where there is none. Later engines of the partition keep the same products.
+        """
+        if self._precision != "int8" or self._kept or compile_timeout.used_up():
+            return None
+        errors: dict[int, float] = {}
+        made: list[tuple[Engine, Sequence[Any]]] = []
+
+        def right(count: int) -> bool:
+            engine = self._engines.build(args, constants, [each.name for each in ranked[:count]])
+            with crash_records.during(self._context.attempt, "first running"):
+                outputs = engine.first_call(args)
+            made[:] = [(engine, outputs)]
+            errors[count] = lowered_precision.largest_error(outputs, exact)
+            return not self._wrong(args, outputs, expected, exact)
+
+        try:
+            errors[0] = lowered_precision.largest_error(outputs, exact)
+            products = [node.name for node in self._engines.products(constants)]
+            ranked = sensitive_products.ranked(self._relaxed, products, args)
+            most = max(int(len(ranked) * SHARE), 1)
+            if not right(most):
+                return None
+            fewest = 1 + bisect_left(range(1, most), x=True, key=right)
+            if next(reversed(errors)) != fewest and not right(fewest):
+                return None
+        except Exception as error:  # noqa: BLE001 - the partition is eager's then
+            pass_on(error)
+            return None
+        self._keep(ranked[:fewest], errors)
+        return made[0]
+
+    def _keep(self, kept: Sequence[Node], errors: Mapping[int, float]) -> None:
+        """Have later engines keep these products; ``errors`` are by how many of them were kept."""
+        self._kept = [node.name for node in kept]
+        for position, node in enumerate(kept):
+            name = fx_nodes.captured_name(node) or node.name
+            without = errors[max(count for count in errors if count <= position)]
+            to_blame = lowered_precision.BOUNDS[self._precision] < without < math.inf
+            self._context.journal.kept[name] = KeptOperation(
+                name, without if to_blame else None, errors[len(kept)]
+            )
+        self._record()
 
     def _engine(self, args: Sequence[Any], constants: WeightSet | None) -> Engine | None:
         """The engine for a call, built where there is none; ``None`` where eager is to run it."""
         engines = self._engines
-        calibrates = self._calibrates and calibration.is_active()
+        calibrates = self._precision == "int8" and calibration.is_active()
         if calibrates and engines.calibrate(args, constants):
             return None
         key = engines.key(args, constants)
@@ -139,7 +210,7 @@ class Runner:
             self._note("run", message=message, remedy="Pad the inputs to fewer shapes.")
             return None
         try:
-            engine = engines.build(args, constants)
+            engine = engines.build(args, constants, self._kept)
         except StayEager as decision:
             message = decision.reason or "The backend leaves it to eager."
             remedy, harmless = decision.remedy, decision.harmless

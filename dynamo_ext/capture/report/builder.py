@@ -142,7 +142,7 @@ def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, fi
         first_call_started=_since(run, calls.first_started),
         first_call_seconds=calls.first_ended - calls.first_started,
         last_call_ended=_since(run, calls.until),
-        kept=entry.journal.kept,
+        kept=tuple(entry.journal.kept.values()),
         lowered=_lowered(entry.journal),
         precision=precision.behind(contest.winner if contest else entry.backend),
         device=str(entry.work.device) if entry.work else "",

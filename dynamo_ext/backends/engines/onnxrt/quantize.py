@@ -6,7 +6,7 @@ Dynamically, and convolutions in ranges that calls of a partition had.
 import math
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,14 @@ _CONVOLUTION = "Conv"
 _QUANTISED = ("MatMulInteger", "DynamicQuantize", "QuantizeLinear")
 
 
-def quantized(model: Any, calls: Sequence[Sequence[Any]] = ()) -> tuple[Any, int | None]:
+def quantized(
+    model: Any, calls: Sequence[Sequence[Any]] = (), kept: Collection[str] = ()
+) -> tuple[Any, int | None]:
     """An ``onnx_ir`` model with its products in int8: weights now, activations at each call.
 
     And how many operations the products are that are in int8, ``None`` with symbolic sizes.
     ``calls`` are inputs of the model; where there are any, convolutions are in int8, too, in the
-    ranges that their activations had then.
+    ranges that their activations had then. The products whose results are named ``kept`` stay.
 
     Weights have a scale for each column, or output channel. Raises ``StayEager`` where nothing is
     quantised.
@@ -47,28 +49,31 @@ def quantized(model: Any, calls: Sequence[Sequence[Any]] = ()) -> tuple[Any, int
             onnx_ir.to_proto(model),
             made,
             op_types_to_quantize=_PRODUCTS,
+            nodes_to_exclude=[n.name for n in _products(model) if n.outputs[0].name in kept],
             per_channel=True,
             # With VNNI the kernels of unsigned weights take twice the time.
             weight_type=QuantType.QInt8 if precision.has_vnni() else QuantType.QUInt8,
         )
         if calls:
-            _quantize_convolutions(made, calls)
+            _quantize_convolutions(made, calls, kept)
         found = onnx_ir.load(made)
     if not any(node.op_type.startswith(_QUANTISED) for node in found.graph):
         unknown = not calls and any(node.op_type == _CONVOLUTION for node in found.graph)
         raise precision.nothing_to_round(engine="ONNX Runtime", convolutions=unknown)
     # Where a Gemm is not quantised, it has become a product and a sum.
-    kept = {
+    whole = {
         node.outputs[0].name.removesuffix("_MatMul")
         for node in _products(found)
         if getattr(node.inputs[1].producer(), "op_type", "") != "DequantizeLinear"
     }
-    lowered = [operations for name, operations in asked.items() if name not in kept]
+    lowered = [operations for name, operations in asked.items() if name not in whole]
     total = sum(each for each in lowered if each is not None)
     return found, None if None in lowered else total
 
 
-def _quantize_convolutions(path: Path, calls: Sequence[Sequence[Any]]) -> None:
+def _quantize_convolutions(
+    path: Path, calls: Sequence[Sequence[Any]], kept: Collection[str]
+) -> None:
     """Quantise those of a stored model that have constant weights."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_static
@@ -78,7 +83,9 @@ def _quantize_convolutions(path: Path, calls: Sequence[Sequence[Any]]) -> None:
     chosen = [
         node.name
         for node in model.graph.node
-        if node.op_type == _CONVOLUTION and node.input[1] in constants
+        if node.op_type == _CONVOLUTION
+        and node.input[1] in constants
+        and node.output[0] not in kept
     ]
     if chosen:
         quantize_static(

@@ -6,7 +6,7 @@ NNCF would write the same pattern. It finds no weights behind a transposition, a
 are here, its scales are float16, and its telemetry would have to be kept off.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -20,22 +20,21 @@ from dynamo_ext.backends.support.single_op import operator_name
 GROUP = 128
 """Activations that share a scale, along a row: fewer are more exact and slower."""
 
-_CONVOLUTION = "aten::convolution"
-_WEIGHTS = {"aten::mm": 1, "aten::addmm": 2, _CONVOLUTION: 1}
-"""Products, and where their weights stand."""
-
 _MOST = 127
 
 
-def compress(graph: GraphModule, calls: Sequence[Sequence[Any]] = ()) -> None:
+def compress(
+    graph: GraphModule, calls: Sequence[Sequence[Any]] = (), kept: Collection[str] = ()
+) -> None:
     """Round the constant weights of a partition's products, with a scale for each column.
 
     Those of convolutions, with a scale for each output channel, where ``calls``, which are inputs
-    of the partition, tell the ranges of activations. Weights that are not finite stay as they are.
-    Raises ``StayEager`` where no product is rounded.
+    of the partition, tell the ranges of activations. Weights that are not finite stay as they are,
+    as do the products named ``kept``. Raises ``StayEager`` where no product is rounded.
     """
-    weights = {node: found for node in graph.graph.nodes if (found := _weight(graph, node))}
-    convolutions = [n for n in weights if operator_name(n.target) == _CONVOLUTION]
+    others = [node for node in graph.graph.nodes if node.name not in kept]
+    weights = {node: found for node in others if (found := _weight(graph, node))}
+    convolutions = [n for n in weights if operator_name(n.target) == precision.CONVOLUTION]
     read: set[Any] = {node.args[0] for node in convolutions}
     activations: Any = activation_ranges.rounded(graph, read, calls)
     lowered: dict[Node, Node] = {}
@@ -46,7 +45,7 @@ def compress(graph: GraphModule, calls: Sequence[Sequence[Any]] = ()) -> None:
             node.update_arg(0, activations[node.args[0]])
         if operand not in lowered:
             lowered[operand] = _rounded(graph, operand, weight)
-        node.update_arg(_WEIGHTS[operator_name(node.target)], lowered[operand])
+        node.update_arg(precision.WEIGHTS[operator_name(node.target)], lowered[operand])
     if not lowered:
         raise precision.nothing_to_round(engine="OpenVINO", convolutions=bool(convolutions))
     graph.graph.eliminate_dead_code()
@@ -56,8 +55,8 @@ def compress(graph: GraphModule, calls: Sequence[Sequence[Any]] = ()) -> None:
 def _weight(graph: GraphModule, node: Node) -> tuple[Node, torch.Tensor] | None:
     """Where a product's weights come from and what they are, if they can be rounded."""
     name = operator_name(node.target)
-    place = _WEIGHTS.get(name)
-    if place is None or (name == _CONVOLUTION and node.args[6]):
+    place = precision.WEIGHTS.get(name)
+    if place is None or (name == precision.CONVOLUTION and node.args[6]):
         # A transposed convolution has its output channels elsewhere.
         return None
     operand: Any = node.args[place]

@@ -19,8 +19,9 @@ _LIMITS = TensorLimits(
     "OpenVINO is given no tensors without elements.",
 )
 
-# Rows of an embedding: the backend checks that the indices are within it.
-_ROWS = replace(_LIMITS, dtypes=(*_LIMITS.dtypes, "int64"))
+# The backend checks that the indices are within what they index.
+_INDEXED = replace(_LIMITS, dtypes=(*_LIMITS.dtypes, "int64"))
+_INDEXING = ("embedding", "index", "index_select")
 
 _REFUSED = {
     # Found by random programs: now and then it ends the process, after other masks of such types.
@@ -36,8 +37,8 @@ _REFUSED = {
 def unsupported_reason(node: Node) -> str:
     """Why a node cannot be given to OpenVINO, as far as shows without trying; or nothing."""
     name = operator_name(node.target).removeprefix("aten::").partition(".")[0]
-    rows = name == "embedding" and node.meta["val"].is_floating_point()
-    limits = _ROWS if rows else _LIMITS
+    indexed = name in _INDEXING and node.meta["val"].is_floating_point()
+    limits = _INDEXED if indexed else _LIMITS
     return limits.unsupported_reason(node) or _operator_reason(node, name)
 
 

@@ -31,8 +31,22 @@ def _hardtanh(aten: Any, x: Any, low: float = -1.0, high: float = 1.0) -> Any:
 
 
 def _exp(aten: Any, x: Any) -> Any:
-    # Its exponential of NaN is infinite.
-    return aten.where.self(aten.ne.Tensor(x, x), x, aten.exp.default(x))
+    # Its exponential of NaN is infinite, as from 88.4 on, where torch's is from 88.73 on.
+    root = aten.exp.default(aten.mul.Scalar(x, 0.5))
+    return aten.where.self(aten.ne.Tensor(x, x), x, aten.mul.Tensor(root, root))
+
+
+def _softplus(aten: Any, x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    # Its FX frontend has none, and its logarithm near 1 is off by 2e-6: below zero, at times.
+    scaled = aten.mul.Scalar(x, beta)
+    power = aten.exp.default(scaled)
+    series = aten.rsub.Scalar(aten.mul.Scalar(power, 1 / 4), 1 / 3)
+    for factor in (1 / 2, 1.0):
+        series = aten.rsub.Scalar(aten.mul.Tensor(power, series), factor)
+    small = aten.mul.Tensor(power, series)
+    large = aten.log.default(aten.add.Scalar(power, 1.0))
+    found = aten.where.self(aten.lt.Scalar(power, 0.03), small, large)
+    return aten.where.self(aten.le.Scalar(scaled, threshold), aten.div.Scalar(found, beta), x)
 
 
 def _softmax(aten: Any, x: Any, dim: int, *rest: Any) -> Any:
@@ -100,6 +114,7 @@ MENDS: dict[str, Callable[..., Any]] = {
     "aten::clamp": _clamp,
     "aten::hardtanh": _hardtanh,
     "aten::exp": _exp,
+    "aten::softplus": _softplus,
     "aten::_softmax": _softmax,
     "aten::max_pool2d_with_indices": _max_pool,
     "aten::native_group_norm": _group_norm,

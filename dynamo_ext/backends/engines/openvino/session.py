@@ -88,7 +88,8 @@ class Session:
         self._graph = convert.prepare(graph)
         chosen = precision.of(options)
         if chosen == "int8":
-            compress.compress(self._graph, graph.meta.get(calibration.INPUTS, ()))
+            calls = graph.meta.get(calibration.INPUTS, ())
+            compress.compress(self._graph, calls, graph.meta.get(precision.KEPT, ()))
         self._places = convert.distinct(self._graph)
         compiled_model = compiled(convert.convert(self._graph), options)
         self.lowered_operations = (

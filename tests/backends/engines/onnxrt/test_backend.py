@@ -465,8 +465,8 @@ def test_weights_in_int8_are_signed_where_the_processor_has_vnni(
 ) -> None:
     made: list[Any] = []
 
-    def noted(model: Any, calls: Any) -> Any:
-        made.append(quantized(model, calls))
+    def noted(*given: Any) -> Any:
+        made.append(quantized(*given))
         return made[-1]
 
     quantized = quantize.quantized

@@ -404,3 +404,50 @@ def test_a_product_that_no_node_names_is_one_of_those_without_a_name(
     model = SimpleNamespace(get_runtime_model=lambda: SimpleNamespace(get_ops=lambda: nodes))
     asked = {"mm": 1, "mm_1": 10, "convolution": 100, "bmm": 1000}
     assert ran.lowered_operations(asked, model, "bf16") == found
+
+
+@pytest.mark.parametrize(
+    "index", [torch.tensor([1, -2, 7]), torch.tensor([[1, -2], [3, -8]])], ids=["row", "matrix"]
+)
+def test_it_reads_by_an_index(index: torch.Tensor) -> None:
+    def read(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        rows = x[index] + x[:, index].sum() + torch.index_select(x, 1, index.abs().flatten()).sum()
+        return torch.roll(rows, 2, 0).tanh()
+
+    compiled = dynamo_ext.optimize("openvino")(read)
+    x = torch.randn(9, 9)
+    torch.testing.assert_close(compiled(x, index), read(x, index))
+    [graph] = compiled.report().graphs
+    # What computes the index is eager's.
+    [left] = [part.targets for part in graph.partitions if part.engine == "eager"]
+    assert {"aten.abs.default"} <= {*left} <= {"aten.abs.default", "aten.view.default"}
+
+
+def test_an_index_that_is_out_of_range_raises_eagers_error() -> None:
+    def read(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return x[:, index].tanh() * 2 + 1
+
+    compiled = dynamo_ext.optimize("openvino")(read)
+    x = torch.randn(4, 9)
+    torch.testing.assert_close(compiled(x, torch.tensor([-9, 8])), read(x, torch.tensor([-9, 8])))
+    for wrong in (9, -10):
+        with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
+            compiled(x, torch.tensor([0, wrong]))
+
+
+def test_softplus_is_right_where_it_is_small_and_where_it_is_not() -> None:
+    def soft(x: torch.Tensor) -> torch.Tensor:
+        return F.softplus(x, 2.0, 10.0).sqrt() * F.softplus(x)
+
+    compiled = dynamo_ext.optimize("openvino")(soft)
+    x = torch.linspace(-60, 60, 1001).double().float()
+    x[0], x[1], x[2] = torch.nan, torch.inf, -torch.inf
+    torch.testing.assert_close(compiled(x), soft(x), rtol=1e-4, atol=1e-30, equal_nan=True)
+    assert [part.engine for g in compiled.report().graphs for part in g.partitions] == ["openvino"]
+
+
+def test_exponentials_are_finite_as_far_as_eagers() -> None:
+    compiled = dynamo_ext.optimize("openvino")(lambda x: (x.exp() * 0.5) - 1)
+    x = torch.linspace(80, 89, 1001)
+    torch.testing.assert_close(compiled(x), (x.exp() * 0.5) - 1)
+    assert [part.engine for g in compiled.report().graphs for part in g.partitions] == ["openvino"]

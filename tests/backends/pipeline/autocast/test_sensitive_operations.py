@@ -296,6 +296,7 @@ def test_a_saved_report_has_them() -> None:
 
 def test_another_journal_takes_them_over() -> None:
     journal, other = Journal(), Journal()
-    other.kept = (KeptOperation("p", 0.03, 0.002),)
+    other.kept["p"] = KeptOperation("p", 0.03, 0.002)
     journal.merge(other)
-    assert journal.kept == other.kept
+    other.kept["q"] = KeptOperation("q", 0.04, 0.002)
+    assert list(journal.kept) == ["p", "q"]

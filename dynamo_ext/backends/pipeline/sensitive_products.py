@@ -1,0 +1,61 @@
+"""Which products of a partition lose most in int8: where results are wrong, these are kept first.
+
+Each is computed with both operands rounded, where all before it is exact. An activation has one
+scale, as in the coarsest of the engines, and weights one for each column or output channel.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+
+from dynamo_ext.backends import precision
+from dynamo_ext.backends.support.single_op import operator_name
+
+_LARGEST = 127
+
+
+def ranked(graph: GraphModule, names: Collection[str], inputs: Sequence[Any]) -> list[Node]:
+    """The products of these names by the error of each alone, the largest first.
+
+    ``inputs`` are those of a call of the graph.
+    """
+    errors = _Errors(graph, names)
+    with torch.no_grad():
+        errors.run(*inputs)
+    return sorted(errors.found, key=lambda node: -errors.found[node])
+
+
+class _Errors(Interpreter):
+    def __init__(self, graph: GraphModule, names: Collection[str]) -> None:
+        super().__init__(graph)
+        self._names = set(names)
+        self.found: dict[Node, float] = {}
+
+    def run_node(self, n: Node) -> Any:
+        result = super().run_node(n)
+        if n.name in self._names:
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            place = precision.WEIGHTS[operator_name(n.target)]
+            weight = args[place]
+            # A matrix has its columns last, a convolution's weights their output channels first.
+            along = [0] if weight.ndim == _MATRIX else list(range(1, weight.ndim))
+            rounded = list(args)
+            rounded[place - 1] = _rounded(args[place - 1], None)
+            rounded[place] = _rounded(weight, along)
+            lost = (n.target(*rounded, **kwargs) - result).norm(dim=-1)  # type: ignore[operator]
+            # By row: a large one does not hide what the others lose, for norms may follow.
+            shares = (lost / result.norm(dim=-1)).nan_to_num(1.0).clamp_max(1.0)
+            self.found[n] = float(shares.mean())
+        return result
+
+
+_MATRIX = 2
+
+
+def _rounded(value: torch.Tensor, along: list[int] | None) -> torch.Tensor:
+    sizes = value.abs()
+    largest = sizes.amax() if along is None else sizes.amax(along, keepdim=True)
+    scale = (largest / _LARGEST).clamp_min(torch.finfo(value.dtype).tiny)
+    return (value / scale).round() * scale

@@ -1,0 +1,152 @@
+"""Products that stay in float32 where int8 would lose too much, in the engines that have it."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.fx import symbolic_trace
+
+import dynamo_ext
+from dynamo_ext.analysis.kept_operations import clauses
+from dynamo_ext.backends import registry
+from dynamo_ext.backends.pipeline import sensitive_products
+
+WIDTH = 32
+DEPTH = 8
+
+
+class Deep(nn.Module):
+    """Linear layers; the weights of some are lost beside an outlier that is multiplied by zero."""
+
+    def __init__(self, *planted: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(DEPTH))
+        self.register_buffer("mask", torch.arange(WIDTH).clamp_max(1).float())
+        with torch.no_grad():
+            for layer in self.layers:
+                nn.init.orthogonal_(layer.weight)
+            for each in planted:
+                self.layers[each].weight[:, 0] = 1e5
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x * self.mask).tanh()
+        return x
+
+
+class Image(nn.Module):
+    """Convolutions, of which the third has such an outlier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(8, 8, 3, padding=1) for _ in range(4))
+        self.register_buffer("mask", torch.arange(8).clamp_max(1).float().view(8, 1, 1))
+        with torch.no_grad():
+            for layer in self.layers:
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="linear")
+            self.layers[2].weight[:, 0] = 1e5
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x * self.mask).tanh()
+        return x
+
+
+@pytest.fixture(params=["onnxrt", "openvino"])
+def engine(request: Any) -> str:
+    """An engine that has int8 here."""
+    found = registry.probe(registry.get(request.param))
+    reason = found.reason or registry.get(request.param).lacks_precision("int8")
+    if reason:
+        pytest.skip(reason)
+    return str(request.param)
+
+
+def error(found: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((found - exact).norm() / exact.norm())
+
+
+@pytest.mark.parametrize("planted", [(5,), (2, 6)])
+def test_the_products_that_lose_too_much_stay_in_float32(
+    engine: str, planted: tuple[int, ...]
+) -> None:
+    model = Deep(*planted).eval()
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(model)
+    x = torch.randn(4, WIDTH)
+    with torch.no_grad():
+        for _ in range(2):
+            assert 1e-4 < error(compiled(x), model(x)) < 0.2
+    report = compiled.report()
+    assert report.fallbacks == ()
+    [graph] = report.graphs
+    assert [part.engine for part in graph.partitions] == [engine]
+    assert graph.lowered == 2 * 4 * WIDTH * WIDTH * (DEPTH - len(planted))
+    modules = {each.name: each.module for each in graph.operations}
+    assert {modules[each.name] for each in graph.kept} == {f"Deep.layers.{each}" for each in planted}
+    for kept in graph.kept:
+        assert kept.error_without is not None
+        assert kept.error < 0.2 < kept.error_without
+    assert len(clauses(report)) == len(planted)
+    assert "(Deep.layers." in clauses(report)[0]
+    assert all("stays in float32: error" in each for each in clauses(report))
+
+
+def test_where_too_many_lose_too_much_all_is_eagers(engine: str) -> None:
+    model = Deep(1, 4, 6).eval()
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(model)
+    x = torch.randn(4, WIDTH)
+    with torch.no_grad():
+        assert torch.equal(compiled(x), model(x))
+    report = compiled.report()
+    [fallback] = report.fallbacks
+    assert (fallback.stage, report.graphs[0].kept) == ("verify", ())
+    assert "int8 may have 0.2" in fallback.message
+
+
+def test_another_size_keeps_the_same_products(engine: str) -> None:
+    model = Deep(3).eval()
+    compiled = dynamo_ext.optimize(f"{engine}:int8", dynamic=True)(model)
+    with torch.no_grad():
+        for rows in (4, 6, 9):
+            x = torch.randn(rows, WIDTH)
+            assert 1e-4 < error(compiled(x), model(x)) < 0.2
+    [graph] = compiled.report().graphs
+    [part] = graph.partitions
+    assert (part.engine, len(graph.kept)) == (engine, 1)
+    # Two more than it needs: with none kept, and with two.
+    assert part.engines_built == (5 if engine == "openvino" else 3)
+
+
+def test_a_calibrated_convolution_is_kept_too(engine: str) -> None:
+    model = Image().eval()
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(model)
+    with torch.no_grad():
+        with dynamo_ext.calibrating():
+            for _ in range(3):
+                compiled(torch.randn(2, 8, 10, 10))
+        x = torch.randn(2, 8, 10, 10)
+        assert 1e-4 < error(compiled(x), model(x)) < 0.2
+    [graph] = compiled.report().graphs
+    [part] = graph.partitions
+    assert (part.engine, part.calibrated, len(graph.kept)) == (engine, 3, 1)
+    assert graph.lowered == 3 * 2 * 2 * 8 * 8 * 9 * 100
+
+
+def test_products_are_ranked_by_what_rounding_loses() -> None:
+    class Three(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weights = nn.Parameter(torch.randn(3, WIDTH, WIDTH))
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+            mm = torch.ops.aten.mm.default
+            return mm(x, self.weights[0]), mm(y, self.weights[1]), mm(x, self.weights[2])
+
+    x = torch.randn(4, WIDTH)
+    far = torch.randn(4, WIDTH)
+    far[0, 0] = 1e4
+    graph = symbolic_trace(Three())
+    names = ["mm_default", "mm_default_1"]
+    found = sensitive_products.ranked(graph, names, (x, far))
+    assert [node.name for node in found] == names[::-1]
