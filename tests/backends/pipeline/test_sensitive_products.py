@@ -83,7 +83,9 @@ def test_the_products_that_lose_too_much_stay_in_float32(
     assert [part.engine for part in graph.partitions] == [engine]
     assert graph.lowered == 2 * 4 * WIDTH * WIDTH * (DEPTH - len(planted))
     modules = {each.name: each.module for each in graph.operations}
-    assert {modules[each.name] for each in graph.kept} == {f"Deep.layers.{each}" for each in planted}
+    assert {modules[each.name] for each in graph.kept} == {
+        f"Deep.layers.{each}" for each in planted
+    }
     for kept in graph.kept:
         assert kept.error_without is not None
         assert kept.error < 0.2 < kept.error_without
