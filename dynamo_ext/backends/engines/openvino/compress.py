@@ -60,17 +60,17 @@ def _weight(graph: GraphModule, node: Node) -> tuple[Node, torch.Tensor] | None:
         # A transposed convolution has its output channels elsewhere.
         return None
     operand: Any = node.args[place]
-    weight = _constant(graph, operand)
+    weight = constant(graph, operand)
     if weight is None or weight.dtype is not torch.float32 or not weight.isfinite().all():
         return None
     return operand, weight
 
 
-def _constant(graph: GraphModule, node: Any) -> Any:
+def constant(graph: GraphModule, node: Any) -> Any:
     """The value of a node that is a constant, or a view of one; else ``None``."""
     if node.op == "get_attr":
         return attribute(graph, node.target)
-    source = _constant(graph, node.args[0]) if is_view(node) else None
+    source = constant(graph, node.args[0]) if is_view(node) else None
     return None if source is None else node.target(source, *node.args[1:], **node.kwargs)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import calibration, precision
-from dynamo_ext.backends.engines.openvino import compress, convert, ran
+from dynamo_ext.backends.engines.openvino import compress, convert, finite, ran
 from dynamo_ext.backends.support import data_checks
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.records.common import FULL
@@ -82,15 +82,26 @@ class Session:
     alone, and an address that stays is bound once.
     """
 
-    def __init__(self, graph: GraphModule, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, graph: GraphModule, options: Mapping[str, Any], *, keeps_nan: bool = False
+    ) -> None:
         self._look = data_checks.input_check(graph)
-        # The engine reads constants where they are, so the graph stays with it.
-        self._graph = convert.prepare(graph)
         chosen = precision.of(options)
+        # The numbers of float16 end at 65504.
+        known = finite.Finite() if keeps_nan or chosen == "fp16" else finite.found(graph)
+        # The engine reads constants where they are, so the graph stays with it.
+        self._graph = convert.prepare(graph, known.results)
         if chosen == "int8":
-            calls = graph.meta.get(calibration.INPUTS, ())
+            calls = graph.meta.pop(calibration.INPUTS, ())
             compress.compress(self._graph, calls, graph.meta.get(precision.KEPT, ()))
         self._places = convert.distinct(self._graph)
+        self._checks = bool(known.checked)
+        if self._checks:
+            # Integers keep no NaN.
+            wider = {**options, "precision": FULL if chosen == "int8" else chosen}
+            other = functools.partial(Session, graph, wider, keeps_nan=True)
+            self._otherwise = functools.cache(other)
+            finite.add_check(self._graph, known.checked)
         compiled_model = compiled(convert.convert(self._graph), options)
         self.lowered_operations = (
             None
@@ -153,6 +164,8 @@ class Session:
                     request.get_output_tensor(position).copy_to(give(results[position]))
             for position, place in self._copied:
                 results[position] = place.clone()
+        if self._checks and not results[-1] <= finite.SMALL**2:
+            return self._otherwise().run(*inputs)
         return [results[place] for place in self._places]
 
 

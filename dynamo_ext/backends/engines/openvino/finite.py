@@ -1,0 +1,257 @@
+"""Which results of a partition are finite in every call whose inputs are of a usual size.
+
+OpenVINO's own ReLU, clamp and max pooling lose NaN. They are fused with the convolution before
+them, which the forms that keep NaN are not. Where an operation's input cannot be NaN, its own form
+is right. NaN and infinity come from inputs, or from results that grow beyond the dtype. So sizes
+are bounded from operation to operation, by what is checked in each call: inputs, and where the
+bound would become too large, a result within.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import GraphModule, Node
+
+from dynamo_ext.backends.engines.openvino.compress import constant
+from dynamo_ext.backends.fx_graph import is_view, view_chain
+from dynamo_ext.backends.support.single_op import operator_name
+
+SMALL = 1e8
+"""The size of a tensor that is checked: the root of the sum of its squares."""
+
+_LARGEST = 1e30
+"""The largest bound of a result: float32 and bfloat16 go up to 3e38."""
+
+_MOST_CHECKS = 12
+
+SPARED = (
+    "aten::relu",
+    "aten::clamp",
+    "aten::hardtanh",
+    "aten::max_pool2d_with_indices",
+)
+"""Operations whose own form is right for finite numbers."""
+
+
+class Finite(NamedTuple):
+    """The names of results that are finite where the tensors named in ``checked`` are small."""
+
+    results: Collection[str] = ()
+    checked: Collection[str] = ()
+
+
+def found(graph: GraphModule) -> Finite:
+    """What is finite; nothing where none of the operations in ``SPARED`` would gain by it."""
+    if not any(operator_name(n.target) == "aten::convolution" for n in graph.graph.nodes):
+        return Finite()
+    bounds = Bounds(graph)
+    while (beyond := bounds.first_beyond()) and len(bounds.checked) < _MOST_CHECKS:
+        bounds.checked[beyond] = None
+    small = {node for node, bound in bounds.known.items() if bound <= _LARGEST}
+    spared = [n for n in graph.graph.nodes if operator_name(n.target) in SPARED]
+    spared = [node for node in spared if node.args[0] in small]
+    needed = _ancestors(spared)
+    given = graph.graph.find_nodes(op="placeholder")
+    checked = [n.name for n in (*given, *bounds.checked) if n in needed and _is_float(n)]
+    return Finite({node.name for node in small}, checked) if spared else Finite()
+
+
+def add_check(graph: GraphModule, checked: Iterable[str]) -> None:
+    """Append a result: the sum of the squares of the tensors of these names, as float32."""
+    aten = torch.ops.aten
+    output = graph.graph.output_node()
+    nodes = {node.name: node for node in graph.graph.nodes}
+    total: Any = None
+    with graph.graph.inserting_before(output):
+
+        def call(operator: Any, *args: Any, **kwargs: Any) -> Node:
+            made: Node = graph.graph.call_function(operator, args, kwargs)
+            made.meta["val"] = torch.empty((), device="meta")
+            return made
+
+        for node in map(nodes.__getitem__, checked):
+            squares = call(aten.mul.Tensor, node, node)
+            found = call(aten.sum.default, squares)
+            wide = call(aten._to_copy.default, found, dtype=torch.float32)  # noqa: SLF001 - an operator
+            total = wide if total is None else call(aten.add.Tensor, total, wide)
+        former: Any = output.args[0]
+        output.args = ((*former, total),)
+    graph.recompile()
+
+
+def _is_float(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def _ancestors(nodes: Iterable[Node]) -> set[Node]:
+    reached: set[Node] = set()
+    left = list(nodes)
+    while left:
+        node = left.pop()
+        if node not in reached:
+            reached.add(node)
+            left.extend(node.all_input_nodes)
+    return reached
+
+
+class Bounds:
+    """The largest magnitude that each result can have; infinity where that is not known."""
+
+    def __init__(self, graph: GraphModule) -> None:
+        self.graph = graph
+        self._sums: dict[Node, float] = {}
+        self.checked: dict[Node, None] = {}
+        self.known: dict[Node, float] = {}
+
+    def first_beyond(self) -> Node | None:
+        """Bound all; the first result that has to be checked for a later one to be bounded."""
+        self.known = {}
+        for node in self.graph.graph.nodes:
+            if node.op == "placeholder":
+                bound = SMALL if _is_float(node) else math.inf
+            elif node.op == "get_attr":
+                bound = _size(constant(self.graph, node))
+            elif node.op == "call_function":
+                bound = self._of(node)
+                if _LARGEST < bound < math.inf:
+                    if (source := self._to_check(node)) is not None:
+                        return source
+                    bound = math.inf
+            else:
+                continue
+            self.known[node] = min(bound, SMALL) if node in self.checked else bound
+        return None
+
+    def _to_check(self, node: Node) -> Node | None:
+        """Behind which operation to check, for a node to be bounded: a ReLU or its like, if any."""
+        first = None
+        while True:
+            node = _root(max(node.all_input_nodes, key=self.known.__getitem__))
+            if node.op != "call_function" or node in self.checked:
+                return first
+            if not _is_float(node):
+                continue
+            if operator_name(node.target) in SPARED:
+                return node
+            first = first or node
+
+    def _of(self, node: Node) -> float:
+        name = operator_name(node.target).removeprefix("aten::").partition(".")[0]
+        sizes = [self.known[source] for source in node.all_input_nodes]
+        if not sizes or not max(sizes) < math.inf:
+            return math.inf
+        if rule := _RULES.get(name):
+            return rule(self, node)
+        if name in _NO_LARGER or is_view(node) or name.startswith("<built-in function getitem"):
+            return max(sizes)
+        return 1.0 if name in _UP_TO_ONE else math.inf
+
+    def operand(self, value: Any) -> float:
+        """The bound of what an operation is given: a node, a number or nothing."""
+        if isinstance(value, Node):
+            return self.known[value]
+        return 0.0 if value is None else abs(float(value))
+
+    def product(self, left: Any, right: Any, dims: tuple[int, ...]) -> float:
+        """The bound of sums of products, along these dimensions of the second one."""
+        if right not in self._sums:
+            value = constant(self.graph, right)
+            if value is None:
+                shape = right.meta["val"].shape
+                self._sums[right] = self.known[right] * math.prod(int(shape[d]) for d in dims)
+            else:
+                self._sums[right] = _size(value.detach().double().abs().sum(dims))
+        return self.known[left] * self._sums[right]
+
+
+def _root(node: Node) -> Node:
+    chain = view_chain(node)
+    source: Any = chain[-1].args[0] if chain else node
+    return source  # type: ignore[no-any-return]
+
+
+def _size(value: Any) -> float:
+    if not isinstance(value, torch.Tensor) or not value.numel() or value.is_complex():
+        return math.inf
+    found = float(value.detach().abs().amax()) if value.dtype is not torch.bool else 1.0
+    return found if math.isfinite(found) else math.inf
+
+
+def _convolution(bounds: Bounds, node: Node) -> float:
+    x, weight, bias, *_ = node.args
+    if node.args[6]:
+        return math.inf
+    dims = tuple(range(1, weight.meta["val"].ndim))  # type: ignore[union-attr]
+    return bounds.product(x, weight, dims) + bounds.operand(bias)
+
+
+def _matrices(bounds: Bounds, node: Node) -> float:
+    if node.kwargs:
+        return math.inf
+    *added, left, right = node.args
+    return bounds.product(left, right, (-2,)) + sum(map(bounds.operand, added))
+
+
+def _sum(bounds: Bounds, node: Node) -> float:
+    left, right, *rest = node.args
+    alpha: Any = rest[0] if rest else node.kwargs.get("alpha", 1)
+    return bounds.operand(left) + abs(float(alpha)) * bounds.operand(right)
+
+
+def _times(bounds: Bounds, node: Node) -> float:
+    return bounds.operand(node.args[0]) * bounds.operand(node.args[1])
+
+
+def _within(bounds: Bounds, node: Node) -> float:
+    size = bounds.operand(node.args[0])
+    ends = [abs(float(end)) for end in node.args[1:] if isinstance(end, (int, float))]
+    two = len(ends) == 2 and None not in node.args  # noqa: PLR2004 - the lowest and the highest
+    return min(size, max(ends)) if two else max([size, *ends])
+
+
+def _batch_norm(bounds: Bounds, node: Node) -> float:
+    x, weight, bias, mean, variance = node.args[:5]
+    spread: Any = constant(bounds.graph, variance)
+    scale: Any = constant(bounds.graph, weight) if weight is not None else torch.ones(())
+    if spread is None or scale is None or (spread < 0).any():
+        return math.inf
+    epsilon: Any = node.args[6]
+    largest = _size(scale.detach() / (spread.detach() + epsilon).sqrt())
+    return largest * (bounds.operand(x) + bounds.operand(mean)) + bounds.operand(bias)
+
+
+def _padded(bounds: Bounds, node: Node) -> float:
+    return max(map(bounds.operand, (node.args[0], *node.args[2:])))
+
+
+_RULES: dict[str, Callable[[Bounds, Node], float]] = {
+    "convolution": _convolution,
+    "mm": _matrices,
+    "addmm": _matrices,
+    "add": _sum,
+    "sub": _sum,
+    "mul": _times,
+    "clamp": _within,
+    "hardtanh": _within,
+    "constant_pad_nd": _padded,
+    "_native_batch_norm_legit_no_training": _batch_norm,
+}
+
+_UP_TO_ONE = ("hardsigmoid", "sigmoid", "tanh")
+
+_NO_LARGER = (
+    "_adaptive_avg_pool2d",
+    "adaptive_avg_pool2d",
+    "avg_pool2d",
+    "cat",
+    "hardswish",
+    "max_pool2d_with_indices",
+    "mean",
+    "relu",
+    "silu",
+    "upsample_nearest2d",
+)
+"""Operations whose results are at most as large as what they are given."""
