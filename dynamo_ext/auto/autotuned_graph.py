@@ -177,7 +177,7 @@ class AutotunedGraph:
                 self._journal.partitions.clear()
                 self._journal.fallbacks.clear()
                 self._journal.lowered.clear()
-                self._journal.kept.clear()
+                self._journal.kept = {}
             if told is not None:
                 self._journal.merge(told)
         if self.remember is not None and held.conclusive:

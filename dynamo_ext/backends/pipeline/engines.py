@@ -153,22 +153,21 @@ class Engines:
 
     def takes_ranges(self, constants: WeightSet | None) -> bool:
         """Whether the partition has a convolution whose weights are constants."""
-        products = self.products(constants)
-        return any(operator_name(node.target) == precision.CONVOLUTION for node in products)
+        return any(map(is_convolution, self.products(constants)))
 
     def products(self, constants: WeightSet | None) -> list[Node]:
-        """What int8 rounds: products whose weights are constants."""
+        """What int8 rounds where it can: products whose weights are constants, in float32."""
         placeholders = self._graph.graph.find_nodes(op="placeholder")
         constant = {placeholders[position] for position in (constants.weights if constants else ())}
         found = []
         for node in self._graph.graph.nodes:
-            name = operator_name(node.target)
-            place = precision.WEIGHTS.get(name)
+            place = precision.WEIGHTS.get(operator_name(node.target))
             # A transposed convolution has its output channels elsewhere.
-            if place is None or (name == precision.CONVOLUTION and node.args[6]):
+            if place is None or (is_convolution(node) and node.args[6]):
                 continue
             source = _source(node.args[place])
-            if source in constant or source.op == "get_attr":
+            held = source in constant or source.op == "get_attr"
+            if held and source.meta["val"].dtype is torch.float32:
                 found.append(node)
         return found
 
@@ -191,8 +190,12 @@ class Engines:
             calls = graph.meta[calibration.INPUTS] = self._calls.get(key, [])
             graph.meta[precision.KEPT] = kept
             context = self._context
-            with crash_records.during(context.attempt, "compiling"):
-                run = context.backend.lower(graph, examples, context.options)
+            try:
+                with crash_records.during(context.attempt, "compiling"):
+                    run = context.backend.lower(graph, examples, context.options)
+            except BaseException:
+                self._calls.pop(key, None)
+                raise
         select = self._given(constants)
         made = self.known[key] = Engine(run, select, orders, shared=_fixed_outputs(graph))
         self.calibrated = len(calls)
@@ -256,6 +259,11 @@ def _fixed_outputs(graph: GraphModule) -> set[int]:
             varying.add(node)
     outputs: Any = graph.graph.output_node().args[0]
     return {i for i, node in enumerate(outputs) if hasattr(node, "op") and node not in varying}
+
+
+def is_convolution(node: Node) -> bool:
+    """Whether a node is a convolution, transposed or not."""
+    return operator_name(node.target) == precision.CONVOLUTION
 
 
 def _copied(value: Any) -> Any:

@@ -10,10 +10,15 @@ import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import calibration, crash_records, fork_safety, precision
-from dynamo_ext.backends.base import StayEager, fact
+from dynamo_ext.backends.base import RunEagerlyError, StayEager, fact
 from dynamo_ext.backends.pipeline import compile_timeout, sensitive_products
 from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SHARE
-from dynamo_ext.backends.pipeline.engines import CompileContext, Engine, Engines
+from dynamo_ext.backends.pipeline.engines import (
+    CompileContext,
+    Engine,
+    Engines,
+    is_convolution,
+)
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet
@@ -52,6 +57,7 @@ class Runner:
         self._context = context
         self._precision = precision.of(context.options)
         self._kept: list[str] = []
+        self._kept_operations: list[str] = []
         self._engines = Engines(graph, context, weights)
         self._failures = 0
         self._dead = ""
@@ -152,12 +158,14 @@ class Runner:
 
         ``None`` where there is none. Later engines of the partition keep the same products.
         """
-        if self._precision != "int8" or self._kept or compile_timeout.used_up():
+        if self._precision != "int8" or self._kept:
             return None
         errors: dict[int, float] = {}
         made: list[tuple[Engine, Sequence[Any]]] = []
 
         def right(count: int) -> bool:
+            if compile_timeout.used_up():
+                return False
             engine = self._engines.build(args, constants, [each.name for each in ranked[:count]])
             with crash_records.during(self._context.attempt, "first running"):
                 outputs = engine.first_call(args)
@@ -167,8 +175,12 @@ class Runner:
 
         try:
             errors[0] = lowered_precision.largest_error(outputs, exact)
-            products = [node.name for node in self._engines.products(constants)]
-            ranked = sensitive_products.ranked(self._relaxed, products, args)
+            products = self._engines.products(constants)
+            if not self._engines.calibrated:
+                products = [n for n in products if not is_convolution(n)]
+            ranked = sensitive_products.ranked(
+                self._relaxed, [node.name for node in products], args
+            )
             most = max(int(len(ranked) * SHARE), 1)
             if not right(most):
                 return None
@@ -186,6 +198,7 @@ class Runner:
         self._kept = [node.name for node in kept]
         for position, node in enumerate(kept):
             name = fx_nodes.captured_name(node) or node.name
+            self._kept_operations.append(name)
             without = errors[max(count for count in errors if count <= position)]
             to_blame = lowered_precision.BOUNDS[self._precision] < without < math.inf
             self._context.journal.kept[name] = KeptOperation(
@@ -229,7 +242,8 @@ class Runner:
         pass_on(error)
         # Eager first: where it raises too, the fault is the user's, and theirs to see.
         outputs = self._eager(*args)
-        self._failures += 1
+        # It says that of one call alone.
+        self._failures += not isinstance(error, RunEagerlyError)
         if self._failures >= RUN_FAILURES:
             self._die("run", error=error)
         else:
@@ -256,6 +270,8 @@ class Runner:
         error = facts.get("error")
         self._dead = facts.get("message") or f"{type(error).__name__}: {error}"
         self._engines.clear()
+        for name in self._kept_operations:
+            self._context.journal.kept.pop(name, None)
         self._note(stage, **facts)
         self._record()
 

@@ -35,9 +35,10 @@ class _Errors(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
-        if n.name in self._names:
-            args, kwargs = self.fetch_args_kwargs_from_env(n)
-            place = precision.WEIGHTS[operator_name(n.target)]
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        place = precision.WEIGHTS.get(operator_name(n.target), 0)
+        # Weights that are not finite are not rounded.
+        if n.name in self._names and args[place].isfinite().all():
             weight = args[place]
             # A matrix has its columns last, a convolution's weights their output channels first.
             along = [0] if weight.ndim == _MATRIX else list(range(1, weight.ndim))
@@ -46,8 +47,8 @@ class _Errors(Interpreter):
             rounded[place] = _rounded(weight, along)
             lost = (n.target(*rounded, **kwargs) - result).norm(dim=-1)  # type: ignore[operator]
             # By row: a large one does not hide what the others lose, for norms may follow.
-            shares = (lost / result.norm(dim=-1)).nan_to_num(1.0).clamp_max(1.0)
-            self.found[n] = float(shares.mean())
+            shares = torch.where(lost == 0, 0.0, lost / result.norm(dim=-1))
+            self.found[n] = float(shares.nan_to_num(1.0).clamp_max(1.0).mean())
         return result
 
 

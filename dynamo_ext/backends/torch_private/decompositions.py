@@ -34,8 +34,18 @@ def core_decompositions() -> Mapping[Any, Callable[..., Any]]:
         if torch.Tag.nondeterministic_seeded not in getattr(op, "tags", ())
         and op.overloadpacket.__name__ not in _KEPT_WHOLE
     }
+    table[torch.ops.aten.adaptive_max_pool2d.default] = _pool_of_equal_windows
     fma = getattr(torch.ops.prims, "fma", None)
     return table if fma is None else table | {fma.default: lambda a, b, c: a * b + c}
+
+
+def _pool_of_equal_windows(x: torch.Tensor, output_size: Sequence[int]) -> Any:
+    """Adaptive pooling as one of a fixed window, which more engines have, if it is one."""
+    sizes = list(zip(x.shape[-2:], output_size, strict=True))
+    if not all(isinstance(n, int) and out and n and n % out == 0 for n, out in sizes):
+        return NotImplemented
+    window = [n // out for n, out in sizes]
+    return torch.ops.aten.max_pool2d_with_indices.default(x, window, window)
 
 
 _KEPT_WHOLE = ("binary_cross_entropy", "index_add", "index_copy")

@@ -1,4 +1,4 @@
-"""Attention's kernels of a GPU, as operations that engines have."""
+"""Attention's kernels of a GPU, and adaptive pooling, as operations that engines have."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+import dynamo_ext
 from dynamo_ext.backends.torch_private.decompositions import gpu_attention
 
 ATEN = torch.ops.aten
@@ -40,3 +42,18 @@ def test_what_trains_or_drops_stays_whole(name: str) -> None:
     assert decomposed(Q, K, V, *given, 0.5) is NotImplemented
     if given:
         assert decomposed(Q, K, V, None, True) is NotImplemented
+
+
+@pytest.mark.parametrize(("size", "engine"), [((2, 4), True), (1, True), ((3, 5), False)])
+def test_adaptive_max_pooling_of_equal_windows_is_an_engines(size: Any, engine: bool) -> None:
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        y, places = nn.functional.adaptive_max_pool2d(x.tanh(), size, return_indices=True)
+        return y * 2 + places
+
+    compiled = dynamo_ext.optimize("lazy")(pooled)
+    x = torch.randn(2, 3, 8, 8)
+    x[0, 0, 0, 0] = torch.nan
+    torch.testing.assert_close(compiled(x), pooled(x), equal_nan=True)
+    [graph] = compiled.report().graphs
+    targets = {name for part in graph.partitions for name in part.targets}
+    assert ("aten.max_pool2d_with_indices.default" in targets) is engine

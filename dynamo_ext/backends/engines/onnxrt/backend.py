@@ -51,7 +51,7 @@ class OnnxRuntimeBackend(ThroughOnnx):
         lowered = None
         if precision.of(options) != FULL:
             calls = graph.meta.get(calibration.INPUTS, ())
-            kept = graph.meta.get(precision.KEPT, ())
+            kept = quantize.value_names(graph, graph.meta.get(precision.KEPT, ()))
             model, lowered = quantize.quantized(model, calls, kept)
         inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         made = session.Session(model, inputs, options)

@@ -11,12 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 
 _PRODUCTS = ("Gemm", "MatMul")
 _CONVOLUTION = "Conv"
 _QUANTISED = ("MatMulInteger", "DynamicQuantize", "QuantizeLinear")
+
+
+def value_names(graph: GraphModule, names: Collection[str]) -> set[str]:
+    """What results of a partition are called in its model: a batch norm takes in a convolution."""
+    nodes = [node for node in graph.graph.nodes if node.name in names]
+    for node in list(nodes):
+        norms = [user for user in node.users if "batch_norm" in str(user.target)]
+        nodes += [reader for norm in norms for reader in norm.users]
+    outputs: Any = graph.graph.output_node().args[0]
+    places = {node: f"out_{place}" for place, node in enumerate(outputs)}
+    return {name for node in nodes for name in (node.name, places.get(node, node.name))}
 
 
 def quantized(
@@ -49,7 +61,13 @@ def quantized(
             onnx_ir.to_proto(model),
             made,
             op_types_to_quantize=_PRODUCTS,
-            nodes_to_exclude=[n.name for n in _products(model) if n.outputs[0].name in kept],
+            # Of a Gemm it makes a product of another name before it looks.
+            nodes_to_exclude=[
+                name
+                for node in _products(model)
+                if node.outputs[0].name in kept
+                for name in (node.name, f"{node.name}_MatMul")
+            ],
             per_channel=True,
             # With VNNI the kernels of unsigned weights take twice the time.
             weight_type=QuantType.QInt8 if precision.has_vnni() else QuantType.QUInt8,

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.engines.openvino.finite import SPARED
 from dynamo_ext.backends.engines.openvino.mends import MENDS
 from dynamo_ext.backends.fx_graph import duplicate, replace
 from dynamo_ext.backends.support.single_op import operator_name, used
@@ -38,10 +37,10 @@ def _frontend() -> Any:
     return manager.load_by_framework("pytorch"), manager
 
 
-def prepare(graph: GraphModule, finite: Collection[str] = ()) -> GraphModule:
+def prepare(graph: GraphModule, spared: Collection[str] = ()) -> GraphModule:
     """A copy of a partition as the frontend wants it, and as it converts it rightly.
 
-    ``finite`` are the names of results that are finite.
+    The operations named ``spared`` are converted rightly as they are.
     """
     graph = duplicate(graph)
     for node in list(graph.graph.nodes):
@@ -56,10 +55,9 @@ def prepare(graph: GraphModule, finite: Collection[str] = ()) -> GraphModule:
         elif node.op == "get_attr":
             # The frontend reads through a bare pointer what it makes contiguous itself.
             setattr(graph, str(node.target), getattr(graph, str(node.target)).contiguous())
-        elif used(node) in ([], [0]) and (mend := MENDS.get(name := operator_name(node.target))):
-            source: Any = node.args[0]
-            if name in SPARED and source.name in finite:
-                continue
+        elif node.name in spared:
+            continue
+        elif used(node) in ([], [0]) and (mend := MENDS.get(operator_name(node.target))):
             replace(node, functools.partial(mend, torch.ops.aten))
     return graph
 

@@ -8,6 +8,7 @@ bound would become too large, a result within.
 """
 
 import math
+import operator
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
@@ -36,9 +37,9 @@ SPARED = (
 
 
 class Finite(NamedTuple):
-    """The names of results that are finite where the tensors named in ``checked`` are small."""
+    """The names of operations in ``SPARED`` whose inputs are finite where ``checked`` are small."""
 
-    results: Collection[str] = ()
+    spared: Collection[str] = ()
     checked: Collection[str] = ()
 
 
@@ -55,7 +56,7 @@ def found(graph: GraphModule) -> Finite:
     needed = _ancestors(spared)
     given = graph.graph.find_nodes(op="placeholder")
     checked = [n.name for n in (*given, *bounds.checked) if n in needed and _is_float(n)]
-    return Finite({node.name for node in small}, checked) if spared else Finite()
+    return Finite({node.name for node in spared}, checked) if spared else Finite()
 
 
 def add_check(graph: GraphModule, checked: Iterable[str]) -> None:
@@ -102,6 +103,7 @@ class Bounds:
 
     def __init__(self, graph: GraphModule) -> None:
         self.graph = graph
+        self._sizes: dict[Node, float] = {}
         self._sums: dict[Node, float] = {}
         self.checked: dict[Node, None] = {}
         self.known: dict[Node, float] = {}
@@ -113,7 +115,9 @@ class Bounds:
             if node.op == "placeholder":
                 bound = SMALL if _is_float(node) else math.inf
             elif node.op == "get_attr":
-                bound = _size(constant(self.graph, node))
+                if node not in self._sizes:
+                    self._sizes[node] = _size(constant(self.graph, node))
+                bound = self._sizes[node]
             elif node.op == "call_function":
                 bound = self._of(node)
                 if _LARGEST < bound < math.inf:
@@ -122,6 +126,8 @@ class Bounds:
                     bound = math.inf
             else:
                 continue
+            if math.isnan(bound):
+                bound = math.inf
             self.known[node] = min(bound, SMALL) if node in self.checked else bound
         return None
 
@@ -132,7 +138,8 @@ class Bounds:
             node = _root(max(node.all_input_nodes, key=self.known.__getitem__))
             if node.op != "call_function" or node in self.checked:
                 return first
-            if not _is_float(node):
+            # A copy may be left out before anything is checked.
+            if not _is_float(node) or operator_name(node.target) == "aten::clone":
                 continue
             if operator_name(node.target) in SPARED:
                 return node
@@ -141,11 +148,12 @@ class Bounds:
     def _of(self, node: Node) -> float:
         name = operator_name(node.target).removeprefix("aten::").partition(".")[0]
         sizes = [self.known[source] for source in node.all_input_nodes]
-        if not sizes or not max(sizes) < math.inf:
+        if not (sizes and max(sizes) < math.inf and node.kwargs.keys() <= _KWARGS):
             return math.inf
         if rule := _RULES.get(name):
             return rule(self, node)
-        if name in _NO_LARGER or is_view(node) or name.startswith("<built-in function getitem"):
+        view = is_view(node) and node.target is not torch.ops.aten.view.dtype
+        if name in _NO_LARGER or view or node.target is operator.getitem:
             return max(sizes)
         return 1.0 if name in _UP_TO_ONE else math.inf
 
@@ -153,7 +161,8 @@ class Bounds:
         """The bound of what an operation is given: a node, a number or nothing."""
         if isinstance(value, Node):
             return self.known[value]
-        return 0.0 if value is None else abs(float(value))
+        size = 0.0 if value is None else abs(float(value))
+        return size if math.isfinite(size) else math.inf
 
     def product(self, left: Any, right: Any, dims: tuple[int, ...]) -> float:
         """The bound of sums of products, along these dimensions of the second one."""
@@ -163,7 +172,9 @@ class Bounds:
                 shape = right.meta["val"].shape
                 self._sums[right] = self.known[right] * math.prod(int(shape[d]) for d in dims)
             else:
-                self._sums[right] = _size(value.detach().double().abs().sum(dims))
+                self._sums[right] = _size(
+                    torch.linalg.vector_norm(value.detach(), 1, dims, dtype=torch.float32)
+                )
         return self.known[left] * self._sums[right]
 
 
@@ -176,7 +187,8 @@ def _root(node: Node) -> Node:
 def _size(value: Any) -> float:
     if not isinstance(value, torch.Tensor) or not value.numel() or value.is_complex():
         return math.inf
-    found = float(value.detach().abs().amax()) if value.dtype is not torch.bool else 1.0
+    low, high = map(float, value.detach().aminmax())
+    found = max(-low, high)
     return found if math.isfinite(found) else math.inf
 
 
@@ -207,9 +219,12 @@ def _times(bounds: Bounds, node: Node) -> float:
 
 def _within(bounds: Bounds, node: Node) -> float:
     size = bounds.operand(node.args[0])
-    ends = [abs(float(end)) for end in node.args[1:] if isinstance(end, (int, float))]
-    two = len(ends) == 2 and None not in node.args  # noqa: PLR2004 - the lowest and the highest
-    return min(size, max(ends)) if two else max([size, *ends])
+    ends = [bounds.operand(end) for end in node.args[1:] if end is not None]
+    numbers = [end for end in node.args[1:] if isinstance(end, (int, float))]
+    # Between a number below zero and one above, nothing is larger than these.
+    if len(numbers) == 2 and numbers[0] <= 0 <= numbers[1]:  # noqa: PLR2004
+        return min(size, max(ends))
+    return max([size, *ends])
 
 
 def _batch_norm(bounds: Bounds, node: Node) -> float:
@@ -223,6 +238,18 @@ def _batch_norm(bounds: Bounds, node: Node) -> float:
     return largest * (bounds.operand(x) + bounds.operand(mean)) + bounds.operand(bias)
 
 
+def _largest_of(bounds: Bounds, node: Node) -> float:
+    # With a dilation a window may have nothing but the padding, which is infinite.
+    dilated = any(step != 1 for step in (node.args[4] if len(node.args) > 4 else ()))  # type: ignore[union-attr]  # noqa: PLR2004 - its place in the schema
+    return math.inf if dilated else bounds.operand(node.args[0])
+
+
+def _pooled(bounds: Bounds, node: Node) -> float:
+    # With a divisor of its own it may be a sum.
+    own = len(node.args) > 6  # noqa: PLR2004 - its place in the schema
+    return math.inf if own else bounds.operand(node.args[0])
+
+
 def _padded(bounds: Bounds, node: Node) -> float:
     return max(map(bounds.operand, (node.args[0], *node.args[2:])))
 
@@ -231,24 +258,27 @@ _RULES: dict[str, Callable[[Bounds, Node], float]] = {
     "convolution": _convolution,
     "mm": _matrices,
     "addmm": _matrices,
+    "avg_pool2d": _pooled,
     "add": _sum,
     "sub": _sum,
     "mul": _times,
     "clamp": _within,
     "hardtanh": _within,
+    "max_pool2d_with_indices": _largest_of,
     "constant_pad_nd": _padded,
     "_native_batch_norm_legit_no_training": _batch_norm,
 }
+
+_KWARGS = {"alpha", "dtype", "memory_format"}
 
 _UP_TO_ONE = ("hardsigmoid", "sigmoid", "tanh")
 
 _NO_LARGER = (
     "_adaptive_avg_pool2d",
     "adaptive_avg_pool2d",
-    "avg_pool2d",
     "cat",
+    "clone",
     "hardswish",
-    "max_pool2d_with_indices",
     "mean",
     "relu",
     "silu",

@@ -46,7 +46,9 @@ def _softplus(aten: Any, x: Any, beta: float = 1.0, threshold: float = 20.0) -> 
     small = aten.mul.Tensor(power, series)
     large = aten.log.default(aten.add.Scalar(power, 1.0))
     found = aten.where.self(aten.lt.Scalar(power, 0.03), small, large)
-    return aten.where.self(aten.le.Scalar(scaled, threshold), aten.div.Scalar(found, beta), x)
+    # Beyond 30 it is its argument, in float32, and beyond 88 the exponential is infinite.
+    least = aten.le.Scalar(scaled, min(threshold, 30.0))
+    return aten.where.self(least, aten.div.Scalar(found, beta), x)
 
 
 def _softmax(aten: Any, x: Any, dim: int, *rest: Any) -> Any:

@@ -1,6 +1,7 @@
 """What OpenVINO ran in which precision, as the compiled model itself says."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from torch.fx import GraphModule, map_arg
@@ -21,7 +22,18 @@ def products(graph: GraphModule) -> dict[str, int]:
     return {name: operations for name, operations in found.items() if operations}
 
 
-def lowered_operations(asked: Mapping[str, int], compiled_model: Any, precision: str) -> int:
+def normed(graph: GraphModule) -> dict[str, str]:
+    """What each batch norm of a partition reads: a convolution that takes it in has its name."""
+    norms = (node for node in graph.graph.nodes if "batch_norm" in str(node.target))
+    return {node.name: node.args[0].name for node in norms}
+
+
+def lowered_operations(
+    asked: Mapping[str, int],
+    compiled_model: Any,
+    precision: str,
+    normed: Mapping[str, str] = MappingProxyType({}),
+) -> int:
     """How many operations of the products that were asked for run in a precision.
 
     The compiled model's nodes name what they were fused from. A product that none names is one of
@@ -35,7 +47,8 @@ def lowered_operations(asked: Mapping[str, int], compiled_model: Any, precision:
         if facts.get("layerType") not in _PRODUCTS:
             continue
         names = facts.get("originalLayersNames", "").split(",")
-        mine = {name.partition("/")[0] for name in names} & asked.keys()
+        mine = {name.partition("/")[0] for name in names}
+        mine = {normed.get(name, name) for name in mine} & asked.keys()
         low = facts.get("runtimePrecision") in _TYPES[precision]
         seen |= mine
         if low:

@@ -10,6 +10,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import calibration, precision
+from dynamo_ext.backends.base import RunEagerlyError
 from dynamo_ext.backends.engines.openvino import compress, convert, finite, ran
 from dynamo_ext.backends.support import data_checks
 from dynamo_ext.backends.support.lending import plain
@@ -17,6 +18,11 @@ from dynamo_ext.records.common import FULL
 
 MOST_ADDRESSES = 64
 """Places in memory that a session remembers for each input and output."""
+
+_NOT_SMALL = (
+    "A number is not finite, or too large for OpenVINO's own ReLU, clamp or max pooling to be "
+    "right: they lose NaN."
+)
 
 SMALL = 4096
 """Bytes up to which a result is copied: the allocator puts such ones anywhere, and to bind a new
@@ -90,23 +96,27 @@ class Session:
         # The numbers of float16 end at 65504.
         known = finite.Finite() if keeps_nan or chosen == "fp16" else finite.found(graph)
         # The engine reads constants where they are, so the graph stays with it.
-        self._graph = convert.prepare(graph, known.results)
+        self._graph = convert.prepare(graph, known.spared)
         if chosen == "int8":
             calls = graph.meta.pop(calibration.INPUTS, ())
             compress.compress(self._graph, calls, graph.meta.get(precision.KEPT, ()))
         self._places = convert.distinct(self._graph)
         self._checks = bool(known.checked)
+        # What the first call runs instead, where its inputs do not fulfil what is checked.
+        self._other: Callable[[], Session] | None = None
+        self._instead: Session | None = None
         if self._checks:
-            # Integers keep no NaN.
-            wider = {**options, "precision": FULL if chosen == "int8" else chosen}
-            other = functools.partial(Session, graph, wider, keeps_nan=True)
-            self._otherwise = functools.cache(other)
             finite.add_check(self._graph, known.checked)
+            # Integers keep no NaN.
+            if chosen != "int8":
+                self._other = functools.partial(Session, graph, options, keeps_nan=True)
         compiled_model = compiled(convert.convert(self._graph), options)
         self.lowered_operations = (
             None
             if chosen == FULL
-            else ran.lowered_operations(ran.products(graph), compiled_model, chosen)
+            else ran.lowered_operations(
+                ran.products(graph), compiled_model, chosen, ran.normed(graph)
+            )
         )
         outputs: Any = self._graph.graph.output_node().args[0]
         facts = [node.meta["val"] for node in outputs]
@@ -140,7 +150,13 @@ class Session:
         self._lock = threading.Lock()
 
     def run(self, *inputs: Any) -> list[Any]:
-        """Run the request on torch's memory."""
+        """Run the request on torch's memory.
+
+        Raises ``RunEagerlyError`` where a later call than the first has numbers that are not
+        finite, or very large, and OpenVINO might lose NaN.
+        """
+        if self._instead is not None:
+            return self._instead.run(*inputs)
         if self._look is not None:
             self._look(inputs)
         results: list[Any] = [make and make() for make in self._makes]
@@ -159,14 +175,28 @@ class Session:
                 for position, give in self._written:
                     request.set_output_tensor(position, give(results[position]))
             self._infer()
-            if not self._bound:
-                for position, give in self._written:
-                    request.get_output_tensor(position).copy_to(give(results[position]))
-            for position, place in self._copied:
-                results[position] = place.clone()
-        if self._checks and not results[-1] <= finite.SMALL**2:
-            return self._otherwise().run(*inputs)
+            self._collect(results)
+        if self._checks and (instead := self._checked(results[-1])) is not None:
+            return instead.run(*inputs)
         return [results[place] for place in self._places]
+
+    def _collect(self, results: list[Any]) -> None:
+        """Copy what the request did not write where it belongs."""
+        if not self._bound:
+            for position, give in self._written:
+                self._request.get_output_tensor(position).copy_to(give(results[position]))
+        for position, place in self._copied:
+            results[position] = place.clone()
+
+    def _checked(self, squares: torch.Tensor) -> "Session | None":
+        """What to run instead, if the first call's numbers are not small; raises in a later one."""
+        other, self._other = self._other, None
+        if squares <= finite.SMALL**2:
+            return None
+        if other is None:
+            raise RunEagerlyError(_NOT_SMALL)
+        self._instead = other()
+        return self._instead
 
 
 def _hands_through(compiled_model: Any) -> bool:
