@@ -89,6 +89,10 @@ class RunEagerlyError(RuntimeError):
     """An engine cannot run this call: torch raises an error there, or gives something else."""
 
 
+class RunThisCallEagerlyError(RunEagerlyError):
+    """The same, where nothing follows for other calls, however often it is raised."""
+
+
 @runtime_checkable
 class Backend(Protocol):
     """A backend: a name and three answers. A class of your own may derive from it.

@@ -167,7 +167,7 @@ class Engines:
                 continue
             source = _source(node.args[place])
             held = source in constant or source.op == "get_attr"
-            if held and source.meta["val"].dtype is torch.float32:
+            if held and getattr(source.meta.get("val"), "dtype", None) is torch.float32:
                 found.append(node)
         return found
 

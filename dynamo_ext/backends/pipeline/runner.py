@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import calibration, crash_records, fork_safety, precision
-from dynamo_ext.backends.base import RunEagerlyError, StayEager, fact
+from dynamo_ext.backends.base import RunThisCallEagerlyError, StayEager, fact
 from dynamo_ext.backends.pipeline import compile_timeout, sensitive_products
 from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SHARE
 from dynamo_ext.backends.pipeline.engines import (
@@ -182,7 +182,7 @@ class Runner:
                 self._relaxed, [node.name for node in products], args
             )
             most = max(int(len(ranked) * SHARE), 1)
-            if not right(most):
+            if not (ranked and right(most)):
                 return None
             fewest = 1 + bisect_left(range(1, most), x=True, key=right)
             if next(reversed(errors)) != fewest and not right(fewest):
@@ -242,8 +242,7 @@ class Runner:
         pass_on(error)
         # Eager first: where it raises too, the fault is the user's, and theirs to see.
         outputs = self._eager(*args)
-        # It says that of one call alone.
-        self._failures += not isinstance(error, RunEagerlyError)
+        self._failures += not isinstance(error, RunThisCallEagerlyError)
         if self._failures >= RUN_FAILURES:
             self._die("run", error=error)
         else:

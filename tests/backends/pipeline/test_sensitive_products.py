@@ -97,6 +97,17 @@ def test_the_products_that_lose_too_much_stay_in_float32(
     assert all("stays in float32: error" in each for each in clauses(report))
 
 
+def test_products_of_more_dimensions_are_kept_too(engine: str) -> None:
+    model = Deep(4, 5).eval()
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(model)
+    x = torch.randn(2, 3, WIDTH)
+    with torch.no_grad():
+        assert 1e-4 < error(compiled(x), model(x)) < 0.2
+    [graph] = compiled.report().graphs
+    modules = {each.name: each.module for each in graph.operations}
+    assert {modules[each.name] for each in graph.kept} == {"Deep.layers.4", "Deep.layers.5"}
+
+
 def test_where_too_many_lose_too_much_all_is_eagers(engine: str) -> None:
     model = Deep(1, 4, 6).eval()
     compiled = dynamo_ext.optimize(f"{engine}:int8")(model)

@@ -14,6 +14,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
+from dynamo_ext.backends.fx_graph import is_view
 
 _PRODUCTS = ("Gemm", "MatMul")
 _CONVOLUTION = "Conv"
@@ -21,13 +22,20 @@ _QUANTISED = ("MatMulInteger", "DynamicQuantize", "QuantizeLinear")
 
 
 def value_names(graph: GraphModule, names: Collection[str]) -> set[str]:
-    """What results of a partition are called in its model: a batch norm takes in a convolution."""
+    """What results of a partition may be called in its model.
+
+    A batch norm takes in the convolution before it, and a product a view of its result.
+    """
     nodes = [node for node in graph.graph.nodes if node.name in names]
-    for node in list(nodes):
-        norms = [user for user in node.users if "batch_norm" in str(user.target)]
-        nodes += [reader for norm in norms for reader in norm.users]
+    # The list grows while it is gone through.
+    for node in nodes:
+        for user in node.users:
+            if "batch_norm" in str(user.target):
+                nodes += user.users
+            elif is_view(user) or "_unsafe_view" in str(user.target):
+                nodes.append(user)
     outputs: Any = graph.graph.output_node().args[0]
-    places = {node: f"out_{place}" for place, node in enumerate(outputs)}
+    places = {node: f"out_{place}" for place, node in reversed(list(enumerate(outputs)))}
     return {name for node in nodes for name in (node.name, places.get(node, node.name))}
 
 

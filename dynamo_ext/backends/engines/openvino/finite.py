@@ -152,6 +152,8 @@ class Bounds:
             return math.inf
         if rule := _RULES.get(name):
             return rule(self, node)
+        if node.target is operator.getitem and not _is_float(node):
+            return math.inf
         view = is_view(node) and node.target is not torch.ops.aten.view.dtype
         if name in _NO_LARGER or view or node.target is operator.getitem:
             return max(sizes)

@@ -10,14 +10,18 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import calibration, precision
-from dynamo_ext.backends.base import RunEagerlyError
+from dynamo_ext.backends.base import RunEagerlyError, RunThisCallEagerlyError
 from dynamo_ext.backends.engines.openvino import compress, convert, finite, ran
 from dynamo_ext.backends.support import data_checks
 from dynamo_ext.backends.support.lending import plain
+from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.records.common import FULL
 
 MOST_ADDRESSES = 64
 """Places in memory that a session remembers for each input and output."""
+
+_MOST_MISSED = 8
+"""Calls in a row that do not fulfil what is checked, after which they count as failures."""
 
 _NOT_SMALL = (
     "A number is not finite, or too large for OpenVINO's own ReLU, clamp or max pooling to be "
@@ -105,6 +109,7 @@ class Session:
         # What the first call runs instead, where its inputs do not fulfil what is checked.
         self._other: Callable[[], Session] | None = None
         self._instead: Session | None = None
+        self._missed = 0
         if self._checks:
             finite.add_check(self._graph, known.checked)
             # Integers keep no NaN.
@@ -153,7 +158,7 @@ class Session:
         """Run the request on torch's memory.
 
         Raises ``RunEagerlyError`` where a later call than the first has numbers that are not
-        finite, or very large, and OpenVINO might lose NaN.
+        finite, or very large, and OpenVINO might lose NaN; up to a few in a row, that of one call.
         """
         if self._instead is not None:
             return self._instead.run(*inputs)
@@ -192,10 +197,15 @@ class Session:
         """What to run instead, if the first call's numbers are not small; raises in a later one."""
         other, self._other = self._other, None
         if squares <= finite.SMALL**2:
+            self._missed = 0
             return None
         if other is None:
-            raise RunEagerlyError(_NOT_SMALL)
-        self._instead = other()
+            self._missed += 1
+            raise (RunThisCallEagerlyError if self._missed <= _MOST_MISSED else RunEagerlyError)(
+                _NOT_SMALL
+            )
+        with quiet("openvino"):
+            self._instead = other()
         return self._instead
 
 

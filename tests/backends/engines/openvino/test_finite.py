@@ -83,11 +83,24 @@ def test_what_is_not_finite_or_large_comes_out_as_in_eager(
         same(compiled, model, x)
     report = compiled.report()
     [fallback] = report.fallbacks
-    assert (fallback.stage, fallback.exception, fallback.count) == ("run", "RunEagerlyError", 5)
+    assert (fallback.stage, fallback.exception, fallback.count) == ("run", "RunThisCallEagerlyError", 5)
     assert "they lose NaN" in fallback.message
     assert [part.engine for g in report.graphs for part in g.partitions] == ["openvino"]
     [(_, answer)] = found
     assert len(answer.checked) == 1
+
+
+def test_where_no_call_has_small_numbers_any_more_eager_runs_all(found: list[Any]) -> None:
+    model = Net().eval()
+    compiled = dynamo_ext.optimize("openvino")(model)
+    x = torch.randn(2, 3, 8, 8)
+    same(compiled, model, x)
+    for _ in range(12):
+        same(compiled, model, 1e12 * x)
+    [part] = compiled.report().graphs[0].partitions
+    assert part.engine == "eager"
+    assert "too large" in part.reason
+    assert len(found) == 1
 
 
 def test_where_the_first_call_has_large_numbers_all_calls_keep_nan(found: list[Any]) -> None:
