@@ -83,7 +83,11 @@ def test_what_is_not_finite_or_large_comes_out_as_in_eager(
         same(compiled, model, x)
     report = compiled.report()
     [fallback] = report.fallbacks
-    assert (fallback.stage, fallback.exception, fallback.count) == ("run", "RunThisCallEagerlyError", 5)
+    assert (fallback.stage, fallback.exception, fallback.count) == (
+        "run",
+        "RunThisCallEagerlyError",
+        5,
+    )
     assert "they lose NaN" in fallback.message
     assert [part.engine for g in report.graphs for part in g.partitions] == ["openvino"]
     [(_, answer)] = found
