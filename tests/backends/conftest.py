@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch._dynamo import guards
 
-from dynamo_ext.backends import disk_cache
+from dynamo_ext.backends import disk_cache, registry
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import Support
 from dynamo_ext.backends.compiler import Compiler
@@ -149,3 +149,13 @@ def scripted() -> Scripted:
 @pytest.fixture
 def scripted_dynamic() -> Scripted:
     return Scripted(dynamic=True)
+
+
+@pytest.fixture(params=["onnxrt", "openvino"])
+def engine(request: Any) -> str:
+    """An engine that has int8 here."""
+    found = registry.probe(registry.get(request.param))
+    reason = found.reason or registry.get(request.param).lacks_precision("int8")
+    if reason:
+        pytest.skip(reason)
+    return str(request.param)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import dynamo_ext
-from dynamo_ext.backends import calibration, registry
+from dynamo_ext.backends import calibration
 
 WIDTH = 16
 
@@ -27,16 +27,6 @@ class Net(nn.Module):
     def forward(self, x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
         y = self.norm(self.first(x)).relu()
         return self.last((self.each(y).relu() + shift).mean((2, 3)))
-
-
-@pytest.fixture(params=["onnxrt", "openvino"])
-def engine(request: Any) -> str:
-    """An engine that can be calibrated here."""
-    found = registry.probe(registry.get(request.param))
-    reason = found.reason or registry.get(request.param).lacks_precision("int8")
-    if reason:
-        pytest.skip(reason)
-    return str(request.param)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from torch.fx import symbolic_trace
 
 import dynamo_ext
 from dynamo_ext.analysis.kept_operations import clauses
-from dynamo_ext.backends import registry
 from dynamo_ext.backends.pipeline import sensitive_products
 
 WIDTH = 32
@@ -54,16 +53,6 @@ class Image(nn.Module):
         for layer in self.layers:
             x = self.norm(layer(x * self.mask)).tanh()
         return x
-
-
-@pytest.fixture(params=["onnxrt", "openvino"])
-def engine(request: Any) -> str:
-    """An engine that has int8 here."""
-    found = registry.probe(registry.get(request.param))
-    reason = found.reason or registry.get(request.param).lacks_precision("int8")
-    if reason:
-        pytest.skip(reason)
-    return str(request.param)
 
 
 def error(found: torch.Tensor, exact: torch.Tensor) -> float:
