@@ -1,6 +1,7 @@
 """Tables of decompositions, less those of torch that are wrong."""
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -41,11 +42,23 @@ def core_decompositions() -> Mapping[Any, Callable[..., Any]]:
 
 def _pool_of_equal_windows(x: torch.Tensor, output_size: Sequence[int]) -> Any:
     """Adaptive pooling as one of a fixed window, which more engines have, if it is one."""
-    sizes = list(zip(x.shape[-2:], output_size, strict=True))
-    if not all(isinstance(n, int) and out and n and n % out == 0 for n, out in sizes):
+    found = [_window(n, out) for n, out in zip(x.shape[-2:], output_size, strict=True)]
+    if None in found:
         return NotImplemented
-    window = [n // out for n, out in sizes]
-    return torch.ops.aten.max_pool2d_with_indices.default(x, window, window)
+    windows, steps = zip(*found, strict=True)
+    return torch.ops.aten.max_pool2d_with_indices.default(x, windows, steps)
+
+
+def _window(size: Any, count: int) -> tuple[int, int] | None:
+    """The length and the step of adaptive pooling's windows, if these are equal."""
+    if not (isinstance(size, int) and size and count):
+        return None
+    starts = [place * size // count for place in range(count)]
+    lengths = {-(-(place + 1) * size // count) - start for place, start in enumerate(starts)}
+    steps = {after - before for before, after in itertools.pairwise(starts)} or {size}
+    if len(lengths) != 1 or len(steps) != 1 or 0 in steps:
+        return None
+    return lengths.pop(), steps.pop()
 
 
 _KEPT_WHOLE = ("binary_cross_entropy", "index_add", "index_copy")

@@ -44,7 +44,9 @@ def test_what_trains_or_drops_stays_whole(name: str) -> None:
         assert decomposed(Q, K, V, None, True) is NotImplemented
 
 
-@pytest.mark.parametrize(("size", "engine"), [((2, 4), True), (1, True), ((3, 5), False)])
+@pytest.mark.parametrize(
+    ("size", "engine"), [((2, 4), True), (1, True), ((3, 8), False), ((8, 7), True)]
+)
 def test_adaptive_max_pooling_of_equal_windows_is_an_engines(size: Any, engine: bool) -> None:
     def pooled(x: torch.Tensor) -> torch.Tensor:
         y, places = nn.functional.adaptive_max_pool2d(x.tanh(), size, return_indices=True)
