@@ -218,7 +218,8 @@ Where a model takes nothing but images, int8 is calibrated on them and on four b
 
 ## The machine's limit
 The fewest milliseconds that a run can take, by the operations of its products and the bytes that
-must move, at the rates that `%dynamo machine` measured in the same process.
+must move, at the rates that `%dynamo machine` measured in the same process. It multiplies by torch:
+where an engine's products are faster, as in float32 on newer AMD processors, rows exceed the limit.
 
 {limits}
 
