@@ -21,7 +21,7 @@ from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layou
 from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet, WeightSets
 from dynamo_ext.backends.support.lending import aligned
-from dynamo_ext.backends.support.single_op import operator_name
+from dynamo_ext.backends.support.single_op import is_convolution, weights_place
 from dynamo_ext.interruptions import Listening, suppressed
 from dynamo_ext.torch_private import dispatch
 
@@ -161,9 +161,8 @@ class Engines:
         constant = {placeholders[position] for position in (constants.weights if constants else ())}
         found = []
         for node in self._graph.graph.nodes:
-            place = precision.WEIGHTS.get(operator_name(node.target))
-            # A transposed convolution has its output channels elsewhere.
-            if place is None or (is_convolution(node) and node.args[6]):
+            place = weights_place(node)
+            if place is None:
                 continue
             source = _source(node.args[place])
             held = source in constant or source.op == "get_attr"
@@ -259,11 +258,6 @@ def _fixed_outputs(graph: GraphModule) -> set[int]:
             varying.add(node)
     outputs: Any = graph.graph.output_node().args[0]
     return {i for i, node in enumerate(outputs) if hasattr(node, "op") and node not in varying}
-
-
-def is_convolution(node: Node) -> bool:
-    """Whether a node is a convolution, transposed or not."""
-    return operator_name(node.target) == precision.CONVOLUTION
 
 
 def _copied(value: Any) -> Any:

@@ -13,16 +13,12 @@ from dynamo_ext.backends import calibration, crash_records, fork_safety, precisi
 from dynamo_ext.backends.base import RunThisCallEagerlyError, StayEager, fact
 from dynamo_ext.backends.pipeline import compile_timeout, sensitive_products
 from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SHARE
-from dynamo_ext.backends.pipeline.engines import (
-    CompileContext,
-    Engine,
-    Engines,
-    is_convolution,
-)
+from dynamo_ext.backends.pipeline.engines import CompileContext, Engine, Engines
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet
 from dynamo_ext.backends.support import ties
+from dynamo_ext.backends.support.single_op import is_convolution
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics import higher_precision, lowered_precision
 from dynamo_ext.records.common import FULL
@@ -117,9 +113,9 @@ class Runner:
                 return outputs
             if self._context.options.get("verify", True):
                 expected = self._eager(*args)
-                exact = self._exact(args, expected)
-                if wrong := self._wrong(args, outputs, expected, exact):
-                    again = self._again(args, constants, outputs, expected, exact)
+                right = self._right(args, expected)
+                if wrong := self._wrong(args, outputs, right):
+                    again = self._again(args, constants, outputs, right)
                     if again is None:
                         self._die("verify", message=wrong)
                         return expected
@@ -128,30 +124,23 @@ class Runner:
             self._engines.trust(engine, args, constants)
             return outputs
 
-    def _exact(self, args: Sequence[Any], expected: Sequence[Any]) -> Sequence[Any]:
-        """What a lower precision is compared with: what the partition gives at a higher one."""
+    def _right(self, args: Sequence[Any], expected: Sequence[Any]) -> Sequence[Any]:
+        """What results are compared with: in a lower precision, what a higher one gives."""
         if self._precision == FULL:
             return expected
         return higher_precision.exact(self._relaxed, args, expected)
 
-    def _wrong(
-        self,
-        args: Sequence[Any],
-        outputs: Sequence[Any],
-        expected: Sequence[Any],
-        exact: Sequence[Any],
-    ) -> str:
+    def _wrong(self, args: Sequence[Any], outputs: Sequence[Any], right: Sequence[Any]) -> str:
         """What an engine gives that is too far from what it should give, as one sentence."""
         if self._precision == FULL:
-            return ties.disagreement(self._relaxed, args, outputs, expected, rounding=True)
-        return lowered_precision.disagreement(outputs, exact, self._precision)
+            return ties.disagreement(self._relaxed, args, outputs, right, rounding=True)
+        return lowered_precision.disagreement(outputs, right, self._precision)
 
     def _again(
         self,
         args: Sequence[Any],
         constants: WeightSet | None,
         outputs: Sequence[Any],
-        expected: Sequence[Any],
         exact: Sequence[Any],
     ) -> tuple[Engine, Sequence[Any]] | None:
         """An engine in int8 that is right with products kept in float32, and what it gives.
@@ -171,7 +160,7 @@ class Runner:
                 outputs = engine.first_call(args)
             made[:] = [(engine, outputs)]
             errors[count] = lowered_precision.largest_error(outputs, exact)
-            return not self._wrong(args, outputs, expected, exact)
+            return not self._wrong(args, outputs, exact)
 
         try:
             errors[0] = lowered_precision.largest_error(outputs, exact)

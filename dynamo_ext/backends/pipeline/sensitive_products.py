@@ -35,11 +35,13 @@ class _Errors(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
+        if n.name not in self._names:
+            return result
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        place = precision.WEIGHTS.get(operator_name(n.target), 0)
+        place = precision.WEIGHTS[operator_name(n.target)]
+        weight = args[place]
         # Weights that are not finite are not rounded.
-        if n.name in self._names and args[place].isfinite().all():
-            weight = args[place]
+        if weight.isfinite().all():
             # A matrix has its columns last, a convolution's weights their output channels first.
             along = [0] if weight.ndim == _MATRIX else list(range(1, weight.ndim))
             rounded = list(args)

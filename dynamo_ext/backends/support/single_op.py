@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node, map_arg
 
+from dynamo_ext.backends import precision
 from dynamo_ext.torch_private import dispatch
 
 
@@ -17,6 +18,19 @@ def operator_name(op: Any) -> str:
     """An operator's name as torch registers it (``aten::div.Tensor_mode``)."""
     name = getattr(op, "name", None)
     return str(name()) if callable(name) else str(op)
+
+
+def is_convolution(node: Node) -> bool:
+    """Whether a node is a convolution, transposed or not."""
+    return operator_name(node.target) == precision.CONVOLUTION
+
+
+def weights_place(node: Node) -> int | None:
+    """Where the weights stand in a product that int8 may round; ``None`` of anything else."""
+    if is_convolution(node) and node.args[6]:
+        # A transposed convolution has its output channels elsewhere.
+        return None
+    return precision.WEIGHTS.get(operator_name(node.target))
 
 
 def used(node: Node) -> list[int]:

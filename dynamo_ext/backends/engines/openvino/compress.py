@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.engines.openvino import activation_ranges
 from dynamo_ext.backends.fx_graph import attribute, is_view
-from dynamo_ext.backends.support.single_op import operator_name
+from dynamo_ext.backends.support.single_op import is_convolution, operator_name, weights_place
 
 GROUP = 128
 """Activations that share a scale, along a row: fewer are more exact and slower."""
@@ -34,7 +34,7 @@ def compress(
     """
     others = [node for node in graph.graph.nodes if node.name not in kept]
     weights = {node: found for node in others if (found := _weight(graph, node))}
-    convolutions = [n for n in weights if operator_name(n.target) == precision.CONVOLUTION]
+    convolutions = list(filter(is_convolution, weights))
     read: set[Any] = {node.args[0] for node in convolutions}
     activations: Any = activation_ranges.rounded(graph, read, calls)
     lowered: dict[Node, Node] = {}
@@ -54,10 +54,8 @@ def compress(
 
 def _weight(graph: GraphModule, node: Node) -> tuple[Node, torch.Tensor] | None:
     """Where a product's weights come from and what they are, if they can be rounded."""
-    name = operator_name(node.target)
-    place = precision.WEIGHTS.get(name)
-    if place is None or (name == precision.CONVOLUTION and node.args[6]):
-        # A transposed convolution has its output channels elsewhere.
+    place = weights_place(node)
+    if place is None:
         return None
     operand: Any = node.args[place]
     weight = constant(graph, operand)

@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.engines.openvino.compress import constant
 from dynamo_ext.backends.fx_graph import is_view, view_chain
-from dynamo_ext.backends.support.single_op import operator_name
+from dynamo_ext.backends.support.single_op import is_convolution, operator_name
 
 SMALL = 1e8
 """The size of a tensor that is checked: the root of the sum of its squares."""
@@ -45,7 +45,7 @@ class Finite(NamedTuple):
 
 def found(graph: GraphModule) -> Finite:
     """What is finite; nothing where none of the operations in ``SPARED`` would gain by it."""
-    if not any(operator_name(n.target) == "aten::convolution" for n in graph.graph.nodes):
+    if not any(map(is_convolution, graph.graph.nodes)):
         return Finite()
     bounds = Bounds(graph)
     while (beyond := bounds.first_beyond()) and len(bounds.checked) < _MOST_CHECKS:
@@ -67,15 +67,15 @@ def add_check(graph: GraphModule, checked: Iterable[str]) -> None:
     total: Any = None
     with graph.graph.inserting_before(output):
 
-        def call(operator: Any, *args: Any, **kwargs: Any) -> Node:
-            made: Node = graph.graph.call_function(operator, args, kwargs)
+        def call(target: Any, *args: Any, **kwargs: Any) -> Node:
+            made: Node = graph.graph.call_function(target, args, kwargs)
             made.meta["val"] = torch.empty((), device="meta")
             return made
 
         for node in map(nodes.__getitem__, checked):
             squares = call(aten.mul.Tensor, node, node)
-            found = call(aten.sum.default, squares)
-            wide = call(aten._to_copy.default, found, dtype=torch.float32)  # noqa: SLF001 - an operator
+            size = call(aten.sum.default, squares)
+            wide = call(aten._to_copy.default, size, dtype=torch.float32)  # noqa: SLF001 - an operator
             total = wide if total is None else call(aten.add.Tensor, total, wide)
         former: Any = output.args[0]
         output.args = ((*former, total),)

@@ -214,7 +214,6 @@ class Largest(Interpreter):
 
 def test_no_result_is_larger_than_its_bound(found: list[Any]) -> None:
     model = Net(3.0).eval()
-    dynamo_ext.optimize("openvino")(model)
     with torch.no_grad():
         dynamo_ext.optimize("openvino")(model)(torch.randn(2, 3, 8, 8))
     [(graph, _)] = found
