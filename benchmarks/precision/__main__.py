@@ -135,9 +135,12 @@ def _products(rows: Sequence[Row]) -> str:
     names = [n for n in _known(rows) if ":" in n]
     if not names:
         return ""
-    return _table(
-        rows, lambda case: "" if case.lowered is None else f"{case.lowered:.0%}", names=names
-    )
+    return _table(rows, _ran, names=names)
+
+
+def _ran(case: Case) -> str:
+    shares = (case.lowered, case.time_share)
+    return " / ".join("?" if share is None else f"{share:.0%}" for share in shares)
 
 
 def _known(rows: Sequence[Row]) -> list[str]:
@@ -218,8 +221,8 @@ Where a model takes nothing but images, int8 is calibrated on them and on four b
 
 ## The machine's limit
 The fewest milliseconds that a run can take, by the operations of its products and the bytes that
-must move, at the rates that `%dynamo machine` measured in the same process. It multiplies by torch:
-where an engine's products are faster, as in float32 on newer AMD processors, rows exceed the limit.
+must move, at the rates that `%dynamo machine` measured in the same process: of torch's own products
+and, in float32, oneDNN's, the faster.
 
 {limits}
 
@@ -237,8 +240,9 @@ peers have none. The mean counts what was not measured as 1.
 {speed}
 
 ## How much ran in the precision
-The share of the operations of eager's products, where it is known; it does not say what share of
-the time they took.
+The share of the operations of eager's products, and the share of a call's time in operators that
+compute in the precision, as the engine's own profile has it: casts, normalisation, softmax and what
+Dynamo does before a graph runs are the rest. A question mark where it is not known.
 
 {products}
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import tempfile
 import warnings
@@ -19,6 +20,7 @@ from benchmarks import workers
 from benchmarks.part import model_parser
 from benchmarks.peers import Run, onnxruntime_alone, openvino_alone, peers
 from benchmarks.precision import generation
+from benchmarks.precision.time_share import time_share
 from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
@@ -29,7 +31,7 @@ from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.widgets.comparison.limits import share_of_products
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from benchmarks.zoo.model import Built, Model
     from dynamo_ext.records.comparison import CandidateResult, Comparison
@@ -54,8 +56,8 @@ class Case:
 
     ``cosine`` and ``sqnr`` (in decibels) are to float64, of peers and in float32 to eager.
     ``share`` is that of the machine's limit in its precision, 0.0 where that is not known;
-    ``lowered`` that of the products' operations that ran in it, if known. Zeros and a reason where
-    it was not measured.
+    ``lowered`` that of the products' operations that ran in it, and ``time_share`` that of a call's
+    time, if known. Zeros and a reason where it was not measured.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Case:
     share: float = 0.0
     lowered: float | None = None
     reason: str = ""
+    time_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
     built = model.build(form)
     listed = {each: each for each in backends(model)}
     races = not model.learns
+    batches = () if model.learns else _other_images(built)
     if races:
         listed |= {"auto": "auto", BOUNDED: "auto"}
     beside = {
@@ -137,7 +141,7 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
             built.args,
             listed,
             kwargs=built.kwargs,
-            check_on=() if model.learns else _other_images(built),
+            check_on=batches,
             budget=budget,
             options={f"{BOUNDED}.accuracy": BOUND} if races else {},
             callables=peers(built, beside),
@@ -148,13 +152,16 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
         for precision, _ in machine.products
         if work is not None and (found := limit(work, machine, precision)) is not None
     }
+    cases = [_case(row, record, limits) for row in record.candidates[1:]]
+    if model is not generation.MODEL:
+        cases = [_with_time_share(case, built, batches) for case in cases]
     return Row(
         name,
         eager.median if eager else 0.0,
         work.operations if work else 0,
         work.size if work else 0,
         tuple(limits.items()),
-        tuple(_case(row, record, limits) for row in record.candidates[1:]),
+        tuple(cases),
     )
 
 
@@ -195,6 +202,14 @@ def _case(row: CandidateResult, record: Comparison, limits: dict[str, float]) ->
         0.0 if peer or row.name == BOUNDED else limits.get(row.precision, 0.0) / row.timing.median,
         share_of_products(record, row),
     )
+
+
+def _with_time_share(case: Case, built: Built, batches: Sequence[Any]) -> Case:
+    """A case with the share of its time in its precision, where it ran and its name has one."""
+    if not case.ratio or case.name in PEERS or ":" not in case.name:
+        return case
+    calibrated = batches if case.precision == "int8" else ()
+    return dataclasses.replace(case, time_share=time_share(built, case.name, calibrated))
 
 
 def _half(built: Built) -> Run:

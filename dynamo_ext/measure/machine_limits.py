@@ -93,6 +93,12 @@ def _product(dtype: torch.dtype) -> Way:
     return make
 
 
+def _packed(side: int, device: torch.device) -> Callable[[], object]:
+    """A product in float32 by oneDNN, which uses AVX-512 where MKL, called by eager, does not."""
+    left, right = (torch.randn(side, side, device=device).to_mkldnn() for _ in range(2))
+    return lambda: torch.nn.functional.linear(left, right)
+
+
 def _quantised(side: int, device: torch.device) -> Callable[[], object]:
     """A product as dynamic quantisation computes it, on a CPU."""
     with warnings.catch_warnings():
@@ -105,7 +111,7 @@ def _quantised(side: int, device: torch.device) -> Callable[[], object]:
 
 
 _PRODUCTS: dict[str, Sequence[Way]] = {
-    FULL: (_product(torch.float32),),
+    FULL: (_product(torch.float32), _packed),
     "bf16": (_product(torch.bfloat16),),
     "fp16": (_product(torch.float16),),
     "int8": (_quantised,),

@@ -27,7 +27,9 @@ ROW = Row(
     (("float32", 0.08), ("bf16", 0.04)),
     (
         Case("onnxrt", "measured", "float32", 1.2, 1.1, 1.3, 1.0, 130.0, 0.96),
-        Case("eager:bf16", "measured", "bf16", 2.0, 1.9, 2.1, 0.99999, 50.0, 0.8, lowered=0.9),
+        Case(
+            "eager:bf16", "measured", "bf16", 2.0, 1.9, 2.1, 0.99999, 50.0, 0.8, 0.9, time_share=0.7
+        ),
         Case("onnxrt:int8", "wrong", "int8", reason="its error is 0.2 of its size."),
         Case(BOUNDED, "measured", "float32", 1.9, 1.8, 2.0, 0.99999, 50.0),
         Case("autocast", "measured", "bf16", 1.6, 1.5, 1.7, 0.99999, 50.0),
@@ -47,7 +49,7 @@ def test_the_page() -> None:
     best = "eager:bf16 2.00 | 1.90, 95% | eager:bf16 2.00 | 125% (autocast 1.60) |"
     assert f"| BERT-base | {best}" in page
     assert "| **geometric mean of 1 transformers** | **2.00** | **1.90** | **2.00** |" in page
-    assert "| BERT-base | 90% | wrong |" in page
+    assert "| BERT-base | 90% / 70% | wrong |" in page
     assert "| MLP, training step | 1.40 |" in page
     assert "- BERT-base, onnxrt:int8: wrong: `its error is 0.2 of its size.`" in page
     assert next(point.series for point in precision.drawn([ROW]).points) == BOUNDED
