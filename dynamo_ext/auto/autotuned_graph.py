@@ -81,7 +81,8 @@ class AutotunedGraph:
         variants = cast("MultiBackendGraph", self.switch)
         for name in (EAGER, *compilers):
             self._board.put(name, "ready" if name == EAGER else "waiting")
-        compile_into(variants, compilers, inputs, self._board)
+        with precision.within(self._bound):
+            compile_into(variants, compilers, inputs, self._board)
         return any(
             name in variants.journals and runs_in_engine(variants, name) for name in compilers
         )
@@ -171,13 +172,9 @@ class AutotunedGraph:
         before, self.contest = self.contest, held
         self._journal.contest = held
         told = switch.journals.get(held.winner) if switch is not None else None
-        # A journal that was adopted shares its partitions with ours: they would be gone for good.
         if before is None or before.winner != held.winner:
             if told is not None or before is not None:
-                self._journal.partitions.clear()
-                self._journal.fallbacks.clear()
-                self._journal.lowered.clear()
-                self._journal.kept = {}
+                self._journal.start_again()
             if told is not None:
                 self._journal.merge(told)
         if self.remember is not None and held.conclusive:
@@ -232,9 +229,14 @@ class CachedWinner(AutotunedGraph):
     """
 
     def __init__(
-        self, graph: GraphModule, journal: Journal, held: GraphRace, cycles: CallCycles
+        self,
+        graph: GraphModule,
+        journal: Journal,
+        held: GraphRace,
+        cycles: CallCycles,
+        bound: AccuracyBound | None = None,
     ) -> None:
-        super().__init__(graph, journal, 0.0, cycles)
+        super().__init__(graph, journal, 0.0, cycles, bound)
         self.contest = held
         self.forget: Callable[[], None] | None = None
         self._checked = False

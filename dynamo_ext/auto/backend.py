@@ -144,7 +144,7 @@ class AutoBackend(WholeGraphBackend):
             if held.winner == "eager":
                 journal.contest = held
                 return forward_of(graph)
-            cached = CachedWinner(graph, journal, held, self.cycles)
+            cached = CachedWinner(graph, journal, held, self.cycles, bound)
             cached.forget = lambda: self.store.forget(key, place)
             cached.remember = lambda contest: self.store.remember(key, place, contest)
             winner = {held.winner: registry.compiler(held.winner)}

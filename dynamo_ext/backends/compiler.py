@@ -57,10 +57,10 @@ class Compiler:
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile a captured graph; failures give the graph itself, and a word in the journal."""
         # Torch is imported by these, and not with the names of the backends.
+        from dynamo_ext.backends.compile_context import CompileContext
         from dynamo_ext.backends.passes.noop_dropout import give_inputs
         from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
         from dynamo_ext.backends.pipeline.compilation import compile_graph
-        from dynamo_ext.backends.pipeline.engines import CompileContext
         from dynamo_ext.backends.pipeline.overlapping_inputs import MESSAGE, REMEDY, Overlaps
         from dynamo_ext.torch_private.entered_modes import forward_of
 
@@ -87,7 +87,7 @@ class Compiler:
             return refused("lower", late, compile_timeout.REMEDY)
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)
-        context = CompileContext(self.backend, self.options, journal, attempt)
+        context = CompileContext(self.backend, self.options, journal, attempt, precision.bound())
         if tries:
             with Listening():
                 return compile_graph(graph, example_inputs, context)

@@ -38,13 +38,17 @@ class Journal:
         self.warns = warns
         self.normalised = 0
         self.folded = 0
+        self.contest: GraphRace | None = None
+        self.race_seconds = 0.0
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Forget the backend that ran the graph; a journal that was merged keeps what it says."""
         # By name: one whose engine is built again gets a new record.
         self.partitions: dict[str, Partition] = {}
         self.fallbacks: dict[tuple[str, ...], Fallback] = {}
         # By name: those that stay in the code's precision where the graph is in a lower one.
         self.kept: dict[str, KeptOperation] = {}
-        self.contest: GraphRace | None = None
-        self.race_seconds = 0.0
         self.lowered: dict[str, int | None] = {}
 
     def merge(self, other: Journal) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.records.common import FULL, OptionSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
 
 LOWER = ("bf16", "fp16", "int8")
@@ -35,6 +39,27 @@ BY_AUTOCAST = (
     ),
 )
 """The options of a backend that is lowered by torch's autocast."""
+
+
+_bound: ContextVar[AccuracyBound | None] = ContextVar("dynamo_ext_bound", default=None)
+
+
+@contextlib.contextmanager
+def within(bound: AccuracyBound | None) -> Iterator[None]:
+    """Have graphs that are compiled in the block keep operations to blame where they miss a bound.
+
+    What misses it all the same runs as it is, if its precision's own bound is met.
+    """
+    token = _bound.set(bound)
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
+def bound() -> AccuracyBound | None:
+    """The user's bound for what is compiled at this moment."""
+    return _bound.get()
 
 
 def split(text: str) -> tuple[str, dict[str, str]]:

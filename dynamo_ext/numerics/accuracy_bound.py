@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,11 @@ class AccuracyBound:
             value = _METRICS[self.metric](mine, theirs)
         met = value <= self.limit if self.sign == "<=" else value >= self.limit
         return "" if met else f"{self.metric} is {value:.9g}, and {self} was asked for.", value
+
+    def missed(self, found: Sequence[Any], exact: Sequence[Any]) -> str:
+        """Why the first of several results that does not meet it does not, or nothing."""
+        pairs = zip(found, exact, strict=True)
+        return next(filter(None, (self.judge(got, right)[0] for got, right in pairs)), "")
 
     def worst(self, values: Iterable[float]) -> float | None:
         """The value of its metric that is farthest off; ``None`` of none."""

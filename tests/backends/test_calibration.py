@@ -10,6 +10,7 @@ from torch import nn
 
 import dynamo_ext
 from dynamo_ext.backends import calibration
+from dynamo_ext.backends.pipeline import later_checks
 
 WIDTH = 16
 
@@ -240,3 +241,22 @@ def test_calibration_inside_of_compiled_code(net: nn.Module) -> None:
         assert error(found, net(*given[0])) < 0.05
     assert max(calls for _, calls in engines(compiled.report())) == 3
     assert not calibration.is_active()
+
+
+def test_data_that_leave_the_ranges_later_are_found(engine: str, net: nn.Module) -> None:
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+    calibrate(compiled, batches(2))
+    [given], [other] = batches(1), batches(1, size=100.0)
+    with torch.no_grad():
+        for _ in range(later_checks.FIRST):
+            compiled(*given)
+        # Those up to the next check are checked by nobody.
+        assert error(compiled(*given), net(*given)) < 0.05
+        assert compiled.report().fallbacks == ()
+        for _ in range(later_checks.FIRST * later_checks.FACTOR):
+            found = compiled(*other)
+        torch.testing.assert_close(found, net(*other))
+    [fallback] = compiled.report().fallbacks
+    assert (fallback.stage, fallback.count) == ("verify", 1)
+    assert "calibrate on data like these" in fallback.remedy
+    assert engines(compiled.report()) == [("eager", 2)]

@@ -11,11 +11,11 @@ import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.base import MIN_PARTITION, StayEager, Support
+from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import attribute, may_differentiate
 from dynamo_ext.backends.passes import fused_transformer
 from dynamo_ext.backends.pipeline import inplace_only, whole_graph
 from dynamo_ext.backends.pipeline.constant_folding import fold
-from dynamo_ext.backends.pipeline.engines import CompileContext
 from dynamo_ext.backends.pipeline.freeze import watchable
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart

@@ -5,16 +5,17 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import calibration, crash_records, precision
-from dynamo_ext.backends.base import Backend, CompiledFn, Options, fact
-from dynamo_ext.backends.crash_records import Attempt
+from dynamo_ext.backends.base import CompiledFn, fact
+from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import view_chain
-from dynamo_ext.backends.journal import Journal
+from dynamo_ext.backends.pipeline import later_checks
 from dynamo_ext.backends.pipeline.freeze import frozen
 from dynamo_ext.backends.pipeline.graph_call import memory_of
 from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
@@ -27,22 +28,14 @@ from dynamo_ext.torch_private import dispatch
 
 
 @dataclass
-class CompileContext:
-    """What the runners of one graph share."""
-
-    backend: Backend
-    options: Options
-    journal: Journal
-    attempt: Attempt | None = None
-
-
-@dataclass
 class Engine:
     """A lowered form of a partition; trusted once its first results agreed with eager's.
 
     ``select`` takes what the engine gets of a call's arguments. ``orders`` has the dimensions of
     those outputs that are not row-major, ``shared`` the positions of those that are copied: they
-    come in the memory of an input, of another output, or of the same one of another call.
+    come in the memory of an input, of another output, or of the same one of another call. One that
+    is ``doubted`` was trusted before: its next call is checked again. ``lowered`` counts operations
+    of products that it runs in a lower precision, if known.
     """
 
     run: CompiledFn
@@ -50,6 +43,8 @@ class Engine:
     orders: dict[int, tuple[int, ...]]
     trusted: bool = False
     shared: Collection[int] = ()
+    doubted: bool = False
+    lowered: int | None = None
 
     def call(self, args: Sequence[Any]) -> Sequence[Any]:
         """Run it on the arguments of the partition."""
@@ -91,8 +86,8 @@ class Engines:
 
     ``weights`` maps positions of placeholders to parameters and buffers that may be constants.
     ``fast_unfrozen`` is the trusted engine that gets them as inputs, once there is one; ``lowered``
-    are the operations of products that the last one built runs in a lower precision, if known, and
-    ``calibrated`` counts the calls by which it was calibrated.
+    is that of the last one built or trusted, and ``calibrated`` counts the calls by which it was
+    calibrated.
     """
 
     def __init__(
@@ -197,9 +192,12 @@ class Engines:
                 raise
         select = self._given(constants)
         made = self.known[key] = Engine(run, select, orders, shared=_fixed_outputs(graph))
+        if calls:
+            made.run = later_checks.counted(run, partial(self._doubt, made, constants))
         self.calibrated = len(calls)
         # Of the object that it is a method of, where that counts them.
-        self.lowered = getattr(getattr(run, "__self__", None), "lowered_operations", None)
+        made.lowered = getattr(getattr(run, "__self__", None), "lowered_operations", None)
+        self.lowered = made.lowered
         self.seconds += time.perf_counter() - start
         self.built += 1
         return made
@@ -216,13 +214,24 @@ class Engines:
     def trust(self, engine: Engine, args: Sequence[Any], constants: WeightSet | None) -> None:
         """Have calls as this one go to the engine unchecked, and by the shortest way."""
         engine.trusted = True
-        self._calls.pop(self.key(args, constants), None)
+        key = self.key(args, constants)
+        # Others may have been built after it, with products kept.
+        self.known[key], self.lowered = engine, engine.lowered
+        self._calls.pop(key, None)
         if self.per_shape:
             return
         if constants is not None:
             constants.fast_path = engine.fast_path()
         else:
             self.fast_unfrozen = engine.fast_path()
+
+    def _doubt(self, engine: Engine, constants: WeightSet | None) -> None:
+        """Have the next call of an engine checked as its first one was."""
+        engine.trusted, engine.doubted = False, True
+        if constants is not None:
+            constants.fast_path = None
+        else:
+            self.fast_unfrozen = None
 
     def leave(self) -> None:
         """Forget the shortest ways, and keep the engines."""

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
+    from dynamo_ext.backends.compile_context import CompileContext
     from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SecondForm
-    from dynamo_ext.backends.pipeline.engines import CompileContext
 
 RUN_FAILURES = 3
 """Failed calls after which a graph, or a partition, stays in eager."""
@@ -68,12 +68,12 @@ class GraphCall:
         self._precision = precision.of(context.options)
         self._eager = forward_of(graph)
         self._run = run
-        self._attempt = context.attempt
         self._journal = context.journal
         # Where derivatives of torch.func raise without gradients, the levels they entered stay.
         names = {getattr(node.target, "__name__", "") for node in graph.graph.nodes}
         self._check = check and _LEVELS.isdisjoint(names)
         self._second = second
+        self._context = context
         self._failures = 0
         self._proven = False
         self._effects = effects.of_graph(graph)
@@ -102,7 +102,7 @@ class GraphCall:
             undo = Undo([*args, *self._held], draws=self._effects.draws)
         expected = self._expected(args, undo) if self._check else None
         try:
-            with crash_records.during(self._attempt, "first running"):
+            with crash_records.during(self._context.attempt, "first running"):
                 outputs = self._run(*args)
         except Exception as error:
             pass_on(error)
@@ -115,10 +115,11 @@ class GraphCall:
             wrong = self._wrong(args, undo, outputs, expected, right)
             # What autograd has recorded of an input cannot be undone: the result has to stay then.
             undone = bool(wrong) and (undo is None or undo.restore())
+            missed = undo is None and bool(self._context.missed(_flat(outputs), right.results))
             # A search by results says nothing of gradients.
             if self._second is not None and _may_be_differentiated(outputs):
                 remedy = _WITHOUT_GRADIENTS
-            elif undone and (again := self._again(args, undo, expected, right)):
+            elif (undone or missed) and (again := self._again(args, undo, expected, right)):
                 outputs, wrong = again[0], ""
         # What calibrates int8 runs in eager, so a later call is to be checked.
         self._proven = not (calibration.is_active() and self._precision == "int8")
@@ -147,19 +148,22 @@ class GraphCall:
 
         def judge(given: Sequence[Any], found: Any) -> Verdict:
             wrong = self._wrong(given, undo, found, expected, right)
+            wrong = wrong or self._context.missed(_flat(found), right.results)
             error = lowered_precision.largest_error(_flat(found), right.results)
-            named = not wrong or lowered_precision.BOUNDS[self._precision] < error < float("inf")
+            most = 0.0 if self._context.bound else lowered_precision.BOUNDS[self._precision]
+            named = not wrong or most < error < float("inf")
             return Verdict(wrong, error if named else None)
 
         kept = sensitive_operations.found(second.lowering, lambda: _copies(args, undo) or (), judge)
         if not kept:
             return None
         try:
-            with Listening(), crash_records.during(self._attempt, "compiling"):
+            with Listening(), crash_records.during(self._context.attempt, "compiling"):
                 run = second.lower([each.name for each in kept], args)
-            with crash_records.during(self._attempt, "first running"):
+            with crash_records.during(self._context.attempt, "first running"):
                 outputs = run(*args)
             wrong = self._wrong(args, undo, outputs, expected, right)
+            wrong = wrong or self._context.missed(_flat(outputs), right.results)
         except Exception as error:  # noqa: BLE001 - eager takes over
             pass_on(error)
         else:

@@ -1,7 +1,6 @@
 """One partition at run time: its engines, the check of each, and eager whenever they fail."""
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,9 +10,9 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import calibration, crash_records, fork_safety, precision
 from dynamo_ext.backends.base import RunThisCallEagerlyError, StayEager, fact
+from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.pipeline import compile_timeout, sensitive_products
-from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SHARE
-from dynamo_ext.backends.pipeline.engines import CompileContext, Engine, Engines
+from dynamo_ext.backends.pipeline.engines import Engine, Engines
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet
@@ -28,6 +27,10 @@ from dynamo_ext.torch_private import dispatch, fx_nodes
 
 MOST_SHAPES = 16
 """Engines of fixed shapes that one partition may build; more shapes run eagerly."""
+
+_CALIBRATE = (
+    "This call's data leave the ranges that calls had before: calibrate on data like these."
+)
 
 
 class Runner:
@@ -52,7 +55,7 @@ class Runner:
         self._eager: Callable[..., Sequence[Any]] = self._relaxed.forward
         self._context = context
         self._precision = precision.of(context.options)
-        self._kept: list[str] = []
+        self._kept: list[str] | None = None
         self._kept_operations: list[str] = []
         self._engines = Engines(graph, context, weights)
         self._failures = 0
@@ -113,16 +116,35 @@ class Runner:
                 return outputs
             if self._context.options.get("verify", True):
                 expected = self._eager(*args)
-                right = self._right(args, expected)
-                if wrong := self._wrong(args, outputs, right):
-                    again = self._again(args, constants, outputs, right)
-                    if again is None:
-                        self._die("verify", message=wrong)
-                        return expected
-                    engine, outputs = again
+                checked = self._checked(args, constants, engine, outputs, expected)
+                if checked is None:
+                    return expected
+                engine, outputs = checked
                 outputs = engine.lay_out(outputs, expected)
             self._engines.trust(engine, args, constants)
+            self._record()
             return outputs
+
+    def _checked(
+        self,
+        args: Sequence[Any],
+        constants: WeightSet | None,
+        engine: Engine,
+        outputs: Sequence[Any],
+        expected: Sequence[Any],
+    ) -> tuple[Engine, Sequence[Any]] | None:
+        """The engine to trust, and what it gives; ``None`` where eager runs from now on."""
+        right = self._right(args, expected)
+        wrong, missed = self._wrong(args, outputs, right), self._context.missed(outputs, right)
+        again = None
+        if engine.doubted:
+            wrong = wrong or missed
+        elif wrong or missed:
+            again = self._again(args, constants, outputs, right)
+        if again is None and wrong:
+            self._die("verify", message=wrong, remedy=_CALIBRATE if engine.doubted else "")
+            return None
+        return again or (engine, outputs)
 
     def _right(self, args: Sequence[Any], expected: Sequence[Any]) -> Sequence[Any]:
         """What results are compared with: in a lower precision, what a higher one gives."""
@@ -147,20 +169,19 @@ class Runner:
 
         ``None`` where there is none. Later engines of the partition keep the same products.
         """
-        if self._precision != "int8" or self._kept:
+        if self._precision != "int8" or self._kept is not None:
             return None
+        self._kept = []
         errors: dict[int, float] = {}
         made: list[tuple[Engine, Sequence[Any]]] = []
 
-        def right(count: int) -> bool:
-            if compile_timeout.used_up():
-                return False
+        def tried(count: int) -> bool:
             engine = self._engines.build(args, constants, [each.name for each in ranked[:count]])
             with crash_records.during(self._context.attempt, "first running"):
                 outputs = engine.first_call(args)
             made[:] = [(engine, outputs)]
             errors[count] = lowered_precision.largest_error(outputs, exact)
-            return not self._wrong(args, outputs, exact)
+            return not (self._wrong(args, outputs, exact) or self._context.missed(outputs, exact))
 
         try:
             errors[0] = lowered_precision.largest_error(outputs, exact)
@@ -170,14 +191,11 @@ class Runner:
             ranked = sensitive_products.ranked(
                 self._relaxed, [node.name for node in products], args
             )
-            most = max(int(len(ranked) * SHARE), 1)
-            if not (ranked and right(most)):
-                return None
-            fewest = 1 + bisect_left(range(1, most), x=True, key=right)
-            if next(reversed(errors)) != fewest and not right(fewest):
-                return None
+            fewest = sensitive_products.fewest(len(ranked), tried)
         except Exception as error:  # noqa: BLE001 - the partition is eager's then
             pass_on(error)
+            return None
+        if not fewest:
             return None
         self._keep(ranked[:fewest], errors)
         return made[0]
@@ -189,11 +207,11 @@ class Runner:
             name = fx_nodes.captured_name(node) or node.name
             self._kept_operations.append(name)
             without = errors[max(count for count in errors if count <= position)]
-            to_blame = lowered_precision.BOUNDS[self._precision] < without < math.inf
+            most = 0.0 if self._context.bound else lowered_precision.BOUNDS[self._precision]
+            to_blame = most < without < math.inf
             self._context.journal.kept[name] = KeptOperation(
                 name, without if to_blame else None, errors[len(kept)]
             )
-        self._record()
 
     def _engine(self, args: Sequence[Any], constants: WeightSet | None) -> Engine | None:
         """The engine for a call, built where there is none; ``None`` where eager is to run it."""
@@ -212,7 +230,7 @@ class Runner:
             self._note("run", message=message, remedy="Pad the inputs to fewer shapes.")
             return None
         try:
-            engine = engines.build(args, constants, self._kept)
+            engine = engines.build(args, constants, self._kept or ())
         except StayEager as decision:
             message = decision.reason or "The backend leaves it to eager."
             remedy, harmless = decision.remedy, decision.harmless

@@ -4,13 +4,17 @@ Each is computed with both operands rounded, where all before it is exact. An ac
 scale, as in the coarsest of the engines, and weights one for each column or output channel.
 """
 
-from collections.abc import Collection, Sequence
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from dynamo_ext.backends import precision
+from dynamo_ext.backends.pipeline import compile_timeout
+from dynamo_ext.backends.pipeline.autocast.sensitive_operations import MOST_SECONDS, SHARE
 from dynamo_ext.backends.support.single_op import operator_name
 
 _LARGEST = 127
@@ -25,6 +29,31 @@ def ranked(graph: GraphModule, names: Collection[str], inputs: Sequence[Any]) ->
     with torch.no_grad():
         errors.run(*inputs)
     return sorted(errors.found, key=lambda node: -errors.found[node])
+
+
+def fewest(count: int, tried: Callable[[int], bool]) -> int:
+    """How many of the ranked products to keep, as few as bisection finds; 0 for too many.
+
+    ``tried`` compiles with so many of ``count`` kept, and says whether results are right then. Its
+    last call is with the answer. Compiling takes no longer than a search in eager may.
+    """
+    until = time.perf_counter() + MOST_SECONDS
+    made, rights = [0], []
+
+    def right(kept: int) -> bool:
+        if compile_timeout.used_up() or time.perf_counter() > until:
+            return False
+        made.append(kept)
+        found = tried(kept)
+        rights.extend([kept] * found)
+        return found
+
+    most = max(int(count * SHARE), 1)
+    if not (count and right(most)):
+        return 0
+    bisect_left(range(1, most), x=True, key=right)
+    least = min(rights)
+    return least if made[-1] == least or tried(least) else 0
 
 
 class _Errors(Interpreter):

@@ -9,12 +9,12 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import fact
+from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.autocast import cast_weights
 from dynamo_ext.backends.pipeline.autocast.cast_weights import CastOnce
 from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
 from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SecondForm
-from dynamo_ext.backends.pipeline.engines import CompileContext
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
 from dynamo_ext.records.common import FULL

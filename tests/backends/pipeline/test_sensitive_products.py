@@ -9,7 +9,9 @@ from torch.fx import symbolic_trace
 
 import dynamo_ext
 from dynamo_ext.analysis.kept_operations import clauses
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.pipeline import sensitive_products
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
 WIDTH = 32
 DEPTH = 8
@@ -18,7 +20,7 @@ DEPTH = 8
 class Deep(nn.Module):
     """Linear layers; the weights of some are lost beside an outlier that is multiplied by zero."""
 
-    def __init__(self, *planted: int) -> None:
+    def __init__(self, *planted: int, outlier: float = 1e5) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
             nn.Linear(WIDTH, WIDTH, bias=place % 2 == 0) for place in range(DEPTH)
@@ -28,7 +30,7 @@ class Deep(nn.Module):
             for layer in self.layers:
                 nn.init.orthogonal_(layer.weight)
             for each in planted:
-                self.layers[each].weight[:, 0] = 1e5
+                self.layers[each].weight[:, 0] = outlier
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers[:-1]:
@@ -107,6 +109,45 @@ def test_where_too_many_lose_too_much_all_is_eagers(engine: str) -> None:
     [fallback] = report.fallbacks
     assert (fallback.stage, report.graphs[0].kept) == ("verify", ())
     assert "int8 may have 0.2" in fallback.message
+
+
+def test_products_are_kept_for_a_bound_of_the_users(engine: str) -> None:
+    x = torch.randn(4, WIDTH)
+    model = Deep(5, outlier=8.0).eval()
+    with torch.no_grad():
+        usual, lost = (
+            error(dynamo_ext.optimize(f"{engine}:int8")(each)(x), each(x))
+            for each in (Deep().eval(), model)
+        )
+        assert 2 * usual < lost < 0.2
+        limit = (usual * lost) ** 0.5
+        torch.compiler.reset()
+        compiled = dynamo_ext.optimize(f"{engine}:int8")(model)
+        with precision.within(AccuracyBound.parse(f"rel<={limit}")):
+            compiled(x)
+        assert 1e-4 < error(compiled(x), model(x)) < limit
+    [graph] = compiled.report().graphs
+    [kept] = graph.kept
+    assert {each.name: each.module for each in graph.operations}[kept.name] == "Deep.layers.5"
+    assert kept.error_without is not None
+    assert kept.error < limit < kept.error_without
+
+
+def test_what_misses_a_bound_of_the_users_all_the_same_runs_as_it_is(engine: str) -> None:
+    model = Deep().eval()
+    compiled = dynamo_ext.optimize(f"{engine}:int8", dynamic=True)(model)
+    with torch.no_grad(), precision.within(AccuracyBound.parse("rel<=1e-6")):
+        for rows in (4, 4, 6, 6, 9):
+            x = torch.randn(rows, WIDTH)
+            assert 1e-4 < error(compiled(x), model(x)) < 0.2
+    report = compiled.report()
+    assert report.fallbacks == ()
+    [graph] = report.graphs
+    assert graph.kept == ()
+    [part] = graph.partitions
+    assert part.engine == engine
+    # One more than there are sizes that have engines of their own: with two products kept.
+    assert part.engines_built == (4 if engine == "openvino" else 2)
 
 
 def test_another_size_keeps_the_same_products(engine: str) -> None:

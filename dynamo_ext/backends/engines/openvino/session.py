@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import re
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from dynamo_ext.backends.engines.openvino import compress, convert, finite, ran
 from dynamo_ext.backends.support import data_checks
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.backends.support.quiet import quiet
+from dynamo_ext.errors import lines
 from dynamo_ext.records.common import FULL
 
 MOST_ADDRESSES = 64
@@ -43,25 +45,30 @@ _TYPES = {FULL: "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
 """Of what is computed in floating-point numbers."""
 
 
+_PLACES = re.compile("^Exception from .*")
+"""Of OpenVINO's sources: they come before what is wrong."""
+
+
 def compiled(model: Any, options: Mapping[str, Any]) -> Any:
     """An ``openvino.CompiledModel`` on the CPU, on torch's thread count.
 
-    Of the options ``threads`` and ``precision`` are read.
+    Of the options ``threads`` and ``precision`` are read. Raises ``RuntimeError`` with what
+    OpenVINO says is wrong.
     """
-    return core().compile_model(
-        model,
-        "CPU",
-        {
-            "INFERENCE_PRECISION_HINT": _TYPES[precision.of(options)],
-            # Matters where weights are compressed.
-            "DYNAMIC_QUANTIZATION_GROUP_SIZE": compress.GROUP,
-            "PERFORMANCE_HINT": "LATENCY",
-            "NUM_STREAMS": 1,
-            "INFERENCE_NUM_THREADS": int(options.get("threads", 0)) or torch.get_num_threads(),
-            # Pinned threads would share their cores with torch's, which are not.
-            "ENABLE_CPU_PINNING": False,
-        },
-    )
+    config = {
+        "INFERENCE_PRECISION_HINT": _TYPES[precision.of(options)],
+        # Matters where weights are compressed.
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": compress.GROUP,
+        "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": 1,
+        "INFERENCE_NUM_THREADS": int(options.get("threads", 0)) or torch.get_num_threads(),
+        # Pinned threads would share their cores with torch's, which are not.
+        "ENABLE_CPU_PINNING": False,
+    }
+    try:
+        return core().compile_model(model, "CPU", config)
+    except RuntimeError as error:
+        raise RuntimeError("\n".join(lines(error, _PLACES))) from error
 
 
 def lend(tensor: torch.Tensor) -> Any:

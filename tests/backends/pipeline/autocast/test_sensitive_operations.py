@@ -9,10 +9,11 @@ import pytest
 import torch
 
 import dynamo_ext
-from dynamo_ext.backends import registry
+from dynamo_ext.backends import precision, registry
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.backends.pipeline.autocast import sensitive_operations
 from dynamo_ext.backends.pipeline.autocast.sensitive_operations import smallest
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.numerics.lowered_precision import BOUNDS, relative_error
 from dynamo_ext.records.graph import KeptOperation
 from dynamo_ext.records.report import Report
@@ -151,6 +152,27 @@ def test_the_operation_to_blame_is_kept(backend: str, trouble: str) -> None:
     assert kept_lines(graph) == marked(function)
     [target] = [op.target for op in graph.operations if op.name == kept.name]
     assert target.endswith(TARGETS[trouble])
+
+
+def test_an_operation_is_kept_for_a_bound_of_the_users() -> None:
+    def rounded(x: torch.Tensor) -> torch.Tensor:
+        hidden = FIRST(x)
+        shifted = hidden + 8.0  # kept
+        return LAST(shifted - 8.0)
+
+    usual = dynamo_ext.optimize("eager:bf16")(rounded)
+    lost = error(rounded, usual(X))
+    assert usual.report().graphs[0].kept == ()
+    torch.compiler.reset()
+    compiled = dynamo_ext.optimize("eager:bf16")(rounded)
+    with precision.within(AccuracyBound.parse(f"rel<={lost / 2}")):
+        assert 1e-5 < error(rounded, compiled(X)) < lost / 2
+    [graph] = compiled.report().graphs
+    assert compiled.report().fallbacks == ()
+    assert kept_lines(graph) == marked(rounded)
+    [kept] = graph.kept
+    assert kept.error_without is not None
+    assert kept.error < lost / 2 < kept.error_without
 
 
 def test_what_is_not_finite_without_it_has_no_error() -> None:

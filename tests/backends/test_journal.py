@@ -1,0 +1,21 @@
+"""What a backend's journal keeps of what happened inside it."""
+
+from __future__ import annotations
+
+from dynamo_ext.backends.journal import Journal
+
+
+def test_a_backend_that_comes_back_has_what_it_said() -> None:
+    ours, first, second = Journal("g0"), Journal("first"), Journal("second")
+    first.lowered["inference_0"] = 3
+    first.add_fallback("run", "partition", partition="inference_0", message="It raised.")
+    ours.merge(first)
+    ours.start_again()
+    ours.merge(second)
+    assert not ours.lowered
+    assert not ours.fallbacks
+    ours.start_again()
+    ours.merge(first)
+    first.add_fallback("run", "partition", partition="inference_1", message="It raised.")
+    assert ours.lowered == {"inference_0": 3}
+    assert len(ours.fallbacks) == 2
