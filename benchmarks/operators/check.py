@@ -12,9 +12,9 @@ from torch.fx import Graph, GraphModule
 
 from benchmarks.operators.row import Row, Verdict
 from dynamo_ext.backends.base import Support
+from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.backends.pipeline import compilation
-from dynamo_ext.backends.pipeline.engines import CompileContext
 from dynamo_ext.backends.torch_private import backend_registry
 
 if TYPE_CHECKING:

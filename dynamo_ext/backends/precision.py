@@ -48,9 +48,10 @@ _bound: ContextVar[AccuracyBound | None] = ContextVar("dynamo_ext_bound", defaul
 def within(bound: AccuracyBound | None) -> Iterator[None]:
     """Have graphs that are compiled in the block keep operations to blame where they miss a bound.
 
-    What misses it all the same runs as it is, if its precision's own bound is met.
+    What misses it all the same runs as it is, if its precision's own bound is met. A bound of a
+    function of the user's says nothing of one graph.
     """
-    token = _bound.set(bound)
+    token = _bound.set(None if bound is not None and bound.function else bound)
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dynamo_ext import errors
 from dynamo_ext.analysis.placement import coverage, lowered_operations
+from dynamo_ext.backends import precision
 from dynamo_ext.capture import session
 from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.listen import run_log
@@ -86,7 +87,8 @@ class CompiledCandidate:
         run = run_log.RunLog()
         run.on_doing = on_doing
         try:
-            with run_log.Recording(run), tracer.surroundings():
+            bound = precision.within(candidate.bound)
+            with run_log.Recording(run), tracer.surroundings(), bound:
                 self._first_calls(
                     call, workload, lambda: self._prepare(call, workload, check_on, run)
                 )

@@ -661,3 +661,27 @@ def test_a_bound_that_judges_nothing_is_told():
     x = torch.ones(3)
     record = dynamo_ext.compare(torch.relu, (x,), [fine], rounds=6, accuracy="rel<=1").record
     assert "No candidate computes in a lower precision: the bound has judged none." in record.notes
+
+
+def test_a_row_keeps_products_for_the_bound_that_was_asked_for() -> None:
+    torch.manual_seed(3)
+    layers = [torch.nn.Linear(32, 32, bias=False) for _ in range(8)]
+    for layer in layers:
+        torch.nn.init.orthogonal_(layer.weight)
+    # What the others lose by rounding is a tenth of what this one loses.
+    with torch.no_grad():
+        layers[4].weight[:, 0] = 8.0
+    mask = torch.arange(32).clamp_max(1).float()
+
+    def deep(x: torch.Tensor) -> torch.Tensor:
+        for layer in layers:
+            x = layer(x * mask).tanh()
+        return x
+
+    x = torch.randn(4, 32)
+    with torch.no_grad():
+        row = dynamo_ext.compare(deep, (x,), ["onnxrt:int8"], rounds=3, accuracy="rel<=0.03").record
+        [_, kept] = row.candidates
+        assert (kept.outcome, kept.accuracy[0].within) == ("measured", True)
+        [part] = kept.report.graphs[0].kept
+        assert part.error < 0.03 < part.error_without
