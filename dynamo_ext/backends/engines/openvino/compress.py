@@ -61,6 +61,9 @@ def _weight(graph: GraphModule, node: Node) -> tuple[Node, torch.Tensor] | None:
     weight = constant(graph, operand)
     if weight is None or weight.dtype is not torch.float32 or not weight.isfinite().all():
         return None
+    # OpenVINO fails to compute a product of two constants in advance if one is in integers.
+    if constant(graph, node.args[place - 1]) is not None:
+        return None
     return operand, weight
 
 

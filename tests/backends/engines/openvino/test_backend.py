@@ -330,6 +330,36 @@ def test_weights_that_are_not_finite_stay_as_they_are_in_int8() -> None:
     assert compiled.report().fallbacks == ()
 
 
+def test_a_recurrent_cell_that_begins_with_zeros_runs_in_int8() -> None:
+    cell = nn.LSTMCell(16, 16).eval()
+
+    def states(x: torch.Tensor) -> torch.Tensor:
+        state = torch.zeros(4, 16), torch.zeros(4, 16)
+        for each in x:
+            state = cell(each, state)
+        return state[0]
+
+    compiled = dynamo_ext.optimize("openvino:int8")(states)
+    x = torch.randn(3, 4, 16)
+    with torch.no_grad():
+        found, exact = compiled(x), states(x)
+    assert compiled.report().fallbacks == ()
+    assert 1e-4 < float((found - exact).norm() / exact.norm()) < 0.05
+
+
+def test_what_openvino_refuses_is_said_without_places_in_its_sources(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Core:
+        def compile_model(self, *_: Any) -> Any:
+            message = "Exception from src/a.cpp:1:\nException from src/b.cpp:2:\nIt is wrong.\n"
+            raise RuntimeError(message)
+
+    monkeypatch.setattr(session, "core", Core)
+    with pytest.raises(RuntimeError, match="^It is wrong.$"):
+        session.compiled(None, {})
+
+
 def test_columns_of_zeros_are_zeros_in_int8() -> None:
     layer = nn.Linear(64, 8, bias=False).eval()
     with torch.no_grad():
