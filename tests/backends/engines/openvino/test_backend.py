@@ -356,7 +356,7 @@ def test_what_openvino_refuses_is_said_without_places_in_its_sources(
             raise RuntimeError(message)
 
     monkeypatch.setattr(session, "core", Core)
-    with pytest.raises(RuntimeError, match="^It is wrong.$"):
+    with pytest.raises(RuntimeError, match=r"^It is wrong\.$"):
         session.compiled(None, {})
 
 
