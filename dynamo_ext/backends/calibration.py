@@ -4,6 +4,9 @@ Products with constant weights need none: their activations are rounded by each 
 For convolutions that would cost more than it gains.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import torch
 
 MOST_CALLS = 32
@@ -11,6 +14,10 @@ MOST_CALLS = 32
 
 INPUTS = "calibration_inputs"
 """Where a partition's ``meta`` has them: for each call, one value for each placeholder."""
+
+FIRST, FACTOR = 16, 8
+"""A calibrated engine is checked again after so many calls, and then after so many times as many:
+later data may leave the ranges."""
 
 _entered: list[None] = []
 
@@ -42,3 +49,18 @@ class calibrating:  # noqa: N801 - a context, as torch.no_grad
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def __exit__(self, *details: object) -> None:
         _entered.pop()
+
+
+def counted(run: Callable[..., Sequence[Any]], due: Callable[[], None]) -> Any:
+    """``run``, which calls ``due`` where the call after this one is to be checked."""
+    made, last = 0, FIRST
+
+    def call(*inputs: Any) -> Sequence[Any]:
+        nonlocal made, last
+        made += 1
+        if made >= last:
+            last *= FACTOR
+            due()
+        return run(*inputs)
+
+    return call

@@ -8,21 +8,30 @@ from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import Backend, Options
 from dynamo_ext.backends.crash_records import Attempt
 from dynamo_ext.backends.journal import Journal
+from dynamo_ext.interruptions import suppressed
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
 
 
 @dataclass
 class CompileContext:
-    """The backend with its options, where records go, and the user's bound of a lower precision."""
+    """The backend with its options, where records go, and the user's bound of a lower precision.
+
+    What misses a ``strict`` bound is eager's.
+    """
 
     backend: Backend
     options: Options
     journal: Journal
     attempt: Attempt | None = None
     bound: AccuracyBound | None = None
+    strict: bool = False
 
     def missed(self, found: Sequence[Any], exact: Sequence[Any]) -> str:
         """Why results in a lower precision do not meet the bound; nothing where there is none."""
-        lowered = self.bound is not None and precision.of(self.options) != FULL
-        return self.bound.missed(found, exact) if self.bound and lowered else ""
+        said = ""
+        if self.bound is not None and precision.of(self.options) != FULL:
+            # What cannot be judged, for want of memory say, is not missed.
+            with suppressed(Exception):
+                said = self.bound.missed(found, exact)
+        return said

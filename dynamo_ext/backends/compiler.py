@@ -87,7 +87,7 @@ class Compiler:
             return refused("lower", late, compile_timeout.REMEDY)
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)
-        context = CompileContext(self.backend, self.options, journal, attempt, precision.bound())
+        context = CompileContext(self.backend, self.options, journal, attempt, *precision.bound())
         if tries:
             with Listening():
                 return compile_graph(graph, example_inputs, context)

@@ -41,25 +41,28 @@ BY_AUTOCAST = (
 """The options of a backend that is lowered by torch's autocast."""
 
 
-_bound: ContextVar[AccuracyBound | None] = ContextVar("dynamo_ext_bound", default=None)
+_bound: ContextVar[tuple[AccuracyBound | None, bool]] = ContextVar(
+    "dynamo_ext_bound", default=(None, False)
+)
 
 
 @contextlib.contextmanager
-def within(bound: AccuracyBound | None) -> Iterator[None]:
+def within(bound: AccuracyBound | None, *, strict: bool = False) -> Iterator[None]:
     """Have graphs that are compiled in the block keep operations to blame where they miss a bound.
 
-    What misses it all the same runs as it is, if its precision's own bound is met. A bound of a
-    function of the user's says nothing of one graph.
+    What misses it all the same runs as it is, if its precision's own bound is met, but for a
+    ``strict`` one: then eager runs it. A bound of a function of the user's says nothing of one
+    graph.
     """
-    token = _bound.set(None if bound is not None and bound.function else bound)
+    token = _bound.set((None if bound is not None and bound.function else bound, strict))
     try:
         yield
     finally:
         _bound.reset(token)
 
 
-def bound() -> AccuracyBound | None:
-    """The user's bound for what is compiled at this moment."""
+def bound() -> tuple[AccuracyBound | None, bool]:
+    """The user's bound for what is compiled at this moment, and whether it is strict."""
     return _bound.get()
 
 

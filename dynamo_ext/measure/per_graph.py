@@ -49,7 +49,8 @@ def race_graphs(
     board = MultiBackendCompiler({c.name: c.compiler for c in candidates})
     here = Availability(available=True)
     lowest = "int8" if any(c.precision == "int8" for c in candidates) else FULL
-    whole = CompiledCandidate(Candidate("mix", board.name, board, here, precision=lowest))
+    mix = Candidate("mix", board.name, board, here, precision=lowest, bound=settings.bound)
+    whole = CompiledCandidate(mix)
     try:
         whole.compile(workload, check_on=settings.check_on)
         mixed = whole.make_timed(workload)
@@ -95,8 +96,10 @@ def _graph(switch: MultiBackendGraph, budget: float, settings: Settings) -> Grap
         times = [GraphTime(name, "unmeasured", reason=reason) for name in names]
         return replace(found, times=tuple(times))
     work = work_of(eager.call, lambda: expected)
+    # A function of the user's is for results of the code, and says nothing of one graph's.
+    bound = None if settings.bound and settings.bound.function else settings.bound
     for each in candidates[1:]:
-        each.check(eager, expected, surroundings, tensors)
+        each.check(eager, expected, surroundings, tensors, bound)
     running = [each for each in candidates if not each.outcome]
     board = Board(found.graph, [each.name for each in running])
     race(

@@ -66,6 +66,13 @@ class AccuracyBound:
         """As it is written."""
         return f"{self.metric}{self.sign}{self.limit}"
 
+    @property
+    def relative_error(self) -> float | None:
+        """The relative error up to which it is met whatever the results are; ``None`` of others."""
+        if self.metric == "cosine":
+            return math.sqrt(1 - self.limit**2)
+        return self.limit if self.metric == "rel" else None
+
     def judge(self, got: Any, right: Any) -> tuple[str, float | None]:
         """Why one result does not meet it, and its metric, where that can be measured.
 

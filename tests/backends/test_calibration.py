@@ -1,6 +1,7 @@
 """Calls that calibrate int8, in the engines that are calibrated."""
 
 import gc
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,9 @@ import torch
 from torch import nn
 
 import dynamo_ext
-from dynamo_ext.backends import calibration
-from dynamo_ext.backends.pipeline import later_checks
+from dynamo_ext.backends import calibration, precision
+from dynamo_ext.backends.pipeline.engines import Engines
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
 WIDTH = 16
 
@@ -248,15 +250,66 @@ def test_data_that_leave_the_ranges_later_are_found(engine: str, net: nn.Module)
     calibrate(compiled, batches(2))
     [given], [other] = batches(1), batches(1, size=100.0)
     with torch.no_grad():
-        for _ in range(later_checks.FIRST):
+        for _ in range(calibration.FIRST):
             compiled(*given)
         # Those up to the next check are checked by nobody.
         assert error(compiled(*given), net(*given)) < 0.05
         assert compiled.report().fallbacks == ()
-        for _ in range(later_checks.FIRST * later_checks.FACTOR):
+        for _ in range(calibration.FIRST * calibration.FACTOR):
             found = compiled(*other)
         torch.testing.assert_close(found, net(*other))
     [fallback] = compiled.report().fallbacks
     assert (fallback.stage, fallback.count) == ("verify", 1)
-    assert "calibrate on data like these" in fallback.remedy
+    assert "Calibrate on such data, too" in fallback.remedy
     assert engines(compiled.report()) == [("eager", 2)]
+
+
+def test_what_missed_a_bound_of_the_users_from_the_start_is_not_eagers_later(
+    engine: str, net: nn.Module
+) -> None:
+    [given] = batches(1)
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+    with precision.within(AccuracyBound.parse("rel<=1e-6")):
+        calibrate(compiled, batches(2))
+        with torch.no_grad():
+            for _ in range(calibration.FIRST + 2):
+                assert 1e-4 < error(compiled(*given), net(*given)) < 0.05
+    assert compiled.report().fallbacks == ()
+    assert [name for name, _ in engines(compiled.report())] == [engine]
+
+
+def test_a_strict_bound_that_is_missed_is_eagers(engine: str, net: nn.Module) -> None:
+    [given] = batches(1)
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+    with torch.no_grad(), precision.within(AccuracyBound.parse("rel<=1e-6"), strict=True):
+        assert torch.equal(compiled(*given), net(*given))
+    [fallback] = compiled.report().fallbacks
+    assert "rel<=1e-06 was asked for" in fallback.message
+
+
+def test_a_calibrated_engine_goes_with_the_last_reference_to_it(
+    engine: str, net: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[Engines, weakref.ref[Any]]] = []
+    build = Engines.build
+
+    def seen(self: Engines, *args: Any) -> Any:
+        found = build(self, *args)
+        made.append((self, weakref.ref(found)))
+        return found
+
+    monkeypatch.setattr(Engines, "build", seen)
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
+    calibrate(compiled, batches(2))
+    [given] = batches(1)
+    with torch.no_grad():
+        compiled(*given)
+    gc.collect()
+    gc.disable()
+    try:
+        [(held, kept)] = made
+        assert kept() is not None
+        held.clear()
+        assert kept() is None
+    finally:
+        gc.enable()

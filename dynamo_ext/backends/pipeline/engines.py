@@ -3,6 +3,7 @@
 import operator
 import os
 import time
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,6 @@ from dynamo_ext.backends import calibration, crash_records, precision
 from dynamo_ext.backends.base import CompiledFn, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import view_chain
-from dynamo_ext.backends.pipeline import later_checks
 from dynamo_ext.backends.pipeline.freeze import frozen
 from dynamo_ext.backends.pipeline.graph_call import memory_of
 from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
@@ -34,8 +34,9 @@ class Engine:
     ``select`` takes what the engine gets of a call's arguments. ``orders`` has the dimensions of
     those outputs that are not row-major, ``shared`` the positions of those that are copied: they
     come in the memory of an input, of another output, or of the same one of another call. One that
-    is ``doubted`` was trusted before: its next call is checked again. ``lowered`` counts operations
-    of products that it runs in a lower precision, if known.
+    is ``doubted`` was trusted before: its next call is checked again. One that ``missed`` the
+    user's bound at its first check is trusted all the same. ``lowered`` counts operations of
+    products that it runs in a lower precision, if known.
     """
 
     run: CompiledFn
@@ -44,6 +45,7 @@ class Engine:
     trusted: bool = False
     shared: Collection[int] = ()
     doubted: bool = False
+    missed: bool = False
     lowered: int | None = None
 
     def call(self, args: Sequence[Any]) -> Sequence[Any]:
@@ -193,7 +195,9 @@ class Engines:
         select = self._given(constants)
         made = self.known[key] = Engine(run, select, orders, shared=_fixed_outputs(graph))
         if calls:
-            made.run = later_checks.counted(run, partial(self._doubt, made, constants))
+            # An engine's memory goes with the last reference to it.
+            held = (weakref.ref(made), weakref.ref(constants) if constants else None)
+            made.run = calibration.counted(run, partial(self._doubt, *held))
         self.calibrated = len(calls)
         # Of the object that it is a method of, where that counts them.
         made.lowered = getattr(getattr(run, "__self__", None), "lowered_operations", None)
@@ -225,12 +229,15 @@ class Engines:
         else:
             self.fast_unfrozen = engine.fast_path()
 
-    def _doubt(self, engine: Engine, constants: WeightSet | None) -> None:
-        """Have the next call of an engine checked as its first one was."""
-        engine.trusted, engine.doubted = False, True
-        if constants is not None:
-            constants.fast_path = None
-        else:
+    def _doubt(self, engine: weakref.ref[Engine], constants: weakref.ref[WeightSet] | None) -> None:
+        """Have the next call of a trusted engine checked as its first one was."""
+        made, weights = engine(), constants() if constants else None
+        if made is None or not made.trusted:
+            return
+        made.trusted, made.doubted = False, True
+        if weights is not None:
+            weights.fast_path = None
+        elif constants is None:
             self.fast_unfrozen = None
 
     def leave(self) -> None:

@@ -113,13 +113,15 @@ class GraphCall:
         if expected is not None:
             right = expected if self._precision == FULL else self._exact(args, undo, expected)
             wrong = self._wrong(args, undo, outputs, expected, right)
+            missed = not wrong and bool(self._context.missed(_flat(outputs), right.results))
             # What autograd has recorded of an input cannot be undone: the result has to stay then.
             undone = bool(wrong) and (undo is None or undo.restore())
-            missed = undo is None and bool(self._context.missed(_flat(outputs), right.results))
             # A search by results says nothing of gradients.
             if self._second is not None and _may_be_differentiated(outputs):
                 remedy = _WITHOUT_GRADIENTS
-            elif (undone or missed) and (again := self._again(args, undo, expected, right)):
+            elif (undone or (missed and undo is None)) and (
+                again := self._again(args, undo, expected, right)
+            ):
                 outputs, wrong = again[0], ""
         # What calibrates int8 runs in eager, so a later call is to be checked.
         self._proven = not (calibration.is_active() and self._precision == "int8")
@@ -157,6 +159,7 @@ class GraphCall:
         kept = sensitive_operations.found(second.lowering, lambda: _copies(args, undo) or (), judge)
         if not kept:
             return None
+        before = self._journal.lowered.get("")
         try:
             with Listening(), crash_records.during(self._context.attempt, "compiling"):
                 run = second.lower([each.name for each in kept], args)
@@ -171,6 +174,7 @@ class GraphCall:
                 self._run = run
                 self._journal.kept.update((each.name, each) for each in kept)
                 return (outputs,)
+        self._journal.lowered[""] = before
         if undo is not None:
             undo.restore()
         return None
@@ -212,6 +216,8 @@ class GraphCall:
         if lower:
             differ = functools.partial(lowered_precision.disagreement, precision=self._precision)
         wrong = differ(found.results, right.results)
+        if not wrong and self._context.strict:
+            wrong = self._context.missed(found.results, right.results)
         if not wrong and _places(found) != _places(expected):
             return "A result is not the view of an input, or of another result, that eager gives."
         if not wrong and changed:

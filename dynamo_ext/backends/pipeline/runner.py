@@ -1,35 +1,31 @@
 """One partition at run time: its engines, the check of each, and eager whenever they fail."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import calibration, crash_records, fork_safety, precision
 from dynamo_ext.backends.base import RunThisCallEagerlyError, StayEager, fact
 from dynamo_ext.backends.compile_context import CompileContext
-from dynamo_ext.backends.pipeline import compile_timeout, sensitive_products
+from dynamo_ext.backends.pipeline import compile_timeout
+from dynamo_ext.backends.pipeline.engine_check import EngineCheck, Ran
 from dynamo_ext.backends.pipeline.engines import Engine, Engines
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet
-from dynamo_ext.backends.support import ties
-from dynamo_ext.backends.support.single_op import is_convolution
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.numerics import higher_precision, lowered_precision
-from dynamo_ext.records.common import FULL
-from dynamo_ext.records.graph import KeptOperation, Partition
+from dynamo_ext.records.graph import Partition
 from dynamo_ext.records.report import FallbackStage
-from dynamo_ext.torch_private import dispatch, fx_nodes
+from dynamo_ext.torch_private import dispatch
 
 MOST_SHAPES = 16
 """Engines of fixed shapes that one partition may build; more shapes run eagerly."""
 
 _CALIBRATE = (
-    "This call's data leave the ranges that calls had before: calibrate on data like these."
+    "The data may leave the ranges of those that it was calibrated on. Calibrate on such data, too."
 )
 
 
@@ -55,9 +51,8 @@ class Runner:
         self._eager: Callable[..., Sequence[Any]] = self._relaxed.forward
         self._context = context
         self._precision = precision.of(context.options)
-        self._kept: list[str] | None = None
-        self._kept_operations: list[str] = []
         self._engines = Engines(graph, context, weights)
+        self._check = EngineCheck(self._relaxed, context, self._engines)
         self._failures = 0
         self._dead = ""
         self._untold: str | None = None
@@ -116,102 +111,15 @@ class Runner:
                 return outputs
             if self._context.options.get("verify", True):
                 expected = self._eager(*args)
-                checked = self._checked(args, constants, engine, outputs, expected)
-                if checked is None:
+                found = self._check.trusted(args, constants, Ran(engine, outputs), expected)
+                if isinstance(found, str):
+                    self._die("verify", message=found, remedy=_CALIBRATE if engine.doubted else "")
                     return expected
-                engine, outputs = checked
+                engine, outputs = found
                 outputs = engine.lay_out(outputs, expected)
             self._engines.trust(engine, args, constants)
             self._record()
             return outputs
-
-    def _checked(
-        self,
-        args: Sequence[Any],
-        constants: WeightSet | None,
-        engine: Engine,
-        outputs: Sequence[Any],
-        expected: Sequence[Any],
-    ) -> tuple[Engine, Sequence[Any]] | None:
-        """The engine to trust, and what it gives; ``None`` where eager runs from now on."""
-        right = self._right(args, expected)
-        wrong, missed = self._wrong(args, outputs, right), self._context.missed(outputs, right)
-        again = None
-        if engine.doubted:
-            wrong = wrong or missed
-        elif wrong or missed:
-            again = self._again(args, constants, outputs, right)
-        if again is None and wrong:
-            self._die("verify", message=wrong, remedy=_CALIBRATE if engine.doubted else "")
-            return None
-        return again or (engine, outputs)
-
-    def _right(self, args: Sequence[Any], expected: Sequence[Any]) -> Sequence[Any]:
-        """What results are compared with: in a lower precision, what a higher one gives."""
-        if self._precision == FULL:
-            return expected
-        return higher_precision.exact(self._relaxed, args, expected)
-
-    def _wrong(self, args: Sequence[Any], outputs: Sequence[Any], right: Sequence[Any]) -> str:
-        """What an engine gives that is too far from what it should give, as one sentence."""
-        if self._precision == FULL:
-            return ties.disagreement(self._relaxed, args, outputs, right, rounding=True)
-        return lowered_precision.disagreement(outputs, right, self._precision)
-
-    def _again(
-        self,
-        args: Sequence[Any],
-        constants: WeightSet | None,
-        outputs: Sequence[Any],
-        exact: Sequence[Any],
-    ) -> tuple[Engine, Sequence[Any]] | None:
-        """An engine in int8 that is right with products kept in float32, and what it gives.
-
-        ``None`` where there is none. Later engines of the partition keep the same products.
-        """
-        if self._precision != "int8" or self._kept is not None:
-            return None
-        self._kept = []
-        errors: dict[int, float] = {}
-        made: list[tuple[Engine, Sequence[Any]]] = []
-
-        def tried(count: int) -> bool:
-            engine = self._engines.build(args, constants, [each.name for each in ranked[:count]])
-            with crash_records.during(self._context.attempt, "first running"):
-                outputs = engine.first_call(args)
-            made[:] = [(engine, outputs)]
-            errors[count] = lowered_precision.largest_error(outputs, exact)
-            return not (self._wrong(args, outputs, exact) or self._context.missed(outputs, exact))
-
-        try:
-            errors[0] = lowered_precision.largest_error(outputs, exact)
-            products = self._engines.products(constants)
-            if not self._engines.calibrated:
-                products = [n for n in products if not is_convolution(n)]
-            ranked = sensitive_products.ranked(
-                self._relaxed, [node.name for node in products], args
-            )
-            fewest = sensitive_products.fewest(len(ranked), tried)
-        except Exception as error:  # noqa: BLE001 - the partition is eager's then
-            pass_on(error)
-            return None
-        if not fewest:
-            return None
-        self._keep(ranked[:fewest], errors)
-        return made[0]
-
-    def _keep(self, kept: Sequence[Node], errors: Mapping[int, float]) -> None:
-        """Have later engines keep these products; ``errors`` are by how many of them were kept."""
-        self._kept = [node.name for node in kept]
-        for position, node in enumerate(kept):
-            name = fx_nodes.captured_name(node) or node.name
-            self._kept_operations.append(name)
-            without = errors[max(count for count in errors if count <= position)]
-            most = 0.0 if self._context.bound else lowered_precision.BOUNDS[self._precision]
-            to_blame = most < without < math.inf
-            self._context.journal.kept[name] = KeptOperation(
-                name, without if to_blame else None, errors[len(kept)]
-            )
 
     def _engine(self, args: Sequence[Any], constants: WeightSet | None) -> Engine | None:
         """The engine for a call, built where there is none; ``None`` where eager is to run it."""
@@ -230,7 +138,7 @@ class Runner:
             self._note("run", message=message, remedy="Pad the inputs to fewer shapes.")
             return None
         try:
-            engine = engines.build(args, constants, self._kept or ())
+            engine = engines.build(args, constants, self._check.kept)
         except StayEager as decision:
             message = decision.reason or "The backend leaves it to eager."
             remedy, harmless = decision.remedy, decision.harmless
@@ -276,8 +184,7 @@ class Runner:
         error = facts.get("error")
         self._dead = facts.get("message") or f"{type(error).__name__}: {error}"
         self._engines.clear()
-        for name in self._kept_operations:
-            self._context.journal.kept.pop(name, None)
+        self._check.forget_kept()
         self._note(stage, **facts)
         self._record()
 

@@ -4,6 +4,7 @@ Each is computed with both operands rounded, where all before it is exact. An ac
 scale, as in the coarsest of the engines, and weights one for each column or output channel.
 """
 
+import math
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
@@ -16,19 +17,42 @@ from dynamo_ext.backends import precision
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.backends.pipeline.autocast.sensitive_operations import MOST_SECONDS, SHARE
 from dynamo_ext.backends.support.single_op import operator_name
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
 _LARGEST = 127
 
+_DOUBTFUL = 1.25
+"""Times a bound that a predicted error may be, for what is worth to be tried."""
 
-def ranked(graph: GraphModule, names: Collection[str], inputs: Sequence[Any]) -> list[Node]:
-    """The products of these names by the error of each alone, the largest first.
+
+def errors(graph: GraphModule, names: Collection[str], inputs: Sequence[Any]) -> dict[Node, float]:
+    """What each of the products of these names loses alone, relative to its result.
 
     ``inputs`` are those of a call of the graph.
     """
-    errors = _Errors(graph, names)
+    run = _Errors(graph, names)
     with torch.no_grad():
-        errors.run(*inputs)
-    return sorted(errors.found, key=lambda node: -errors.found[node])
+        run.run(*inputs)
+    return run.found
+
+
+def hopeless(lost: Collection[float], error: float, bound: AccuracyBound | None) -> bool:
+    """Whether a bound is out of reach although those products are kept that lose most.
+
+    ``error`` is that of the results with none of them kept; errors of products add up as if they
+    had nothing to do with each other.
+    """
+    limit = bound.relative_error if bound else None
+    if limit is None or not any(lost):
+        return False
+    squares = sorted(each**2 for each in lost)
+    left = sum(squares[: len(squares) - most(len(squares))]) / sum(squares)
+    return error * math.sqrt(left) > _DOUBTFUL * limit
+
+
+def most(count: int) -> int:
+    """How many of so many products may be kept."""
+    return max(int(count * SHARE), 1)
 
 
 def fewest(count: int, tried: Callable[[int], bool]) -> int:
@@ -38,7 +62,8 @@ def fewest(count: int, tried: Callable[[int], bool]) -> int:
     last call is with the answer. Compiling takes no longer than a search in eager may.
     """
     until = time.perf_counter() + MOST_SECONDS
-    made, rights = [0], []
+    made: list[int] = []
+    rights: list[int] = []
 
     def right(kept: int) -> bool:
         if compile_timeout.used_up() or time.perf_counter() > until:
@@ -48,10 +73,9 @@ def fewest(count: int, tried: Callable[[int], bool]) -> int:
         rights.extend([kept] * found)
         return found
 
-    most = max(int(count * SHARE), 1)
-    if not (count and right(most)):
+    if not (count and right(most(count))):
         return 0
-    bisect_left(range(1, most), x=True, key=right)
+    bisect_left(range(1, most(count)), x=True, key=right)
     least = min(rights)
     return least if made[-1] == least or tried(least) else 0
 
