@@ -117,8 +117,10 @@ class Runner:
                     return expected
                 engine, outputs = found
                 outputs = engine.lay_out(outputs, expected)
-            self._engines.trust(engine, args, constants)
-            self._record()
+            # Another thread may have found it wrong meanwhile.
+            if not self._dead:
+                self._engines.trust(engine, args, constants)
+                self._record()
             return outputs
 
     def _engine(self, args: Sequence[Any], constants: WeightSet | None) -> Engine | None:
