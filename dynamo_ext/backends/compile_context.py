@@ -27,6 +27,12 @@ class CompileContext:
     bound: AccuracyBound | None = None
     strict: bool = False
 
+    @property
+    def refuses(self) -> bool:
+        """Whether a graph that misses the bound is eager's."""
+        lowered = precision.of(self.options) != FULL
+        return self.strict and self.bound is not None and lowered
+
     def missed(self, found: Sequence[Any], exact: Sequence[Any]) -> str:
         """Why results in a lower precision do not meet the bound; nothing where there is none."""
         said = ""

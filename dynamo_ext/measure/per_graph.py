@@ -25,6 +25,7 @@ from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.measure.workload import Workload
+from dynamo_ext.numerics.lowered_precision import BOUNDS
 from dynamo_ext.records.common import FULL, Availability
 from dynamo_ext.records.comparison import GraphComparison, GraphTime, Mix, Outcome
 from dynamo_ext.timing.race import Plan, TimedCallable, race
@@ -48,7 +49,9 @@ def race_graphs(
     """
     board = MultiBackendCompiler({c.name: c.compiler for c in candidates})
     here = Availability(available=True)
-    lowest = "int8" if any(c.precision == "int8" for c in candidates) else FULL
+    # Where it is int8, it is calibrated before.
+    asked = [FULL, *(each.precision for each in candidates)]
+    lowest = max(asked, key=lambda name: BOUNDS.get(name, 0.0))
     mix = Candidate("mix", board.name, board, here, precision=lowest, bound=settings.bound)
     whole = CompiledCandidate(mix)
     try:

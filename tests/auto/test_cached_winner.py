@@ -10,8 +10,10 @@ import torch
 from dynamo_ext.auto.autotuned_graph import CachedWinner
 from dynamo_ext.auto.call_cycle import CallCycles
 from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.engines.callable.backend import CallableBackend
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace, OnlineTrial
 from dynamo_ext.records.graph import Partition
 
@@ -64,6 +66,24 @@ def test_a_winner_that_is_wrong_now_is_forgotten_and_eagers_result_given():
     assert any(fallback.stage == "verify" for fallback in journal.fallbacks.values())
     known(torch.ones(3))
     assert forgotten == [True]
+
+
+def test_a_winner_that_misses_the_users_bound_now_is_forgotten():
+    made = torch.fx.Graph()
+    weight = made.get_attr("weight")
+    made.output((made.call_function(torch.mm, (made.placeholder("x"), weight)),))
+    x = torch.randn(8, 8)
+    product = torch.fx.GraphModule({"weight": torch.randn(8, 8)}, made)
+    for text, misses in (("rel<=1e-7", True), ("rel<=0.04", False)):
+        bound, journal, forgotten = AccuracyBound.parse(text), journals.Journal("g0"), []
+        known = CachedWinner(product, journal, HELD, CallCycles(), bound)
+        known.forget = lambda found=forgotten: found.append(True)
+        with torch.no_grad():
+            assert known.compile({"one": registry.compiler("eager:bf16")}, [x])
+            assert torch.equal(known(x)[0], product(x)[0]) is misses
+        assert forgotten == [True] * misses
+        said = [each.message for each in journal.fallbacks.values()]
+        assert any("rel<=1e-07 was asked for" in each for each in said) is misses
 
 
 def test_it_is_timed_in_company_once():

@@ -99,7 +99,8 @@ class _GraphCompilation:
         compiled = apart(self._graph, compile_rest)
         # The real weights are with the runners now; activations need not live as long as they.
         self._inputs.clear()
-        if self._needs_check and self._context.options.get("verify", True):
+        check = self._needs_check or self._context.refuses
+        if check and self._context.options.get("verify", True):
             return GraphCall(self._graph, compiled, self._context, check=True).call
         return compiled
 

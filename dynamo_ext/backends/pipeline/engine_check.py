@@ -53,7 +53,7 @@ class EngineCheck:
         """The engine to trust with what it gives, or why there is none.
 
         ``expected`` is what eager gives. An engine that is merely too far off for the user's bound
-        is trusted, unless it met it before, or the bound is strict.
+        is trusted, unless it met it before: a graph's results are judged as a whole.
         """
         right = expected
         if self._precision != FULL:
@@ -65,9 +65,9 @@ class EngineCheck:
             again = self._again(args, constants, ran.outputs, right, wrong=bool(wrong))
             if again is not None:
                 return again
-        if missed and (self._context.strict or (later and not ran.engine.missed)):
+        if missed and later and not ran.engine.missed:
             return missed
-        ran.engine.missed = bool(missed)
+        ran.engine.missed = ran.engine.missed or bool(missed)
         return wrong or ran
 
     def forget_kept(self) -> None:
@@ -96,8 +96,7 @@ class EngineCheck:
         """
         if self._precision != "int8" or self._searched:
             return None
-        self._searched = True
-        errors = [(0, lowered_precision.largest_error(outputs, exact))]
+        errors: list[tuple[int, float]] = []
         made: list[Ran] = []
 
         def tried(count: int) -> bool:
@@ -109,6 +108,7 @@ class EngineCheck:
             return not (self._wrong(args, outputs, exact) or self._context.missed(outputs, exact))
 
         try:
+            errors.append((0, lowered_precision.largest_error(outputs, exact)))
             products = self._engines.products(constants)
             if not self._engines.calibrated:
                 products = [n for n in products if not is_convolution(n)]
@@ -117,6 +117,7 @@ class EngineCheck:
             bound = None if wrong else self._context.bound
             if sensitive_products.hopeless(lost.values(), errors[0][1], bound):
                 return None
+            self._searched = True
             fewest = sensitive_products.fewest(len(ranked), tried)
         except Exception as error:  # noqa: BLE001 - there is none then
             pass_on(error)

@@ -216,7 +216,7 @@ class GraphCall:
         if lower:
             differ = functools.partial(lowered_precision.disagreement, precision=self._precision)
         wrong = differ(found.results, right.results)
-        if not wrong and self._context.strict:
+        if not wrong and self._context.refuses:
             wrong = self._context.missed(found.results, right.results)
         if not wrong and _places(found) != _places(expected):
             return "A result is not the view of an input, or of another result, that eager gives."

@@ -25,7 +25,8 @@ MOST_SHAPES = 16
 """Engines of fixed shapes that one partition may build; more shapes run eagerly."""
 
 _CALIBRATE = (
-    "The data may leave the ranges of those that it was calibrated on. Calibrate on such data, too."
+    "The data may leave the ranges of those that it was calibrated on. Calibrate on such data, "
+    "too, before it is compiled again."
 )
 
 
