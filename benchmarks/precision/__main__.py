@@ -139,8 +139,8 @@ def _products(rows: Sequence[Row]) -> str:
 
 
 def _ran(case: Case) -> str:
-    shares = (case.lowered, case.time_share)
-    return " / ".join("?" if share is None else f"{share:.0%}" for share in shares)
+    products = "" if case.lowered is None else f"{case.lowered:.0%}"
+    return products if case.time_share is None else f"{products or '?'} / {case.time_share:.0%}"
 
 
 def _known(rows: Sequence[Row]) -> list[str]:
@@ -240,9 +240,10 @@ peers have none. The mean counts what was not measured as 1.
 {speed}
 
 ## How much ran in the precision
-The share of the operations of eager's products, and the share of a call's time in operators that
-compute in the precision, as the engine's own profile has it: casts, normalisation, softmax and what
-Dynamo does before a graph runs are the rest. A question mark where it is not known.
+The share of the operations of eager's products; behind the stroke, in newer rows, the share of a
+call's time in operators that compute in the precision, as the engine's own profile has it. The rest
+are casts, normalisation, softmax and other operators in float32, and what Dynamo does before a
+graph runs.
 
 {products}
 
