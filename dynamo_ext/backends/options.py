@@ -21,7 +21,6 @@ REMOVED = {
     ("auto", "isolate"): _RACES,
     ("dynamo_ext", "race_on"): _RACES,
     ("onnxrt", "optimization"): "ONNX Runtime always rewrites a graph as far as it can.",
-    ("tensorrt", "precision"): "Give `enable_autocast` and `autocast_low_precision_type`.",
     ("tvm_meta_schedule", "cost_model"): "XGBoost always chooses what is measured next.",
     ("tvm_meta_schedule", "tracker"): "Tune on a machine of this kind, and copy its `database` "
     "folder here.",

@@ -1,7 +1,8 @@
 """``tensorrt``: torch_tensorrt's Dynamo backend, its settings as options. Not verified on a GPU.
 
 torch_tensorrt drops settings that it does not know without a word, and turns a failed build into
-eager execution; here the first are errors and the second is a recorded fallback.
+eager execution; here the first are errors and the second is a recorded fallback. Its networks are
+typed as the graph is, so a lower precision is torch's autocast, as of other whole graphs.
 
 Names of modules, settings and the backend were read in the wheel of torch_tensorrt 2.13.0.
 """
@@ -18,6 +19,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import (
     VERIFY_GRAPH,
     CompiledFn,
@@ -41,6 +43,7 @@ class TensorRtBackend(WholeGraphBackend):
     extra = "tensorrt"
     options: Sequence[OptionSpec] = (
         OptionSpec("*", "", "any field of torch_tensorrt.dynamo.CompilationSettings"),
+        *precision.BY_AUTOCAST,
         VERIFY_GRAPH,
     )
 
@@ -82,7 +85,8 @@ def translated(options: Options, known: Collection[str]) -> dict[str, Any]:
     ``known`` are the settings that the installed torch_tensorrt has. Raises ``OptionError`` where
     it lacks one that is asked for: it would drop it without a word.
     """
-    given = {name: _value(value) for name, value in options.items() if name != "verify"}
+    ours = {spec.name for spec in (*precision.BY_AUTOCAST, VERIFY_GRAPH)}
+    given = {name: _value(value) for name, value in options.items() if name not in ours}
     settings = {"pass_through_build_failures": True, **given}
     missing = sorted(set(settings) - set(known))
     if missing:

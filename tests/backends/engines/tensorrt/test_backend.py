@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -96,20 +97,44 @@ def test_what_the_installed_version_lacks_is_an_error() -> None:
         tensorrt.translated(settled(min_block_sise=1), KNOWN)
 
 
-def test_what_an_earlier_version_had_says_what_replaces_it() -> None:
-    with pytest.raises(OptionError, match=r"any more\. Give `enable_autocast`"):
-        registry.compiler("tensorrt", {"precision": "float16"})
+def test_a_precision_behind_the_name_is_torchs_autocast(
+    harness: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def theirs(graph: Any, inputs: Any, *, options: Any) -> Any:
+        seen.append((torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), options))
+        return torch.compiler.disable(graph.forward)
+
+    stand_in(monkeypatch, theirs)
+    x = torch.randn(8, 8)
+    chosen = registry.compiler("tensorrt", {"precision": "fp16", "min_block_size": 1}).options
+    with torch.no_grad():
+        found = harness.compile(torch.mm, tensorrt.BACKEND, chosen)(x, x)
+    assert found.dtype is torch.float32
+    settings = {"pass_through_build_failures": True, "min_block_size": 1}
+    assert seen == [(True, torch.float16, settings)]
+    assert not harness.stages
+
+
+@dataclasses.dataclass
+class Settings:
+    pass_through_build_failures: bool = False
+    min_block_size: int = 5
+    workspace_size: int = 0
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, theirs: Callable[..., Any]) -> None:
+    """A stand-in for the package: its module, its settings and its registered function."""
+    module = types.ModuleType("torch_tensorrt.dynamo")
+    module.CompilationSettings = Settings  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch_tensorrt", types.ModuleType("torch_tensorrt"))
+    monkeypatch.setitem(sys.modules, "torch_tensorrt.dynamo", module)
+    monkeypatch.setattr(aot, "torch_backend", lambda name: theirs)
 
 
 def test_lowering_hands_over_the_settings(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in for the package: its module, its settings and its registered function."""
     seen = []
-
-    @dataclasses.dataclass
-    class CompilationSettings:
-        pass_through_build_failures: bool = False
-        min_block_size: int = 5
-        workspace_size: int = 0
 
     def theirs(graph: Any, inputs: Any, *, options: Any) -> Any:
         seen.append(options)
@@ -118,11 +143,7 @@ def test_lowering_hands_over_the_settings(harness: Any, monkeypatch: pytest.Monk
             raise RuntimeError(message)
         return graph.forward
 
-    module = types.ModuleType("torch_tensorrt.dynamo")
-    module.CompilationSettings = CompilationSettings  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "torch_tensorrt", types.ModuleType("torch_tensorrt"))
-    monkeypatch.setitem(sys.modules, "torch_tensorrt.dynamo", module)
-    monkeypatch.setattr(aot, "torch_backend", lambda name: theirs)
+    stand_in(monkeypatch, theirs)
     x = torch.randn(3)
     options = {"min_block_size": 1, "workspace_size": 64}
     torch.testing.assert_close(harness.compile(torch.sin, tensorrt.BACKEND, options)(x), x.sin())
