@@ -122,6 +122,10 @@ class Backend(Protocol):
     dynamic_shapes: bool = False
     """One engine serves every size; without it each shape gets one, up to a bound."""
 
+    lowered_by_autocast: bool = False
+    """In a lower precision, a backend that takes partitions gets those of the graph under
+    autocast."""
+
     through_aot: bool = False
     """A ``whole_graph`` backend goes through AOTAutograd: it gets the graph without results that
     are views of inputs, which each call makes of its own inputs."""

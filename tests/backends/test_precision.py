@@ -85,7 +85,7 @@ def test_a_users_own_option_of_that_name() -> None:
     assert precision.of({"precision": "double"}) == FULL
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor", "ts"])
 @pytest.mark.parametrize("chosen", ["bf16", "fp16"])
 def test_results_keep_their_dtype_and_are_near(backend: str, chosen: str) -> None:
     needs_backend(backend)
@@ -164,7 +164,7 @@ def test_integers_and_views_of_inputs_are_as_in_eager() -> None:
     assert compiled.report().fallbacks == ()
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor", "ts"])
 def test_results_in_one_memory_are_as_in_eager(backend: str) -> None:
     needs_backend(backend)
 

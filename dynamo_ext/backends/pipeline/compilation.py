@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.base import MIN_PARTITION, StayEager, Support
+from dynamo_ext.backends import precision
+from dynamo_ext.backends.base import MIN_PARTITION, StayEager, Support, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import attribute, may_differentiate
 from dynamo_ext.backends.passes import fused_transformer
@@ -33,6 +34,7 @@ from dynamo_ext.backends.pipeline.runner import Runner
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
+from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Partition, PartitionRole
 from dynamo_ext.torch_private import dispatch, fx_nodes
 from dynamo_ext.torch_private.entered_modes import forward_of
@@ -51,6 +53,16 @@ def compile_graph(
     try:
         if whole:
             return whole_graph.compiled(graph, example_inputs, context)
+        if precision.of(context.options) != FULL and fact(context.backend, "lowered_by_autocast"):
+            # Partitions have their casts in them; results are checked as those of the graph.
+            settled = {**context.options, "precision": FULL, "verify": False}
+            full = replace(context, options=settled)
+            return whole_graph.compiled(
+                graph,
+                example_inputs,
+                context,
+                lambda rest, inputs: _GraphCompilation(rest, inputs, full).compile(),
+            )
         return _GraphCompilation(graph, example_inputs, context).compile()
     except aot.restarts():
         raise

@@ -17,6 +17,7 @@ from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet
 from dynamo_ext.interruptions import pass_on
+from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Partition
 from dynamo_ext.records.report import FallbackStage
 from dynamo_ext.torch_private import dispatch
@@ -198,7 +199,8 @@ class Runner:
         )
 
     def _record(self) -> None:
-        self._context.journal.lowered[self.name] = self._engines.lowered
+        if self._precision != FULL:
+            self._context.journal.lowered[self.name] = self._engines.lowered
         self._context.journal.partitions[self.name] = replace(
             self._known,
             engine="eager" if self._dead else self._known.engine,

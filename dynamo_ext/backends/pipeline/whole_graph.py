@@ -21,11 +21,18 @@ from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 
+Compile = Callable[[GraphModule, Sequence[Any]], Any]
+
 
 def compiled(
-    graph: GraphModule, example_inputs: Sequence[Any], context: CompileContext
+    graph: GraphModule,
+    example_inputs: Sequence[Any],
+    context: CompileContext,
+    in_partitions: Compile | None = None,
 ) -> Callable[..., Any]:
     """Hand a graph to a backend as it is; whatever that raises is raised.
+
+    ``in_partitions`` does that with a graph under autocast for a backend that takes partitions.
 
     A backend that returns the graph's own ``forward`` gets no wrapper, so ``eager`` costs nothing;
     nor does one that is ``self_verifying``, because other backends made what it returns. With a
@@ -40,7 +47,7 @@ def compiled(
     if lowering is None:
         run = _handed_over(graph, example_inputs, context)
     else:
-        run, itself = _lowered(lowering, (), example_inputs, context)
+        run, itself = _lowered(lowering, (), example_inputs, context, in_partitions)
     if not callable(run):
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         journal.add_fallback("lower", "graph", message=message)
@@ -56,7 +63,7 @@ def compiled(
         return GraphCall(graph, run, context, check=check).call
 
     def lower_again(kept: Collection[str], inputs: Sequence[Any]) -> Callable[..., Any]:
-        again, _ = _lowered(lowering, kept, inputs, context)
+        again, _ = _lowered(lowering, kept, inputs, context, in_partitions)
         return again  # type: ignore[no-any-return]
 
     second = SecondForm(lowering, lower_again)
@@ -64,7 +71,11 @@ def compiled(
 
 
 def _lowered(
-    lowering: Lowering, kept: Collection[str], inputs: Sequence[Any], context: CompileContext
+    lowering: Lowering,
+    kept: Collection[str],
+    inputs: Sequence[Any],
+    context: CompileContext,
+    in_partitions: Compile | None,
 ) -> tuple[Any, bool]:
     """What a backend makes of a lowered graph, and whether that is the graph itself."""
     graph = lowering.graph(kept)
@@ -80,7 +91,7 @@ def _lowered(
         # guard; operations are kept in a later call.
         added = graph.graph.find_nodes(op="placeholder")[len(inputs) :]
         examples = [node.meta["example_value"] for node in added]
-    run = _handed_over(graph, [*inputs, *examples], context, lowering)
+    run = _handed_over(graph, [*inputs, *examples], context, lowering, in_partitions)
     if not callable(run):
         return run, False
     itself = run == graph.forward
@@ -94,12 +105,15 @@ def _handed_over(
     inputs: Sequence[Any],
     context: CompileContext,
     lowering: Lowering | None = None,
+    in_partitions: Compile | None = None,
 ) -> Any:
     """What the backend makes of a graph, under autocast where it is lowered."""
     backend, options = context.backend, context.options
     if lowering is not None:
         context.journal.lowered[""] = lowering.product_operations(graph, inputs)
     with lowering.on() if lowering else nullcontext(), _kept_apart(precision.of(options)):
+        if in_partitions is not None:
+            return in_partitions(graph, inputs)
         if fact(backend, "through_aot"):
             return apart(graph, lambda rest: backend.lower(rest, inputs, options))
         run = backend.lower(graph, inputs, options)

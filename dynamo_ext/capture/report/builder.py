@@ -170,7 +170,9 @@ def _device(run: RunLog) -> torch.device:
 def _lowered(journal: Journal) -> int | None:
     """Operations of products in the lower precision, over all engines; ``None`` where unknown."""
     parts = journal.partitions.values()
-    names = [part.name for part in parts if part.engine != "eager"] if parts else [""]
+    # A graph under autocast is lowered before it is cut.
+    whole = not parts or "" in journal.lowered
+    names = [""] if whole else [part.name for part in parts if part.engine != "eager"]
     found = [journal.lowered.get(name) for name in names]
     return sum(each for each in found if each is not None) if None not in found else None
 

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import (
+    PARTITION_OPTIONS,
     Backend,
     CompiledFn,
     Inputs,
@@ -25,7 +27,7 @@ from dynamo_ext.backends.engines.torchscript.writer import Writer, written
 from dynamo_ext.backends.torch_private.decompositions import Decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.records.common import Availability
+from dynamo_ext.records.common import Availability, OptionSpec
 
 
 class TorchScriptBackend(Backend):
@@ -35,6 +37,8 @@ class TorchScriptBackend(Backend):
     summary = "TorchScript: the graph in torch's own interpreter, weights folded in"
     races = True
     dynamic_shapes = True
+    lowered_by_autocast = True
+    options: Sequence[OptionSpec] = (*PARTITION_OPTIONS, precision.option("bf16", "fp16"))
 
     def probe(self) -> Availability:
         """Every torch has it."""
@@ -69,6 +73,8 @@ class InferenceBackend(TorchScriptBackend):
 
     name = "ofi"
     summary = "TorchScript optimised for inference: folded batch norms, oneDNN layouts"
+    # Casts of weights are made outside of the graph, where nothing is folded into them.
+    options = PARTITION_OPTIONS
 
     def decompositions(self, table: Decompositions, *, training: bool) -> Decompositions:
         """As ``ts``; a graph that will be differentiated is left to eager."""
@@ -96,6 +102,7 @@ class NncBackend(TorchScriptBackend):
     name = "nnc"
     summary = "TorchScript with NNC, its tensor-expression compiler"
     races = False
+    options = PARTITION_OPTIONS
 
     def probe(self) -> Availability:
         """NNC compiles with LLVM on a CPU and with NVRTC on a GPU; else it only interprets."""

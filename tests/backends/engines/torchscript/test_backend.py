@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.torchscript import torch_private
 from dynamo_ext.backends.engines.torchscript.backend import TS
@@ -260,3 +261,21 @@ def test_compiled_code_goes_and_its_weights_with_it(harness: Harness) -> None:
     torch._dynamo.reset()
     gc.collect()
     assert count(held._cdata) == before
+
+
+def test_a_lower_precision_is_torchs_autocast_in_partitions() -> None:
+    model = nn.Sequential(nn.Linear(64, 32), nn.GELU(), nn.Linear(32, 8)).eval()
+    compiled = dynamo_ext.optimize("ts:bf16")(model)
+    x = torch.randn(16, 64)
+    with torch.no_grad():
+        for _ in range(2):
+            found, exact = compiled(x), model(x)
+            assert found.dtype is torch.float32
+            assert 1e-4 < float((found - exact).norm() / exact.norm()) < 0.05
+            # Casts of weights are made again when these change.
+            model[0].weight.mul_(2)
+    report = compiled.report()
+    assert report.fallbacks == ()
+    [graph] = report.graphs
+    assert [part.engine for part in graph.partitions] == ["ts"]
+    assert graph.lowered == 2 * 16 * (64 * 32 + 32 * 8)

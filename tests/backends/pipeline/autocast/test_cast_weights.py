@@ -21,7 +21,7 @@ from tests.needs import needs_backend
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BACKENDS = ("eager", "aot_eager", "inductor")
+BACKENDS = ("eager", "aot_eager", "inductor", "ts")
 X = torch.linspace(-1, 1, 40).reshape(5, 8)
 
 
@@ -328,7 +328,9 @@ def test_sizes_that_are_symbols(backend: str, made: list[str]) -> None:
     )
     for length in (3, 5, 9):
         x = torch.randn(length, 8)
-        torch.testing.assert_close(fast(x), by_autocast(module, x), rtol=0.01, atol=1e-6)
+        # A product and a sum, which are one operation in the others, round once more.
+        allowed = {"rtol": 0.0, "atol": 0.01} if backend == "ts" else {"rtol": 0.01, "atol": 1e-6}
+        torch.testing.assert_close(fast(x), by_autocast(module, x), **allowed)
     assert made == ["new", "again"]
 
 

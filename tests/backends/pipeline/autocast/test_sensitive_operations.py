@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Function = Callable[[torch.Tensor], torch.Tensor]
 
-BACKENDS = ("eager", "aot_eager", "inductor")
+BACKENDS = ("eager", "aot_eager", "inductor", "ts")
 
 
 @pytest.fixture(autouse=True)
