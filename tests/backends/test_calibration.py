@@ -278,6 +278,21 @@ def test_what_missed_a_bound_of_the_users_from_the_start_is_not_eagers_later(
     assert [name for name, _ in engines(compiled.report())] == [engine]
 
 
+def test_integers_that_eager_computes_of_rounded_numbers_are_checked(engine: str) -> None:
+    layers = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 512)).eval()
+
+    def best(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scores = layers(x)
+        return scores, scores.argmax(-1)
+
+    compiled, x = dynamo_ext.optimize(f"{engine}:int8")(best), torch.randn(512, 64)
+    with torch.no_grad():
+        for got, right in zip(compiled(x), best(x), strict=True):
+            assert torch.equal(got, right)
+    wrong = [each for each in compiled.report().fallbacks if each.stage == "verify"]
+    assert ["values differ from eager's" in each.message for each in wrong] == [True]
+
+
 def test_a_strict_bound_that_is_missed_is_eagers(engine: str, net: nn.Module) -> None:
     [given] = batches(1)
     compiled = dynamo_ext.optimize(f"{engine}:int8")(net)

@@ -143,6 +143,9 @@ class _GraphCompilation:
             positions = {i: weights[node.name] for i, node in inputs if node.name in weights}
             runner = Runner(record, graph, context, weights=positions)
             return self._finish(role, [runner], runner.call)
+        # Of rounded numbers eager may compute another integer, which no check of an engine sees.
+        if role != "backward" and precision.of(context.options) != FULL:
+            self._needs_check = True
         smallest = int(context.options.get("min_partition", MIN_PARTITION.default))
         parts = split(graph, answers, smallest)
         self._record_eager(parts, role)
