@@ -223,6 +223,8 @@ Where a model takes nothing but images, int8 is calibrated on them and on four b
 The fewest milliseconds that a run can take, by the operations of its products and the bytes that
 must move, at the rates that `%dynamo machine` measured in the same process: of torch's own products
 and, in float32, oneDNN's, the faster.
+Rows that have no share of time below are older. Their limits in float32 are of torch's own products
+alone, of half the speed on newer AMD processors, and some engines exceed them.
 
 {limits}
 
