@@ -157,7 +157,14 @@ def test_a_bound_brings_precisions_into_the_race_and_is_part_of_the_key(real_clo
         assert not graph.contest.remembered
         assert torch.nn.functional.cosine_similarity(found, exact).min() > 0.99
     assert [*raced[""]] == ["eager", "onnxrt", "ts"]
-    assert sorted(raced["cosine>=0.99"]) == ["eager", "eager:bf16", "onnxrt", "onnxrt:int8", "ts"]
+    assert sorted(raced["cosine>=0.99"]) == [
+        "eager",
+        "eager:bf16",
+        "onnxrt",
+        "onnxrt:int8",
+        "ts",
+        "ts:bf16",
+    ]
     assert raced["cosine>=1"]["onnxrt:int8"] == raced["cosine>=1"]["eager:bf16"] == "wrong"
 
 

@@ -204,7 +204,7 @@ def test_precisions_are_candidates_of_one_comparison(cells: Live) -> None:
 
 
 def test_one_precision_for_all_that_have_it(cells: Live) -> None:
-    cells.well(f"%%dynamo compare -b eager,ts --precision bf16 {QUIET}\ny = net[0](x)")
+    cells.well(f"%%dynamo compare -b eager,ofi --precision bf16 {QUIET}\ny = net[0](x)")
     record = cells.names["r"].record
     assert [row.precision for row in record.candidates] == ["", "bf16", "float32"]
 
