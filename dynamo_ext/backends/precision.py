@@ -54,7 +54,7 @@ def within(bound: AccuracyBound | None, *, strict: bool = False) -> Iterator[Non
     ``strict`` one: then eager runs it. A bound of a function of the user's says nothing of one
     graph.
     """
-    token = _bound.set((None if bound is not None and bound.function else bound, strict))
+    token = _bound.set((bound and bound.of_graphs, strict))
     try:
         yield
     finally:

@@ -99,8 +99,7 @@ def _graph(switch: MultiBackendGraph, budget: float, settings: Settings) -> Grap
         times = [GraphTime(name, "unmeasured", reason=reason) for name in names]
         return replace(found, times=tuple(times))
     work = work_of(eager.call, lambda: expected)
-    # A function of the user's is for results of the code, and says nothing of one graph's.
-    bound = None if settings.bound and settings.bound.function else settings.bound
+    bound = settings.bound and settings.bound.of_graphs
     for each in candidates[1:]:
         each.check(eager, expected, surroundings, tensors, bound)
     running = [each for each in candidates if not each.outcome]

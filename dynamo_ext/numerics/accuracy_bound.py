@@ -67,6 +67,11 @@ class AccuracyBound:
         return f"{self.metric}{self.sign}{self.limit}"
 
     @property
+    def of_graphs(self) -> AccuracyBound | None:
+        """The bound of one graph's results; a function of the user's says nothing of these."""
+        return None if self.function else self
+
+    @property
     def relative_error(self) -> float | None:
         """The relative error up to which it is met whatever the results are; ``None`` of others."""
         if self.metric == "cosine":
