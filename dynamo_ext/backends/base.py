@@ -33,7 +33,12 @@ VERIFY_GRAPH = OptionSpec(
     "verify", default=True, help="compare the first call of each graph with eager"
 )
 MIN_PARTITION = OptionSpec("min_partition", 3, "fewest operations of a partition", least=0)
-PARTITION_OPTIONS = (FREEZE, VERIFY, MIN_PARTITION)
+DIVIDE = OptionSpec(
+    "divide",
+    default=True,
+    help="cut graphs where a result is computed from another, so that autograd finds both",
+)
+PARTITION_OPTIONS = (FREEZE, VERIFY, MIN_PARTITION, DIVIDE)
 """Of every engine that takes partitions."""
 
 THREADS = OptionSpec("threads", 0, "its threads; 0 means as many as torch uses", least=0, most=1024)

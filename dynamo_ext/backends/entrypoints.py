@@ -11,6 +11,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import registry, user_backends
+from dynamo_ext.backends.base import DIVIDE
 from dynamo_ext.backends.options import mapping_of
 from dynamo_ext.backends.torch_private import backend_registry
 from dynamo_ext.errors import InvalidBackendError, OptionError
@@ -35,9 +36,11 @@ def entry(name: str) -> Callable[..., Any]:
         options: Mapping[str, Any] | None = None,
     ) -> Callable[..., Any]:
         given = dict(mapping_of(name, options))
+        known = {spec.name for spec in registry.get(name).options}
+        if DIVIDE.name in known:
+            given.setdefault(DIVIDE.name, False)
         if mode is not None:
-            specs = registry.get(name).options
-            if not any(spec.name == "mode" for spec in specs):
+            if "mode" not in known:
                 message = f"{name} has no modes."
                 raise OptionError(message, "Leave mode out of torch.compile.")
             given["mode"] = mode

@@ -23,15 +23,29 @@ def own_copy(graph: GraphModule) -> GraphModule:
     """A captured graph that a backend may rewrite: parameters shared, nodes its own."""
     made = duplicate(graph)
     for old, new in zip(graph.graph.nodes, made.graph.nodes, strict=True):
-        source = getattr(old, "_dynamo_source", None)
-        if source is not None:
-            new._dynamo_source = source  # noqa: SLF001 - Dynamo's own mark on its placeholders
+        if hasattr(old, "_dynamo_source"):
+            new._dynamo_source = old._dynamo_source  # noqa: SLF001 - Dynamo's own mark on its placeholders
+    give_facts(graph, made)
+    return made
+
+
+def give_facts(graph: GraphModule, made: GraphModule) -> None:
+    """Give a graph module what Dynamo has set on another beside its modules, and its ``meta``."""
     made.meta = dict(graph.meta)
     for name, value in vars(graph).items():
-        # What Dynamo hangs on a graph beside its modules: where its inputs come from, and so on.
         if name not in vars(made):
             setattr(made, name, value)
-    return made
+
+
+def named(call: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A function that a graph may call: FX writes a function by its name and module."""
+
+    def part(*args: Any) -> Any:
+        return call(*args)
+
+    part.__name__ = part.__qualname__ = name
+    part.__module__ = "dynamo_ext.parts"
+    return part
 
 
 def attribute(graph: GraphModule, target: str) -> Any:

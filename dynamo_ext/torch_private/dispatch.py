@@ -79,6 +79,14 @@ def share_memory(one: object, other: object) -> bool:
     return both and bool(torch._C._is_alias_of(one, other))  # type: ignore[attr-defined]
 
 
+def memory_of(tensor: torch.Tensor) -> int | None:
+    """What is equal for tensors in the same memory, fake ones too; ``None`` where it has none."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
 def stays_put(tensor: torch.Tensor) -> bool:
     """Whether Dynamo guards that an input is the same object in each call."""
     return isinstance(tensor, torch.nn.Parameter) or hasattr(tensor, "_dynamo_static_input_type")

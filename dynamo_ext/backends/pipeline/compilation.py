@@ -5,6 +5,7 @@ Whatever fails on it, the user's result is eager's, and the journal says which s
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,9 +14,9 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import MIN_PARTITION, StayEager, Support, fact
 from dynamo_ext.backends.compile_context import CompileContext
-from dynamo_ext.backends.fx_graph import attribute, may_differentiate
+from dynamo_ext.backends.fx_graph import attribute, may_differentiate, named
 from dynamo_ext.backends.passes import fused_transformer
-from dynamo_ext.backends.pipeline import inplace_only, whole_graph
+from dynamo_ext.backends.pipeline import graph_parts, inplace_only, whole_graph
 from dynamo_ext.backends.pipeline.constant_folding import fold
 from dynamo_ext.backends.pipeline.freeze import watchable
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
@@ -46,50 +47,123 @@ def compile_graph(
     """Compile a captured graph with a backend; at worst, the result is the graph's ``forward``.
 
     ``example_inputs`` are real tensors and symbolic sizes, one for each placeholder. Of the options
-    ``freeze``, ``verify`` and ``min_partition`` are read here. The context's journal receives
-    partitions and fallbacks, now and in later calls.
+    ``divide``, ``freeze``, ``verify`` and ``min_partition`` are read here. The context's journal
+    receives partitions and fallbacks, now and in later calls.
     """
-    whole, journal = context.backend.whole_graph, context.journal
+
+    def compiled() -> Callable[..., Any]:
+        by_parts = not context.backend.whole_graph or fact(context.backend, "through_aot")
+        if by_parts and context.options.get("divide", True):
+            parts = graph_parts.divided(graph, example_inputs)
+            if parts:
+                return _in_parts(graph, parts, context)
+        if context.backend.whole_graph or _by_autocast(context):
+            in_partitions = None if context.backend.whole_graph else _settled(context)
+            return whole_graph.compiled(graph, example_inputs, context, in_partitions)
+        compilation = _GraphCompilation(graph, example_inputs, context)
+        run = compilation.compile()
+        check = compilation.needs_check or context.refuses
+        if check and context.options.get("verify", True):
+            return GraphCall(graph, run, context, check=True).call
+        return run
+
+    return _or_eager(compiled, context) or forward_of(graph)
+
+
+def _or_eager(
+    compiled: Callable[[], Callable[..., Any]], context: CompileContext
+) -> Callable[..., Any] | None:
+    """What ``compiled`` gives, or ``None`` and a record of why eager is to run the graph."""
     try:
-        if whole:
-            return whole_graph.compiled(graph, example_inputs, context)
-        if precision.of(context.options) != FULL and fact(context.backend, "lowered_by_autocast"):
-            # Partitions have their casts in them; results are checked as those of the graph.
-            settled = {**context.options, "precision": FULL, "verify": False}
-            full = replace(context, options=settled)
-            return whole_graph.compiled(
-                graph,
-                example_inputs,
-                context,
-                lambda rest, inputs: _GraphCompilation(rest, inputs, full).compile(),
-            )
-        return _GraphCompilation(graph, example_inputs, context).compile()
+        return compiled()
     except aot.restarts():
         raise
     except StayEager as decision:
         if said := decision.reason:
             remedy, harmless = decision.remedy, decision.harmless
-            journal.add_fallback(
+            context.journal.add_fallback(
                 "unsupported", "graph", message=said, remedy=remedy, harmless=harmless
             )
     except Exception as error:  # noqa: BLE001 - any error of a compiler's means eager
         pass_on(error)
+        whole = context.backend.whole_graph
         message = "" if whole else f"The graph could not be normalised: {one_line(error)}"
-        journal.add_fallback("lower", "graph", error=error, message=message)
-    return forward_of(graph)
+        context.journal.add_fallback("lower", "graph", error=error, message=message)
+    return None
+
+
+def _by_autocast(context: CompileContext) -> bool:
+    """Whether partitions are to be cut from the graph under autocast."""
+    lowered = precision.of(context.options) != FULL
+    return lowered and bool(fact(context.backend, "lowered_by_autocast"))
+
+
+def _settled(context: CompileContext, part: int = 0) -> whole_graph.Compile:
+    """What compiles a graph with its casts in it; its results are checked as those of the graph."""
+    settled = {**context.options, "precision": FULL, "verify": False}
+    full = replace(context, options=settled)
+    return lambda rest, inputs: _GraphCompilation(rest, inputs, full, part).compile()
+
+
+def _in_parts(
+    graph: GraphModule, parts: Sequence[graph_parts.Part], context: CompileContext
+) -> Callable[..., Any]:
+    """A graph whose parts are compiled one by one; those of too few operations are eager's."""
+    whole, by_autocast = context.backend.whole_graph, _by_autocast(context)
+    verify = bool(context.options.get("verify", not whole))
+    smallest = int(context.options.get("min_partition", MIN_PARTITION.default))
+    compilations: list[_GraphCompilation] = []
+
+    def compiled(number: int, part: graph_parts.Part) -> Callable[..., Any]:
+        operations = part.operations()
+        if reason := _why_eager(part, len(operations), smallest):
+            record = _known(f"part_{number}", "forward", "eager", operations)
+            record = replace(record, reason=reason, short=not part.rewrites)
+            context.journal.partitions[record.name] = record
+            raise StayEager
+        with aot.one_of_several():
+            if whole or by_autocast:
+                in_partitions = None if whole else _settled(context, number)
+                return whole_graph.handed_over(part.graph, part.examples, context, in_partitions)
+            compilations.append(_GraphCompilation(part.graph, part.examples, context, number))
+            return compilations[-1].compile()
+
+    calls = [_or_eager(partial(compiled, *each), context) for each in enumerate(parts, 1)]
+    if not any(calls):
+        raise StayEager
+    pairs = zip(calls, parts, strict=True)
+    run = graph_parts.joined(graph, parts, [call or forward_of(p.graph) for call, p in pairs])
+    check = verify and (whole or by_autocast or context.refuses)
+    check = check or (verify and any(each.needs_check for each in compilations))
+    return GraphCall(graph, run, context, check=check).call if check or whole else run
+
+
+def _why_eager(part: graph_parts.Part, operations: int, smallest: int) -> str:
+    """Why a part is not compiled; nothing where it is."""
+    if part.rewrites:
+        return "It changes in place what an earlier part of the graph computed, for autograd."
+    if operations >= smallest:
+        return ""
+    row = "1 operation" if operations == 1 else f"{operations} operations"
+    return f"Only {row} between results of the graph: min_partition is {smallest}."
 
 
 class _GraphCompilation:
     """One captured graph on its way through the stages."""
 
     def __init__(
-        self, graph: GraphModule, example_inputs: Sequence[Any], context: CompileContext
+        self,
+        graph: GraphModule,
+        example_inputs: Sequence[Any],
+        context: CompileContext,
+        part: int = 0,
     ) -> None:
         self._graph = graph
         self._inputs = list(example_inputs)
         self._context = context
+        self._suffix = f"_of_part_{part}" if part else ""
         # Whether something between an engine and the caller makes a result, or changes an input.
-        self._needs_check = False
+        self.needs_check = False
 
     def compile(self) -> Callable[..., Any]:
         # `with torch.no_grad():` inside the captured code is part of the graph.
@@ -105,15 +179,12 @@ class _GraphCompilation:
             table = refine(table, training=training)
 
         def compile_rest(rest: GraphModule) -> Callable[..., Any]:
-            self._needs_check = rest is not self._graph
+            self.needs_check = rest is not self._graph
             return aot.aot_compile(rest, self._inputs, self._stage, table)
 
         compiled = apart(self._graph, compile_rest)
         # The real weights are with the runners now; activations need not live as long as they.
         self._inputs.clear()
-        check = self._needs_check or self._context.refuses
-        if check and self._context.options.get("verify", True):
-            return GraphCall(self._graph, compiled, self._context, check=True).call
         return compiled
 
     def _stage(self, graph: GraphModule, role: PartitionRole) -> Callable[..., Any]:
@@ -123,7 +194,7 @@ class _GraphCompilation:
         if role == "inference" and inplace_only.only_updates(graph, aot.changed_inputs()):
             raise StayEager(inplace_only.REASON, inplace_only.REMEDY, harmless=True)
         if role != "backward":
-            self._needs_check = self._needs_check or aot.changes_results()
+            self.needs_check = self.needs_check or aot.changes_results()
         views = separate_returned_views(graph)
         answers = decide_support(graph, self._supports)
         total = sum(map(computes, graph.graph.nodes))
@@ -138,19 +209,18 @@ class _GraphCompilation:
                 )
         if total and all(answers.values()) and _returns_only_results(graph):
             operations = list(filter(computes, graph.graph.nodes))
-            record = _known(role, role, context.backend.name, operations)
+            record = _known(role + self._suffix, role, context.backend.name, operations)
             inputs = enumerate(graph.graph.find_nodes(op="placeholder"))
             positions = {i: weights[node.name] for i, node in inputs if node.name in weights}
             runner = Runner(record, graph, context, weights=positions)
             return self._finish(role, [runner], runner.call)
         # Of rounded numbers eager may compute another integer, which no check of an engine sees.
         if role != "backward" and precision.of(context.options) != FULL:
-            self._needs_check = True
+            self.needs_check = True
         smallest = int(context.options.get("min_partition", MIN_PARTITION.default))
         parts = split(graph, answers, smallest)
         self._record_eager(parts, role)
-        constants = role == "inference" and bool(context.options.get("freeze", True))
-        runners = _install(parts, context, role, weights, constants=constants)
+        runners = self._install(parts, role, weights)
         forward = relaxed(parts.graph).forward
         if views:
             forward = dispatch.without_view_tracking(forward)
@@ -193,12 +263,42 @@ class _GraphCompilation:
                 weights[node.name] = weight
         return weights
 
+    def _install(
+        self, parts: PartitionPlan, role: PartitionRole, weights: Mapping[str, torch.Tensor]
+    ) -> list[Runner]:
+        """Replace each partition by a runner."""
+        constants = role == "inference" and self._context.options.get("freeze", True)
+        graph, engine = parts.graph, self._context.backend.name
+        runners = []
+        for node in list(graph.graph.nodes):
+            if node.op != "call_module" or node.target not in parts.parts:
+                continue
+            name = str(node.target)
+            frozen = {}
+            for position, source in enumerate(node.args):
+                kind = getattr(source, "op", "")
+                weight = weights.get(source.name) if kind == "placeholder" else None
+                if kind == "get_attr" and constants:
+                    weight = attribute(graph, str(source.target))
+                if weight is not None:
+                    frozen[position] = weight
+            title = f"{role}_{name.removeprefix('part_')}{self._suffix}"
+            record = _known(title, role, engine, parts.parts[name])
+            part: Any = graph.get_submodule(name)
+            runner = Runner(record, part, self._context, weights=frozen)
+            runners.append(runner)
+            node.op, node.target = "call_function", named(_with_arguments(runner.call), name)
+        for name in parts.parts:
+            graph.delete_submodule(name)
+        graph.recompile()
+        return runners
+
     def _record_eager(self, parts: PartitionPlan, role: PartitionRole) -> None:
         left: dict[EagerNode, list[Node]] = {}
         for node, each in parts.eager.items():
             left.setdefault(each, []).append(node)
         for number, (each, nodes) in enumerate(left.items()):
-            record = _known(f"{role}_eager_{number}", role, "eager", nodes)
+            record = _known(f"{role}_eager_{number}{self._suffix}", role, "eager", nodes)
             record = replace(record, reason=each.reason, short=each.too_small)
             self._context.journal.partitions[record.name] = record
 
@@ -226,48 +326,5 @@ def _returns_only_results(graph: GraphModule) -> bool:
     return len(nodes) == len(outputs) == len(set(nodes))
 
 
-def _install(
-    parts: PartitionPlan,
-    context: CompileContext,
-    role: PartitionRole,
-    weights: Mapping[str, torch.Tensor],
-    *,
-    constants: bool,
-) -> list[Runner]:
-    """Replace each partition by a runner."""
-    runners = []
-    graph = parts.graph
-    for node in list(graph.graph.nodes):
-        if node.op != "call_module" or node.target not in parts.parts:
-            continue
-        name = str(node.target)
-        frozen = {}
-        for position, source in enumerate(node.args):
-            kind = getattr(source, "op", "")
-            weight = weights.get(source.name) if kind == "placeholder" else None
-            if kind == "get_attr" and constants:
-                weight = attribute(graph, str(source.target))
-            if weight is not None:
-                frozen[position] = weight
-        title = f"{role}_{name.removeprefix('part_')}"
-        record = _known(title, role, context.backend.name, parts.parts[name])
-        part: Any = graph.get_submodule(name)
-        runner = Runner(record, part, context, weights=frozen)
-        runners.append(runner)
-        node.op, node.target = "call_function", _as_function(runner, name)
-    for name in parts.parts:
-        graph.delete_submodule(name)
-    graph.recompile()
-    return runners
-
-
-def _as_function(runner: Runner, name: str) -> Callable[..., Any]:
-    call = runner.call
-
-    def part(*args: Any) -> Any:
-        return call(args)
-
-    # FX names a function in the code that it writes by these two.
-    part.__name__ = part.__qualname__ = name
-    part.__module__ = "dynamo_ext.parts"
-    return part
+def _with_arguments(call: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
+    return lambda *args: call(args)

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from dynamo_ext.backends import effects
 from dynamo_ext.backends.fx_graph import own_copy
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
@@ -135,44 +136,52 @@ def root_of(node: Node) -> Node:
 
 def same_as(node: Node) -> Node | None:
     """The argument that an operation gives back itself, changed or not."""
-    value = _value(node)
+    value = value_of(node)
     if node.op == "placeholder" or not dispatch.is_fake(value):
         return None
-    source: Any = node.args[0] if _picks(node) else node
-    return next((given for given in source.all_input_nodes if _value(given) is value), None)
+    source: Any = node.args[0] if picks(node) else node
+    return next((given for given in source.all_input_nodes if value_of(given) is value), None)
 
 
 def _viewed(node: Node) -> Node | None:
     """The argument that an operation gives a view of: what changes one gives it back itself."""
     if not node.op.startswith("call_") or fx_nodes.is_higher_order(node.target):
         return None
-    if _picks(node):
+    if picks(node):
         source: Any = node.args[0]
         return source if _viewed(source) else None
-    made = _value(node)
+    made = value_of(node)
     for given in node.all_input_nodes:
         for each in made if isinstance(made, (tuple, list)) else (made,):
-            if dispatch.share_memory(each, _value(given)):
+            if dispatch.share_memory(each, value_of(given)):
                 return given
     return None
 
 
-def _picks(node: Node) -> bool:
+def written(node: Node) -> Node | None:
+    """What a node writes to: what it gives back, or the first of what it is given."""
+    if not effects.of_node(node).changes:
+        return None
+    return same_as(node) or next(iter(node.all_input_nodes), None)
+
+
+def picks(node: Node) -> bool:
     """Whether a node takes one of several results."""
     if node.target is not operator.getitem:
         return False
     source: Any = node.args[0]
-    return isinstance(_value(source), (tuple, list)) and source.op.startswith("call_")
+    return isinstance(value_of(source), (tuple, list)) and source.op.startswith("call_")
 
 
 def _is_size(node: Node) -> bool:
     """Whether a node tells sizes, or computes with them, and looks at no element of a tensor."""
-    if not isinstance(_value(node), (int, torch.SymInt, torch.Size)):
+    if not isinstance(value_of(node), (int, torch.SymInt, torch.Size)):
         return False
     name = getattr(node.target, "__name__", node.target)
     told = name in _TOLD or (name == "getattr" and node.args[1] in _TOLD)
-    return told or not any(dispatch.is_fake(_value(each)) for each in node.all_input_nodes)
+    return told or not any(dispatch.is_fake(value_of(each)) for each in node.all_input_nodes)
 
 
-def _value(node: Node) -> Any:
+def value_of(node: Node) -> Any:
+    """What Dynamo saw a node give: a fake tensor, a number, several of these, or nothing."""
     return node.meta.get("example_value")

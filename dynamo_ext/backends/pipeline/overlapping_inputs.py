@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 
-from dynamo_ext.backends import effects
 from dynamo_ext.backends.journal import Journal
-from dynamo_ext.backends.pipeline.input_views import root_of, same_as
+from dynamo_ext.backends.pipeline.input_views import root_of, written
 from dynamo_ext.torch_private import dispatch
 
 MESSAGE = (
@@ -35,13 +34,13 @@ class Overlaps:
 
     def __init__(self, graph: GraphModule, inputs: Sequence[Any]) -> None:
         placeholders = graph.graph.find_nodes(op="placeholder")
-        written = set(map(root_of, filter(None, map(_written, graph.graph.nodes))))
+        roots = set(map(root_of, filter(None, map(written, graph.graph.nodes))))
         moving = [
             position
             for position, value in enumerate(inputs)
             if dispatch.is_plain_tensor(value) and not dispatch.stays_put(value)
         ]
-        self._changed = [i for i in moving if placeholders[i] in written]
+        self._changed = [i for i in moving if placeholders[i] in roots]
         self._watched = moving if self._changed else []
 
     def found(self, args: Sequence[Any]) -> bool:
@@ -80,13 +79,6 @@ class Overlaps:
             return compiled(*args)
 
         return call
-
-
-def _written(node: Node) -> Node | None:
-    """What a node writes to: what it gives back, or the first of what it is given."""
-    if not effects.of_node(node).changes:
-        return None
-    return same_as(node) or next(iter(node.all_input_nodes), None)
 
 
 def _overlaps_itself(tensor: torch.Tensor) -> bool:

@@ -8,7 +8,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import fact
+from dynamo_ext.backends.base import LoweringError, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.autocast import cast_weights
@@ -40,18 +40,8 @@ def compiled(
     is too far off, again, with sensitive operations kept out of it. Weights are cast once, unless
     ``freeze`` is false.
     """
-    backend, options, journal = context.backend, context.options, context.journal
-    chosen = precision.of(options)
-    lowering = Lowering(graph, example_inputs, chosen) if chosen != FULL else None
-    itself = False
-    if lowering is None:
-        run = _handed_over(graph, example_inputs, context)
-    else:
-        run, itself = _lowered(lowering, (), example_inputs, context, in_partitions)
-    if not callable(run):
-        message = f"The backend returned {type(run).__name__}, which cannot be called."
-        journal.add_fallback("lower", "graph", message=message)
-        return forward_of(graph)
+    backend, options = context.backend, context.options
+    lowering, run, itself = _compiled(graph, example_inputs, context, in_partitions)
     if run == graph.forward:
         return forward_of(graph)
     if fact(backend, "self_verifying"):
@@ -68,6 +58,37 @@ def compiled(
 
     second = SecondForm(lowering, lower_again)
     return GraphCall(graph, run, context, check=check, second=second).call
+
+
+def handed_over(
+    graph: GraphModule,
+    example_inputs: Sequence[Any],
+    context: CompileContext,
+    in_partitions: Compile | None,
+) -> Callable[..., Any]:
+    """The same without a check: for a part of a graph, whose results are compared as a whole."""
+    run: Callable[..., Any] = _compiled(graph, example_inputs, context, in_partitions)[1]
+    return run
+
+
+def _compiled(
+    graph: GraphModule,
+    inputs: Sequence[Any],
+    context: CompileContext,
+    in_partitions: Compile | None,
+) -> tuple[Lowering | None, Any, bool]:
+    """How a graph is lowered, what the backend made of it, and whether that is the graph itself."""
+    chosen = precision.of(context.options)
+    lowering = Lowering(graph, inputs, chosen) if chosen != FULL else None
+    itself = False
+    if lowering is None:
+        run = _handed_over(graph, inputs, context)
+    else:
+        run, itself = _lowered(lowering, (), inputs, context, in_partitions)
+    if not callable(run):
+        message = f"The backend returned {type(run).__name__}, which cannot be called."
+        raise LoweringError(message)
+    return lowering, run, itself
 
 
 def _lowered(

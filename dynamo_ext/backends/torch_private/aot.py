@@ -1,6 +1,7 @@
 """AOTAutograd: a captured graph becomes functional graphs of ATen operators."""
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -88,6 +89,20 @@ def _numbers_read() -> Iterator[None]:
         yield
     finally:
         mode.allow_scalar_outputs = before
+
+
+@contextlib.contextmanager
+def one_of_several() -> Iterator[None]:
+    """Compile one of the parts of a graph: AOTAutograd keeps what it knows of each apart.
+
+    It keeps the facts of the graph that it compiled last, which backward graphs read that are
+    compiled later, in the order in which they first run.
+    """
+    from torch._guards import TracingContext, tracing
+
+    context = TracingContext.try_get()
+    with tracing(context and copy.copy(context)):
+        yield
 
 
 def bare(compiled: Callable[..., Any]) -> Callable[..., Any]:

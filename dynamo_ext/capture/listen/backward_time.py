@@ -1,6 +1,7 @@
 """How long the compiled backward passes of captured graphs take, which autograd runs.
 
-A graph that AOTAutograd compiled is one node there, with a hook before it and one after.
+A graph that AOTAutograd compiled, or each part of one, is a node there, with a hook before it and
+one after. What eager computes between parts is not in the sum.
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ def follow(result: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> 
     nodes = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
     if not nodes:
         return
-    node = compile_metrics.compiled_backward(nodes)
-    if node is None:
+    compiled = compile_metrics.compiled_backwards(nodes)
+    if not compiled:
         counted.backward_untimed = True
-        return
+    for node in compiled:
+        _time(node, entry, counted, run)
+
+
+def _time(node: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> None:
+    """Have each run of a node of autograd's counted."""
     started, metrics = 0.0, None
 
     def start(_: Any) -> None:

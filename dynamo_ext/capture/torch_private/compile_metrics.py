@@ -27,9 +27,9 @@ def backward_compile_seconds(before: Any) -> float:
     return (newest.backward_cumulative_compile_time_us or 0) / 1e6
 
 
-def compiled_backward(nodes: Iterable[Any]) -> Any:
-    """The node of a graph that AOTAutograd compiled (``CompiledFunction``), if one of these is."""
-    return next((n for n in nodes if type(n).__name__ == "CompiledFunctionBackward"), None)
+def compiled_backwards(nodes: Iterable[Any]) -> list[Any]:
+    """Those nodes that are of a graph, or of its parts, that AOTAutograd compiled, each once."""
+    return [n for n in dict.fromkeys(nodes) if type(n).__name__ == "CompiledFunctionBackward"]
 
 
 def current_compile_id() -> str:

@@ -11,6 +11,7 @@ from torch.fx import GraphModule
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import (
+    DIVIDE,
     VERIFY_GRAPH,
     CompiledFn,
     Inputs,
@@ -40,6 +41,7 @@ class CudagraphsBackend(WholeGraphBackend):
         ),
         *precision.BY_AUTOCAST,
         VERIFY_GRAPH,
+        DIVIDE,
     )
 
     def probe(self) -> Availability:

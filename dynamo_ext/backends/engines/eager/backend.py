@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import VERIFY_GRAPH, CompiledFn, Inputs, Options, WholeGraphBackend
+from dynamo_ext.backends.base import (
+    DIVIDE,
+    VERIFY_GRAPH,
+    CompiledFn,
+    Inputs,
+    Options,
+    WholeGraphBackend,
+)
 from dynamo_ext.backends.torch_private import aot
 from dynamo_ext.records.common import OptionSpec
 
@@ -33,7 +40,7 @@ class AotEagerBackend(WholeGraphBackend):
     name = "aot_eager"
     summary = "The functional forward and backward graphs, run by PyTorch operation by operation"
     through_aot = True
-    options: Sequence[OptionSpec] = (*precision.BY_AUTOCAST, VERIFY_GRAPH)
+    options: Sequence[OptionSpec] = (*precision.BY_AUTOCAST, VERIFY_GRAPH, DIVIDE)
 
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Run AOTAutograd and compile nothing."""

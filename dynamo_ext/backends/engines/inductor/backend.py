@@ -10,6 +10,7 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import (
+    DIVIDE,
     VERIFY_GRAPH,
     CompiledFn,
     Inputs,
@@ -34,6 +35,7 @@ class InductorBackend(WholeGraphBackend):
         OptionSpec("mode", "default", "what torch.compile calls mode", _MODES),
         *precision.BY_AUTOCAST,
         VERIFY_GRAPH,
+        DIVIDE,
     )
 
     def probe(self) -> Availability:

@@ -1,0 +1,181 @@
+"""A captured graph as parts, each a graph of its own, and the call of them one after another.
+
+Parts are stretches of the graph, so that operations keep their order. Blocks of autocast, and the
+mode of gradients, end with a part and begin again with the next one.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node, map_arg
+
+from dynamo_ext.backends.fx_graph import give_facts, named, own_copy
+from dynamo_ext.backends.pipeline.autograd_cuts import cuts, tensors
+from dynamo_ext.backends.pipeline.input_views import picks, value_of, written
+from dynamo_ext.torch_private import dispatch
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a captured graph.
+
+    ``inputs`` and ``outputs`` are names of that graph's nodes. ``examples`` are the inputs: fake
+    tensors where an earlier part computes or changes them. A ``rewrites`` part changes what an
+    earlier part computed, which has a history for autograd.
+    """
+
+    graph: GraphModule
+    inputs: list[str]
+    outputs: list[str]
+    examples: list[Any]
+    rewrites: bool
+
+    def operations(self) -> list[Node]:
+        """Its operations on tensors."""
+        nodes = (node for node in self.graph.graph.nodes if node.op.startswith("call_"))
+        return [node for node in nodes if not picks(node) and any(True for _ in tensors(node))]
+
+
+def divided(graph: GraphModule, examples: Sequence[Any]) -> list[Part]:
+    """The parts of a graph of Dynamo's; none where autograd finds all results in it as it is.
+
+    ``examples`` are its inputs. Raises ``StayEager`` where it cannot be divided.
+    """
+    ordered = own_copy(graph)
+    for node in ordered.graph.nodes:
+        if picks(node):
+            node.args[0].append(node)
+    starts = cuts(ordered)
+    return _Parts(ordered, starts, examples).parts if starts else []
+
+
+def joined(
+    graph: GraphModule, parts: Sequence[Part], calls: Sequence[Callable[..., Any]]
+) -> Callable[..., Any]:
+    """What calls the compiled parts of a graph, one after another."""
+    chain = Graph()
+    nodes: dict[str, Node] = {}
+    for node in graph.graph.find_nodes(op="placeholder"):
+        nodes[node.name] = chain.placeholder(node.name)
+    for number, (part, call) in enumerate(zip(parts, calls, strict=True), 1):
+        inputs = tuple(nodes[each] for each in part.inputs)
+        results = chain.call_function(named(call, f"part_{number}"), inputs)
+        for position, name in enumerate(part.outputs):
+            nodes[name] = chain.call_function(operator.getitem, (results, position))
+    returned: Any = graph.graph.output_node().args[0]
+    chain.output(map_arg(returned, lambda node: nodes[node.name]))
+    call_all: Callable[..., Any] = GraphModule(torch.nn.Module(), chain).forward
+    return call_all
+
+
+class _Parts:
+    """The parts of a graph that is cut in front of the nodes ``starts``."""
+
+    def __init__(self, graph: GraphModule, starts: Sequence[Node], examples: Sequence[Any]) -> None:
+        self._graph = graph
+        placeholders = graph.graph.find_nodes(op="placeholder")
+        self._given = dict(zip(placeholders, examples, strict=True))
+        stretches: list[list[Node]] = [[]]
+        for node in graph.graph.nodes:
+            if node in starts:
+                stretches.append([])
+            if node.op.startswith("call_"):
+                stretches[-1].append(node)
+        needed = [self._needed(stretch) for stretch in stretches]
+        needed.append(dict.fromkeys(graph.graph.output_node().all_input_nodes))
+        # The switch of gradients that holds, and blocks of autocast that have begun.
+        self._grad: Node | None = None
+        self._casts: list[Node] = []
+        # What earlier parts have computed for autograd, and what they have changed, by memory.
+        self._recorded: set[int | None] = set()
+        self._changed: set[int | None] = set()
+        self.parts: list[Part] = []
+        for number, stretch in enumerate(stretches):
+            later = {node for each in needed[number + 1 :] for node in each}
+            last = number == len(stretches) - 1
+            self.parts.append(self._part(stretch, list(needed[number]), later, last=last))
+
+    def _needed(self, stretch: Sequence[Node]) -> dict[Node, None]:
+        """What a stretch reads that comes from elsewhere, and all symbolic sizes of the graph."""
+        needed = {n: None for n, each in self._given.items() if isinstance(each, dispatch.SYMBOLS)}
+        known, waiting = set(stretch), [node for n in stretch for node in n.all_input_nodes]
+        for node in waiting:
+            if node in known or node.op == "get_attr" or _name(node) == "_enter_autocast":
+                continue
+            known.add(node)
+            if _is_passed(node):
+                needed[node] = None
+            else:
+                waiting += node.all_input_nodes
+        return needed
+
+    def _part(
+        self, stretch: Sequence[Node], inputs: list[Node], later: set[Node], *, last: bool
+    ) -> Part:
+        graph = Graph()
+        nodes = {node: self._placeholder(graph, node) for node in inputs}
+
+        def copy(node: Node) -> Node:
+            if node not in nodes:
+                nodes[node] = graph.node_copy(node, copy)
+            return nodes[node]
+
+        examples = list(map(self._example, inputs))
+        if self._grad is not None:
+            copy(self._grad)
+        for node in (*self._casts, *stretch):
+            copy(node)
+            self._follow(node)
+        if not last:
+            for cast in reversed(self._casts):
+                copy(next(node for node in cast.users if _name(node) == "_exit_autocast"))
+            if self._grad is not None:
+                graph.call_function(self._grad.target, (torch.is_grad_enabled(),))  # type: ignore[arg-type]
+        outputs = [node for node in stretch if node in later]
+        graph.output(tuple(nodes[node] for node in outputs))
+        changed = {dispatch.memory_of(v) for node in stretch for v in tensors(written(node))}
+        rewrites = not self._recorded.isdisjoint(changed - {None})
+        values = (value for node in stretch for value in tensors(node) if value.requires_grad)
+        self._recorded.update(map(dispatch.memory_of, values))
+        self._changed |= changed
+        part = GraphModule(self._graph, graph)
+        give_facts(self._graph, part)
+        given, made = ([node.name for node in each] for each in (inputs, outputs))
+        return Part(part, given, made, examples, rewrites)
+
+    def _placeholder(self, graph: Graph, node: Node) -> Node:
+        if node.op == "placeholder":
+            made = graph.node_copy(node)
+            made._dynamo_source = getattr(node, "_dynamo_source", None)  # noqa: SLF001 - Dynamo's mark
+        else:
+            made = graph.placeholder(node.name)
+            made.meta["example_value"] = value_of(node)
+            made._dynamo_source = None  # noqa: SLF001 - it comes from nowhere in the user's code
+        return made
+
+    def _example(self, node: Node) -> Any:
+        """What is given for an input: it may have come to need a gradient where it was changed."""
+        given = self._given.get(node)
+        known = [dispatch.memory_of(value) for value in tensors(node)]
+        return value_of(node) if given is None or self._changed.intersection(known) else given
+
+    def _follow(self, node: Node) -> None:
+        """Note a node that switches a mode."""
+        if _name(node) == "_set_grad_enabled":
+            self._grad = node
+        elif _name(node) == "_enter_autocast" and node not in self._casts:
+            self._casts.append(node)
+        elif _name(node) == "_exit_autocast":
+            self._casts.remove(node.all_input_nodes[0])
+
+
+def _name(node: Node) -> str:
+    return str(getattr(node.target, "__name__", ""))
+
+
+def _is_passed(node: Node) -> bool:
+    """Whether one part gives a node's value to another; what is not is made again from these."""
+    return isinstance(value_of(node), (torch.Tensor, *dispatch.SYMBOLS))
