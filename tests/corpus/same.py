@@ -41,7 +41,8 @@ _OF_CLASSES = {"__dict__", "__weakref__", "_abc_impl", "__firstlineno__", "__sta
 # Attributes that say nothing of the cell: how a traceback is printed; counters of the process; and
 # torch's mark on parameters, which one case of the corpus looks at by itself.
 _IGNORED = {"_render_traceback_", "_torchdynamo_wrapper_id", "_isolate_recompiles_id",
-            "_autograd_function_id", "_dynamo_static_input_type"}  # fmt: skip
+            "_autograd_function_id", "_dynamo_static_input_type",
+            "_dynamo_propagated_dynamic_indices"}  # fmt: skip
 # What torch.compile leaves in a namespace; looked at only where a plain cell calls it.
 _BY_TORCH = re.compile(r"__(compiled_fn|builtins_dict|import|resume_at)_.*")
 

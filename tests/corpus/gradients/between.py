@@ -230,6 +230,28 @@ CASES: list[Case] = [
         """,
     ),
     case(
+        "losses that share nothing",
+        HEAD,
+        "one = (x @ w).tanh().pow(2).sum() + 1\ntwo = (v * v).exp().mean() * 2",
+        "# plain\none.backward()\nuntouched = v.grad is None\ntwo.backward()",
+    ),
+    case(
+        "losses that share a name which keeps nothing for backward",
+        HEAD,
+        "h = x @ w + 0.5\none = (h * 2).sum() + 1\ntwo = (h[:, :3] + v[0]).mean() * 2",
+        "# plain\n(of_one,) = torch.autograd.grad(one, h)\n(of_two,) = torch.autograd.grad(two, h)",
+    ),
+    case(
+        "one loss after another in the cell",
+        HEAD,
+        """
+        one = (x @ w).tanh().pow(2).sum() + 1
+        two = (one.detach() * v).exp().mean() * 2
+        one.backward()
+        two.backward()
+        """,
+    ),
+    case(
         "what a function returns in a dictionary",
         HEAD
         + "def run(t):\n    h = (t @ w + 0.5).tanh() * 2\n    return {'h': h, 'out': (h @ v).sigmoid().sum(1)}",
