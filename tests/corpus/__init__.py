@@ -19,6 +19,7 @@ from tests.corpus import (
     training,
 )
 from tests.corpus.case import Case
+from tests.corpus.gradients import between, explain, hooks, train
 from tests.corpus.lessons import containers, layers, numpy_beside_torch, python
 from tests.corpus.lessons import notebook as lessons_notebook
 from tests.corpus.tensors import errors as tensor_errors
@@ -38,6 +39,10 @@ THEMES: dict[str, list[Case]] = {
     "tensor objects": objects.CASES,
     "tensor errors": tensor_errors.CASES,
     "training": training.CASES,
+    "gradients, between": between.CASES,
+    "gradients, hooks": hooks.CASES,
+    "gradients, training": train.CASES,
+    "gradients, explained": explain.CASES,
     "generators": generators.CASES,
     "lazy modules": lazy_modules.CASES,
     "refused": refused.CASES,

@@ -41,7 +41,8 @@ _OF_CLASSES = {"__dict__", "__weakref__", "_abc_impl", "__firstlineno__", "__sta
 # Attributes that say nothing of the cell: how a traceback is printed; counters of the process; and
 # torch's mark on parameters, which one case of the corpus looks at by itself.
 _IGNORED = {"_render_traceback_", "_torchdynamo_wrapper_id", "_isolate_recompiles_id",
-            "_autograd_function_id", "_dynamo_static_input_type"}  # fmt: skip
+            "_autograd_function_id", "_dynamo_static_input_type",
+            "_dynamo_propagated_dynamic_indices"}  # fmt: skip
 # What torch.compile leaves in a namespace; looked at only where a plain cell calls it.
 _BY_TORCH = re.compile(r"__(compiled_fn|builtins_dict|import|resume_at)_.*")
 
@@ -150,6 +151,9 @@ class Likeness:
         self._sequences(path, left, right)
 
     def _mappings(self, path: str, a: Mapping[Any, Any], b: Mapping[Any, Any]) -> None:
+        if path.endswith("_hooks']"):  # its keys count the hooks of the process
+            self._sequences(path, list(a.values()), list(b.values()))
+            return
         keys = list(a), list(b)
         if all(isinstance(key, (str, int)) for key in (*keys[0], *keys[1])):
             keys = tuple([key for key in some if key not in _IGNORED] for some in keys)
@@ -222,7 +226,8 @@ class Likeness:
         if torch.nn.parameter.is_lazy(a) or torch.nn.parameter.is_lazy(b):
             self.compare(f"{path}.__dict__", vars(a), vars(b))
             return
-        for name in ("dtype", "device", "layout", "shape", "requires_grad", "is_leaf"):
+        for name in ("dtype", "device", "layout", "shape", "requires_grad", "is_leaf",
+                     "retains_grad"):  # fmt: skip
             self.equal(path, getattr(a, name), getattr(b, name), name)
         if not self.engine:
             nodes = [type(t.grad_fn).__name__ for t in (a, b)]
@@ -242,8 +247,10 @@ class Likeness:
             if self.engine and left.is_floating_point():
                 alike |= left.isclose(right, rtol=_ROUNDING["rel"], atol=_ROUNDING["abs"])
             self.equal(path, True, bool(alike.all()), "elements equal")
-        if a.is_leaf and b.is_leaf:
+        if all(t.is_leaf or t.retains_grad for t in (a, b)):
             self.compare(f"{path}.grad", a.grad, b.grad)
+        # A hook that Dynamo traced is a function of torch's that calls what it traced.
+        self.equal(path, *(len(t._backward_hooks or ()) for t in (a, b)), "number of hooks")
         self.compare(f"{path}.__dict__", vars(a), vars(b))
 
     def _arrays(self, path: str, a: Any, b: Any) -> None:

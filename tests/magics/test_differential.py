@@ -7,16 +7,20 @@ from typing import Any
 
 import pytest
 
+from dynamo_ext.backends import registry
 from tests.corpus import THEMES, Case
 from tests.corpus.case import MAGIC_LINE
-from tests.crosses import share
+from tests.crosses import crossed, share
 from tests.magics.differences import differences, refusal, skip_where_python_is_older
 from tests.magics.shell import Session, run_case
+from tests.needs import needs_backend
 
 ALL = [pytest.param(case, id=f"{theme}: {case.name}") for theme, cases in THEMES.items()
        for case in cases]  # fmt: skip
 LESSONS = [param for param in ALL if str(param.id).startswith("lessons")]
 LESSONS_ON_INDUCTOR = [param for param in LESSONS if param.values[0].inductor]  # type: ignore[attr-defined]
+GRADIENTS = [param for param in ALL if str(param.id).startswith("gradients")]
+ENGINES = ("aot_eager", "inductor", "onnxrt", "openvino", "ts", "tvm", "xla")
 PROFILED = [param for param in ALL if str(param.id).startswith(("training", "tensors"))]
 
 
@@ -67,20 +71,30 @@ def test_cell_is_a_cell(case: Case) -> None:
 @pytest.mark.sweep
 @pytest.mark.parametrize("case", share(LESSONS, 0, 3))
 def test_a_lesson_is_a_lesson_on_onnxrt(case: Case) -> None:
-    _is_the_same_on("onnxrt", case)
+    found = _differences("onnxrt", case)
+    assert bool(found) is bool(case.known_difference), "\n".join(found)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("case", LESSONS_ON_INDUCTOR)
 def test_a_lesson_is_a_lesson_on_inductor(case: Case) -> None:
-    _is_the_same_on("inductor", case)
-
-
-def _is_the_same_on(engine: str, case: Case) -> None:
-    plain = run_case(case, magic=False)
-    magic = run_case(case, magic=True, line=f"%%dynamo -b {engine} --quiet")
-    found = differences(case, plain, magic, engine=True)
+    found = _differences("inductor", case)
     assert bool(found) is bool(case.known_difference), "\n".join(found)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize(("engine", "case"), crossed(ENGINES, GRADIENTS, 4))
+def test_gradients_are_plain_ones_on(engine: str, case: Case) -> None:
+    needs_backend(engine)
+    partitions = "min_partition" in {option.name for option in registry.get(engine).options}
+    found = _differences(engine, case, "--opt min_partition=1" if partitions else "")
+    assert not found, "\n".join(found)
+
+
+def _differences(engine: str, case: Case, more: str = "") -> list[str]:
+    plain = run_case(case, magic=False)
+    magic = run_case(case, magic=True, line=f"%%dynamo -b {engine} {more} --quiet")
+    return differences(case, plain, magic, engine=True)
 
 
 @pytest.mark.parametrize("case", PROFILED)
