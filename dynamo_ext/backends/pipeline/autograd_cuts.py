@@ -1,19 +1,22 @@
-"""Where a captured graph is cut, so that autograd finds each result that another is computed from.
+"""Where a captured graph is cut, so that autograd finds its results as it does in eager.
 
-A graph that AOTAutograd compiled is one node of autograd: there is no gradient of one of its
-results with respect to another, and no place for a hook between the two. A cell's names are
-results. So the graph is cut in front of the first operation that autograd records of a result, once
-nothing changes that result any more::
+A graph that AOTAutograd compiled is one node of autograd. There is no gradient of one of its
+results with respect to another and no place for a hook between the two, and after a backward pass
+from one there is none from another. A cell's names are results. So the graph is cut in front of the
+first operation that autograd records of a result, once nothing changes that result any more, and
+where nothing that follows belongs to the results before::
 
-    h = x @ w           # what follows reads h, which the cell binds
+    h = x @ w           # the cell binds h, and what follows reads it
     # cut
     t = h * 2           # t is no result
-    a = t.tanh()        # a is one
+    a = t.tanh()        # a is one, which nothing reads
     # cut
-    loss = a.sum()
+    b = v.exp().sum()   # b is another
 """
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+from operator import or_
 
 import torch
 from torch.fx import GraphModule, Node
@@ -41,26 +44,63 @@ def cuts(graph: GraphModule) -> list[Node]:
     """
     nodes = list(graph.graph.nodes)
     ready, changed = _when_ready(graph)
+    recorded = _recorded(nodes)
+    leads = _leads_to(graph, ready)
+    # The results that the operations from each on lead to.
+    ahead = list(itertools.accumulate((leads[n] for n in reversed(nodes) if n in recorded), or_))
     found: list[Node] = []
-    start, uncut, grad = 0, 0, torch.is_grad_enabled()
+    start, uncut, last, behind = 0, 0, -1, 0
     for place, (node, inside) in enumerate(zip(nodes, _contexts(nodes), strict=True)):
-        if not inside:
-            uncut = place
+        uncut = place if not inside else uncut
+        if node not in recorded:
+            continue
+        following = ahead.pop()
+        values = [value for given in node.all_input_nodes for value in tensors(given)]
+        places = [ready.get(id(value), -1) for value in values]
+        places += [changed.get(dispatch.memory_of(value), -1) for value in values]
+        latest = max((each for each in places if each < place), default=-1)
+        reads = latest >= start
+        if reads and uncut <= latest:
+            raise StayEager(_INSEPARABLE, _REMEDY)
+        if reads or (behind and not behind & following and uncut > last):
+            found.append(nodes[uncut])
+            start, behind = uncut, 0
+        behind |= leads[node]
+        last = place
+    return found
+
+
+def _recorded(nodes: Sequence[Node]) -> set[Node]:
+    """The operations that autograd records: a result, or what they write to, has a gradient."""
+    grad = torch.is_grad_enabled()
+    found: set[Node] = set()
+    for node in nodes:
         if getattr(node.target, "__name__", "") == "_set_grad_enabled":
             grad = bool(node.args[0])
-        if not grad or picks(node) or not _is_recorded(node):
-            continue
-        places = [-1]
-        for value in (value for given in node.all_input_nodes for value in tensors(given)):
-            places.append(ready.get(id(value), -1))
-            places.append(changed.get(dispatch.memory_of(value), -1))
-        latest = max(each for each in places if each < place)
-        if latest >= start:
-            if uncut <= latest:
-                raise StayEager(_INSEPARABLE, _REMEDY)
-            found.append(nodes[uncut])
-            start = uncut
+        values = (*tensors(node), *tensors(written(node)))
+        if grad and node.op.startswith("call_") and not picks(node):
+            found.update({node} if any(value.requires_grad for value in values) else ())
     return found
+
+
+def _leads_to(graph: GraphModule, ready: Collection[int]) -> dict[Node, int]:
+    """The results that each operation leads to, as bits, without those behind other results."""
+    bits = {key: 1 << number for number, key in enumerate(ready)}
+    leads: dict[Node, int] = dict.fromkeys(graph.graph.nodes, 0)
+    written_to: dict[int | None, int] = {}
+    for node in reversed(graph.graph.nodes):
+        if node.op == "output":
+            continue
+        own = sum({bits[id(value)] for value in tensors(node) if id(value) in bits})
+        for value in tensors(written(node)):
+            leads[node] |= bits.get(id(value), 0) | written_to.get(dispatch.memory_of(value), 0)
+        leads[node] = own or leads[node]
+        for given in node.all_input_nodes:
+            leads[given] |= leads[node]
+            for value in tensors(given):
+                memory = dispatch.memory_of(value)
+                written_to[memory] = written_to.get(memory, 0) | leads[node]
+    return leads
 
 
 def _when_ready(graph: GraphModule) -> tuple[dict[int, int], dict[int | None, int]]:
@@ -82,12 +122,6 @@ def _when_ready(graph: GraphModule) -> tuple[dict[int, int], dict[int | None, in
             changed[dispatch.memory_of(value)] = place
     changed = {each: place for each, place in changed.items() if each and each in callers.values()}
     return {each: max(begun[each], changed.get(callers[each], -1)) for each in callers}, changed
-
-
-def _is_recorded(node: Node) -> bool:
-    """Whether autograd records an operation: its result, or what it writes to, has a gradient."""
-    values = (*tensors(node), *tensors(written(node)))
-    return node.op.startswith("call_") and any(value.requires_grad for value in values)
 
 
 def tensors(node: Node | None) -> Iterator[torch.Tensor]:
