@@ -138,8 +138,8 @@ class _Parts:
         graph.output(tuple(nodes[node] for node in outputs))
         changed = {dispatch.memory_of(v) for node in stretch for v in tensors(written(node))}
         rewrites = not self._recorded.isdisjoint(changed - {None})
-        values = (value for node in stretch for value in tensors(node) if value.requires_grad)
-        self._recorded.update(map(dispatch.memory_of, values))
+        values = [v for node in stretch for v in (*tensors(node), *tensors(written(node)))]
+        self._recorded.update(dispatch.memory_of(v) for v in values if v.requires_grad)
         self._changed |= changed
         part = GraphModule(self._graph, graph)
         give_facts(self._graph, part)
@@ -157,10 +157,14 @@ class _Parts:
         return made
 
     def _example(self, node: Node) -> Any:
-        """What is given for an input: it may have come to need a gradient where it was changed."""
-        given = self._given.get(node)
-        known = [dispatch.memory_of(value) for value in tensors(node)]
-        return value_of(node) if given is None or self._changed.intersection(known) else given
+        """What is given for an input, or a fake one like it where an earlier part made it so."""
+        given, value = self._given.get(node), value_of(node)
+        changed = self._changed.intersection(map(dispatch.memory_of, tensors(node)))
+        if given is not None and not changed:
+            return given
+        # A leaf: AOTAutograd reads the gradients of inputs, of which torch warns where it is none.
+        tensor = isinstance(value, torch.Tensor)
+        return value.detach().requires_grad_(value.requires_grad) if tensor else value
 
     def _follow(self, node: Node) -> None:
         """Note a node that switches a mode."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from dynamo_ext.capture.listen import run_log
+from dynamo_ext.capture.listen import double_backward, run_log
 from dynamo_ext.capture.listen.run_log import GraphCalls, GraphEntry, RunLog
 from dynamo_ext.capture.torch_private import compile_metrics
 
@@ -41,7 +41,8 @@ def _time(node: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> Non
         metrics = compile_metrics.latest_metrics()
         started = time.perf_counter()
 
-    def stop(*_: Any) -> None:
+    def stop(gradients: Any, _: Any) -> None:
+        double_backward.explain(gradients)
         taken = time.perf_counter() - started
         if run_log.active_run() is not run:
             return

@@ -1,6 +1,7 @@
-"""Whether code asks for gradients of gradients, which a graph under AOTAutograd does not have.
+"""Gradients of gradients, which a graph under AOTAutograd does not have.
 
-It would fail in the user's ``backward()``, when it is too late to run the graph eagerly.
+Where the code asks for them, its graphs are eager's: they would fail in the user's ``backward()``,
+when it is too late to run a graph eagerly. Where a later cell asks, torch's error says what to do.
 """
 
 import itertools
@@ -17,6 +18,10 @@ MESSAGE = "The code says create_graph, and compiled graphs have no second deriva
 REMEDY = "Without create_graph in the cell, or under -b eager, nothing of this applies."
 
 _ARGUMENT = "create_graph"
+_LATER = (
+    "torch.compile with aot_autograd does not currently support double backward. Run the cell that "
+    "made these tensors under -b eager, or take the gradients with create_graph in that cell."
+)
 
 
 def uses_create_graph(codes: Iterable[types.CodeType], inputs: Sequence[object]) -> bool:
@@ -41,3 +46,15 @@ def _says_so(code: types.CodeType) -> bool:
         for each in codes_within(code)
         for const in each.co_consts
     )
+
+
+def explain(gradients: Iterable[object]) -> None:
+    """Have the gradients of these gradients of a compiled graph raise an error with a remedy."""
+    if torch.is_grad_enabled():
+        nodes = {each.grad_fn for each in gradients if isinstance(each, torch.Tensor)} - {None}
+        for node in nodes:
+            node.register_prehook(_refuse)  # type: ignore[union-attr]
+
+
+def _refuse(_: object) -> None:
+    raise RuntimeError(_LATER)

@@ -59,3 +59,12 @@ def test_a_backward_pass_after_the_run_is_not_in_its_report():
     report = fast.report()
     assert report.graphs[0].backward_seconds == 0.0
     assert torch.allclose(weight.grad, 4 * torch.ones(3).cos())
+
+
+def test_those_of_a_graph_s_parts_are_summed(cells):
+    text = "h = (x.sin() * 2).exp() + x\nloss = (h * h).cos().sum() / 3\nloss.backward()"
+    for _ in range(2):
+        report = cells.report(text, "-b aot_eager")
+    (graph,) = report.graphs
+    assert 0 < graph.backward_seconds < report.seconds
+    assert not graph.backward_untimed

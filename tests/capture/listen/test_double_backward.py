@@ -56,3 +56,10 @@ def test_plain_training_is_compiled(cells: Live) -> None:
     report = cells.report("net(x).sum().backward()", "-b aot_eager")
     assert MESSAGE not in {fallback.message for fallback in report.fallbacks}
     assert report.graphs
+
+
+def test_a_later_cell_that_asks_is_told_what_to_do(cells: Live) -> None:
+    cells.well("%%dynamo -b aot_eager --quiet\nloss = net(x).exp().pow(2).sum()")
+    cells.well("(slope,) = torch.autograd.grad(loss, x, create_graph=True)")
+    error = cells.run("slope.sum().backward()").error
+    assert "under -b eager" in str(error)

@@ -1,0 +1,186 @@
+"""Graphs in parts: results, gradients and names as in eager, on every kind of backend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import dynamo_ext
+from dynamo_ext.backends.pipeline import graph_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BACKENDS = ("aot_eager", "onnxrt")
+
+
+@pytest.fixture
+def net() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(6, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 3), nn.Softplus()
+    )
+
+
+X, Y = torch.randn(4, 6), torch.tensor([0, 2, 1, 1])
+
+
+def in_two(net: nn.Sequential, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    features = net(x)
+    head = (features * 2).exp().mean(1) + features.square().sum(1)
+    return features, head.log()
+
+
+def under_autocast(net: nn.Sequential, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with torch.autocast("cpu", torch.bfloat16):
+        features = net(x)
+        head = (features @ features.T).softmax(1) * 2 + 1
+        score = head.log().sum() * head.mean()
+    return features, head, score
+
+
+def in_modes(net: nn.Sequential, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with torch.enable_grad():
+        features = net(x).tanh() * 3
+        score = (features * features).mean().sqrt() + 1
+        with torch.no_grad():
+            known = score * 2 + features.max() - 1
+    return features, score, known
+
+
+def with_sizes(net: nn.Sequential, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    features = net(x) * x.shape[0]
+    rows = features.reshape(-1, 1)[: x.size(0)] * features.numel()
+    return features, (rows * 2).sin().sum() + rows.mean()
+
+
+def looked_at(
+    function: Callable[..., Any], net: nn.Sequential, x: torch.Tensor, *, grad: bool = True
+) -> list[torch.Tensor]:
+    """Results of a call, gradients between, in the order of hooks, and those of parameters."""
+    net.zero_grad()
+    with torch.set_grad_enabled(grad):
+        results = function(net, x)
+    *between, last = [each for each in results if each.requires_grad]
+    seen: list[torch.Tensor] = []
+    for each in between:
+        each.register_hook(seen.append)
+        each.retain_grad()
+    seen += torch.autograd.grad(last.sum(), between, retain_graph=True)
+    last.sum().backward()
+    grads = [each.grad for each in (*between, *net.parameters())]
+    return [each.detach().clone() for each in (*results, *seen, *grads)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("function", [in_two, under_autocast, in_modes, with_sizes])
+def test_gradients_between_are_eager_s(net, function, backend) -> None:
+    torch._dynamo.reset()
+    fast = dynamo_ext.optimize(backend)(function)
+    # Sizes are symbols from the second on.
+    for x in (X, X[:3], X[:2]):
+        for grad in (True, function is not in_modes):
+            expected_ones = looked_at(function, net, x, grad=grad)
+            for found, expected in zip(
+                looked_at(fast, net, x, grad=grad), expected_ones, strict=True
+            ):
+                torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-3)
+    report = fast.report()
+    assert not [f for f in report.fallbacks if f.stage in ("lower", "run", "verify")]
+    assert not report.graph_breaks
+
+
+def test_the_parts_are_in_the_engine(net) -> None:
+    fast = dynamo_ext.optimize("onnxrt")(in_two)
+    looked_at(fast, net, X)
+    (graph,) = fast.report().graphs
+    engines = {part.name: part.engine for part in graph.partitions}
+    assert {"forward_0_of_part_1", "forward_0_of_part_2"} <= set(engines) or set(
+        engines.values()
+    ) == {"onnxrt"}
+    assert sum(part.role == "forward" for part in graph.partitions) == 2
+
+
+def test_a_part_of_few_operations_is_eager_s_and_the_report_says_so(net) -> None:
+    def step(x, y):
+        logits = net(x)
+        return logits, functional.cross_entropy(logits, y)
+
+    fast = dynamo_ext.optimize("onnxrt")(step)
+    logits, loss = fast(X, Y)
+    assert torch.autograd.grad(loss, logits)
+    (graph,) = fast.report().graphs
+    (small,) = [part for part in graph.partitions if part.engine == "eager"]
+    assert small.short
+    assert small.reason == "Only 1 operation between results of the graph: min_partition is 3."
+    assert any(part.engine == "onnxrt" for part in graph.partitions)
+
+
+def test_a_part_that_changes_what_autograd_recorded_is_eager_s(net) -> None:
+    def step(net, x):
+        first, other = net(x), net(x * 2)
+        score = (first * 2).exp().mean() * first.sum()
+        other.mul_(2).add_(first)
+        last = (other * 2).sin().mean() + other.sum() * score
+        return first, other, last
+
+    fast = dynamo_ext.optimize("aot_eager", options={"verify": True})(step)
+    for found, expected in zip(looked_at(fast, net, X), looked_at(step, net, X), strict=True):
+        torch.testing.assert_close(found, expected)
+    reasons = {part.reason for part in fast.report().graphs[0].partitions}
+    assert (
+        "It changes in place what an earlier part of the graph computed, for autograd." in reasons
+    )
+
+
+def test_torch_compile_keeps_torch_s_way(net) -> None:
+    features, head = torch.compile(in_two, backend="dx_aot_eager")(net, X)
+    with pytest.raises(RuntimeError, match="to not have been used"):
+        torch.autograd.grad(head.sum(), features)
+
+
+@pytest.mark.parametrize("given", [{"divide": False}, {"divide": "false"}])
+def test_the_option_leaves_graphs_whole(net, given) -> None:
+    fast = dynamo_ext.optimize("aot_eager", options=given)(in_two)
+    features, head = fast(net, X)
+    assert features.grad_fn is head.grad_fn or features.grad_fn.name() == head.grad_fn.name()
+    with pytest.raises(RuntimeError, match="to not have been used"):
+        torch.autograd.grad(head.sum(), features)
+
+
+def test_a_part_that_cannot_be_compiled_is_eager_s_alone(net, monkeypatch) -> None:
+    real = graph_parts.joined
+    runs: list[Any] = []
+    monkeypatch.setattr(
+        graph_parts,
+        "joined",
+        lambda graph, parts, calls: runs.extend(calls) or real(graph, parts, calls),
+    )
+    from dynamo_ext.backends.torch_private import aot
+
+    compile_by_aot = aot.compile_by_aot
+
+    def fails_at_times(name: str, graph: Any, inputs: Any, **options: Any) -> Any:
+        if not any(
+            node.op == "placeholder" and "features" in node.name for node in graph.graph.nodes
+        ):
+            return compile_by_aot(name, graph, inputs, **options)
+        message = "no such operation"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(aot, "compile_by_aot", fails_at_times)
+
+    def step(net, x):
+        features = net(x) * 2
+        head = (features * 2).exp().mean(1) + features.square().sum(1)
+        return features, head.log()
+
+    fast = dynamo_ext.optimize("aot_eager")(step)
+    for found, expected in zip(looked_at(fast, net, X), looked_at(step, net, X), strict=True):
+        torch.testing.assert_close(found, expected)
+    assert len(runs) == 2
+    assert any("no such operation" in f.message for f in fast.report().fallbacks)
