@@ -18,9 +18,7 @@ SCHEMA_VERSION = 2
 
 Mode = Literal["optimize", "run", "explain"]
 
-FallbackStage = Literal[
-    "capture", "unavailable", "unsupported", "lower", "verify", "run", "random"
-]
+FallbackStage = Literal["capture", "unavailable", "unsupported", "lower", "verify", "run", "random"]
 
 FallbackScope = Literal["run", "frame", "graph", "partition"]
 
