@@ -214,6 +214,10 @@ class CompiledCandidate:
         if self.failure or raced is not None:
             return "failed", self.failure or one_line(raced), self.remedy
         if self.wrong:
+            told = self.report.fallbacks if self.report is not None else ()
+            drawn = next((each for each in told if each.stage == "random"), None)
+            if drawn is not None:
+                return "wrong", f"{self.wrong} {drawn.message}", drawn.remedy
             return "wrong", self.wrong, ""
         if self.report is not None and not coverage(self.report).in_engine:
             return "eager", *why_eager(self.report)

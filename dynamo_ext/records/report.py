@@ -18,7 +18,7 @@ SCHEMA_VERSION = 2
 
 Mode = Literal["optimize", "run", "explain"]
 
-FallbackStage = Literal["capture", "unavailable", "unsupported", "lower", "verify", "run"]
+FallbackStage = Literal["capture", "unavailable", "unsupported", "lower", "verify", "run", "random"]
 
 FallbackScope = Literal["run", "frame", "graph", "partition"]
 
@@ -27,7 +27,7 @@ FallbackCause = Literal["", "recompile_limit", "loop"]
 
 @dataclass(frozen=True)
 class Fallback:
-    """A stage that failed and fell back to eager.
+    """A stage that failed and fell back to eager; ``random``: numbers that are not eager's.
 
     ``subject`` is the id of the frame, graph or partition (``graph:partition``), empty for the run.
     ``operator`` is one that is to blame. ``count`` is the number of times in this run; a

@@ -17,6 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.fx_graph import own_copy
+from dynamo_ext.backends.pipeline.unused_draws import drawn
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
 _MODES = frozenset({"_set_grad_enabled", "_enter_inference_mode", "_exit_inference_mode"})
@@ -35,6 +36,12 @@ def apart(
     share memory with each other, that graph returns what they are views of. Where there are only
     views to make, the graph's own ``forward`` is returned.
     """
+    return drawn(graph, lambda whole: _apart(whole, compile_rest))
+
+
+def _apart(
+    graph: GraphModule, compile_rest: Callable[[GraphModule], Callable[..., Any]]
+) -> Callable[..., Any]:
     views = _Views(graph)
     if not views.results:
         return compile_rest(graph)

@@ -142,14 +142,13 @@ def _handed_over(
 
 
 def _kept_apart(chosen: str) -> AbstractContextManager[None]:
-    """Let torch's caches on disk keep what is compiled in each precision apart.
+    """Let torch's caches on disk keep what is compiled in each precision, and by torch, apart.
 
-    Before torch 2.13 their keys lack autocast's dtype, so float16 would get bfloat16's code.
+    Before torch 2.13 their keys lack autocast's dtype, so float16 would get bfloat16's code. In
+    2.13 they lack that no buffer is donated.
     """
-    if chosen == FULL:
-        return nullcontext()
     config: Any = torch.compiler.config
     tagged: AbstractContextManager[None] = config.patch(
-        cache_key_tag=f"{config.cache_key_tag}{chosen}"
+        cache_key_tag=f"{config.cache_key_tag}dynamo_ext {chosen}"
     )
     return tagged

@@ -39,7 +39,7 @@ def aot_compile(
         decompositions=decompositions,
     )
     with _numbers_read():
-        return bare(compiler(graph, inputs))
+        return finished(compiler(graph, inputs))
 
 
 def _without_zeros(backward: GraphModule) -> GraphModule:
@@ -105,11 +105,37 @@ def one_of_several() -> Iterator[None]:
         yield
 
 
-def bare(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """What AOTAutograd compiled, without the wrapper that keeps Dynamo from tracing it.
+def donate_nothing() -> None:
+    """Let a second backward pass read what the graph that AOT is compiling saves for the first.
 
-    Dynamo puts the same wrapper around whatever a backend returns, and each takes microseconds.
+    Inductor writes to what is donated, and torch refuses ``retain_graph=True`` where anything is.
     """
+    facts = _being_compiled()
+    if facts is None:
+        return
+    if facts.bw_donated_idxs is None:
+        facts.bw_donated_idxs = []
+    # In place: where tensors are of a subclass, AOT has other facts with the same list.
+    facts.bw_donated_idxs.clear()
+
+
+@contextlib.contextmanager
+def donating_nothing() -> Iterator[None]:
+    """The same for a function of others in which AOT may compile backward passes at once."""
+    from torch._functorch import config
+
+    with config.patch(donated_buffer=False):
+        yield
+    donate_nothing()
+
+
+def finished(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """What AOTAutograd compiled, whose backward pass may run twice, without a wrapper.
+
+    The wrapper keeps Dynamo from tracing it. Dynamo puts the same one around whatever a backend
+    returns, and each takes microseconds.
+    """
+    donate_nothing()
     while getattr(compiled, "_torchdynamo_disable", False):
         inner = getattr(compiled, "_torchdynamo_orig_callable", None)
         if inner is None:
@@ -169,7 +195,7 @@ def compile_by_aot(name: str, graph: GraphModule, inputs: Sequence[Any], **optio
     """
     refuse_wrong_cuts(graph)
     compiler: Any = torch_backend(name)
-    return compiler(graph, inputs, **options)
+    return finished(compiler(graph, inputs, **options))
 
 
 def give_source(placeholder: Node) -> None:

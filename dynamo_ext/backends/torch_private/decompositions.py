@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from dynamo_ext.backends import effects
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.torch_private import fx_nodes
 
@@ -72,6 +73,10 @@ Torch 2.13.0 counts class 0 again for each label that a row has too few.
 """
 
 
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+"""Operators whose dropout between layers AOTAutograd leaves out (2.13.0)."""
+
+
 def refuse_wrong_cuts(graph: GraphModule) -> None:
     """Leave to eager a captured graph that AOTAutograd would make another function of."""
     graphs = [module.graph for module in graph.modules() if isinstance(module, GraphModule)]
@@ -80,6 +85,9 @@ def refuse_wrong_cuts(graph: GraphModule) -> None:
         if name in _CUT_WRONGLY:
             reason = f"PyTorch's AOTAutograd computes {name} wrongly."
             raise StayEager(reason, "Compute this loss outside of the compiled code.")
+        if name in _RECURRENT and effects.of_node(node).draws:
+            reason = f"PyTorch's AOTAutograd leaves out the dropout between the layers of {name}."
+            raise StayEager(reason, "Call the layer outside of the compiled code.")
 
 
 BACKWARD = (

@@ -30,9 +30,19 @@ def capture_settings(**more: Any) -> contextlib.AbstractContextManager[Any]:
         skip_guards_on_constant_func_defaults=False,
         enable_dynamo_decompositions=False,
         side_effect_replay_policy=_side_effect_policy(),
+        **_OFF,
         **more,
     )
     return settings
+
+
+# Torch's cache of compiled frames refuses code without a module, as a cell is. In torch 2.11,
+# guards that know a dictionary by its tag have ended processes.
+_OFF: dict[str, Any] = {
+    name: False
+    for name in ("caching_precompile", "use_recursive_dict_tags_for_guards")
+    if hasattr(dynamo.config, name)
+}
 
 
 def _side_effect_policy() -> str:

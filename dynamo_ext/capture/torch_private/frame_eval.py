@@ -14,6 +14,7 @@ from torch._dynamo.resume_execution import ContinueExecutionCache
 from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
 
 from dynamo_ext.backends.base import CompilerFn
+from dynamo_ext.capture.torch_private import compile_settings
 from dynamo_ext.interruptions import pass_on
 
 # Our frames run while a callback is installed (leaving a `with`, nested sessions).
@@ -32,13 +33,14 @@ def frame_callback(
 
     It captures nothing where the environment has ``TORCHDYNAMO_DISABLE=1``.
     """
-    context: Any = dynamo.optimize(
-        compiler,
-        nopython=fullgraph,
-        guard_export_fn=on_guards,
-        guard_fail_fn=on_guard_fail,
-        dynamic=dynamic,
-    )
+    with compile_settings.capture_settings():
+        context: Any = dynamo.optimize(
+            compiler,
+            nopython=fullgraph,
+            guard_export_fn=on_guards,
+            guard_fail_fn=on_guard_fail,
+            dynamic=dynamic,
+        )
     hooks = tuple(getattr(context, "enter_exit_hooks", ()))
     callback = getattr(context, "callback", _skip)
     return callback, functools.partial(_Surroundings, hooks)

@@ -34,6 +34,7 @@ _STAGES = {
     "lower": "the engine could not be built",
     "verify": "the result differed from eager",
     "run": "the engine failed while running",
+    "random": "it runs in the engine, with random numbers that are not eager's",
 }
 
 

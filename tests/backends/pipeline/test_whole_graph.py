@@ -326,9 +326,9 @@ def test_compiled_code_has_no_wrapper_of_dynamos_but_the_outermost() -> None:
     def wrapped(x: torch.Tensor) -> torch.Tensor:
         return x
 
-    bare = aot.bare(wrapped)
+    bare = aot.finished(wrapped)
     assert not getattr(bare, "_torchdynamo_disable", False)
-    assert aot.bare(bare) is bare
+    assert aot.finished(bare) is bare
     assert bare(X) is X
 
 

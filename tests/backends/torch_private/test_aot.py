@@ -1,4 +1,4 @@
-"""Gradients of inputs that a graph changes where autograd does not look: eager's."""
+"""Gradients: of inputs that a graph changes out of autograd's sight, and taken a second time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from torch import nn
+
+import dynamo_ext
+from dynamo_ext.backends import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,3 +68,59 @@ def test_a_computed_tensor_that_is_changed_keeps_its_gradient(harness: Any, scri
 
     compiled = harness.compile(scaled, scripted)
     torch.testing.assert_close(gradient(compiled), gradient(scaled))
+
+
+def users(graph: Any, inputs: Any) -> Any:
+    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.common import aot_autograd
+
+    compiler = aot_autograd(fw_compiler=lambda graph, _: make_boxed_func(graph.forward))
+    return compiler(graph, inputs)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("backend", ["aot_eager", "onnxrt", "inductor", users])
+@pytest.mark.parametrize("torchs", [False, True])
+def test_whatever_backward_pass_ran_first_the_graph_can_be_retained(
+    backend: Any, torchs: bool
+) -> None:
+    if backend == "onnxrt":
+        pytest.importorskip("onnxruntime")
+    layers = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.Sigmoid())
+    x = torch.randn(3, 4)
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return layers(x).exp().sum()
+
+    def gradients(run: Callable[..., torch.Tensor]) -> list[Any]:
+        found = []
+        for kept in ([False], [True, True, False], [False]):
+            value = run(x)
+            for keep in kept:
+                layers.zero_grad()
+                value.backward(retain_graph=keep)
+                found += [
+                    each.grad.clone() for each in layers.parameters() if each.grad is not None
+                ]
+            with pytest.raises(RuntimeError, match="a second time"):
+                value.backward()
+        return found
+
+    wrapped = dynamo_ext.optimize(backend)
+    compiled = wrapped(loss)
+    if torchs:
+        compiled = torch.compile(loss, backend=registry.compiler(backend))
+    torch.testing.assert_close(gradients(compiled), gradients(loss), rtol=1e-4, atol=1e-5)
+
+
+def test_a_graph_on_tensors_of_a_subclass_can_be_retained() -> None:
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return (x.sin() * 2).exp().sum()
+
+    compiled = dynamo_ext.optimize("aot_eager")(loss)
+    for keep in (False, True):
+        x = TwoTensor(torch.ones(3), torch.ones(3)).requires_grad_()
+        compiled(x).backward(retain_graph=keep)
+    assert compiled.report().graphs

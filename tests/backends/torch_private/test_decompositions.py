@@ -10,7 +10,9 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
 import dynamo_ext
+from dynamo_ext.backends import registry
 from dynamo_ext.backends.torch_private.decompositions import gpu_attention
+from dynamo_ext.errors import FallbackWarning
 
 ATEN = torch.ops.aten
 Q, K, V = torch.randn(3, 2, 4, 5, 8).unbind()
@@ -59,3 +61,19 @@ def test_adaptive_max_pooling_of_equal_windows_is_an_engines(size: Any, engine: 
     [graph] = compiled.report().graphs
     targets = {name for part in graph.partitions for name in part.targets}
     assert ("aten.max_pool2d_with_indices.default" in targets) is engine
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_dropout_that_aotautograd_leaves_out_is_eagers(kind: type[nn.RNNBase]) -> None:
+    layers = kind(4, 4, num_layers=2, dropout=0.5)
+    x = torch.randn(3, 2, 4)
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return layers(x)[0]
+
+    compiled = torch.compile(run, backend=registry.compiler("aot_eager"))
+    torch.manual_seed(0)
+    expected = run(x)
+    torch.manual_seed(0)
+    with torch._dynamo.config.patch(allow_rnn=True), pytest.warns(FallbackWarning, match="dropout"):
+        torch.testing.assert_close(compiled(x), expected)

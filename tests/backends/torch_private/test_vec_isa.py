@@ -223,7 +223,7 @@ def test_inductor_compiles_both_passes_that_way(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(inductors, "compile_fx", compile_fx)
     monkeypatch.setattr(inductors, "compile_fx_inner", look)
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
-    backward: Any = torch_private.inductor_compile(graph, [], "default")
+    backward: Any = torch_private.inductor_compile(graph, [], "default", eagers_random=True)
     assert found == [False]
     look()
     backward()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import warnings
+from typing import Any
 
 import pytest
 import torch
 
+import dynamo_ext
 from dynamo_ext.capture.torch_private import (
     code_cache,
     compile_settings,
@@ -89,3 +91,43 @@ def test_versions_are_counted_and_forgotten() -> None:
 def test_library_code_is_told_from_the_users() -> None:
     assert frame_eval.is_library_code(torch.compile.__code__)
     assert not frame_eval.is_library_code(test_library_code_is_told_from_the_users.__code__)
+
+
+@pytest.mark.skipif(
+    not hasattr(torch._dynamo.config, "caching_precompile"), reason="an older torch"
+)
+def test_torchs_cache_of_frames_does_not_keep_a_cell_out() -> None:
+    names: dict[str, Any] = {"torch": torch}
+    exec(compile("def cell(x):\n    return x.sin() * 2\n", "the cell", "exec"), names)
+    with torch._dynamo.config.patch(caching_precompile=True):
+        compiled = dynamo_ext.optimize("eager")(names["cell"])
+        compiled(torch.ones(3))
+        assert torch._dynamo.config.caching_precompile
+    report = compiled.report()
+    assert len(report.graphs) == 1
+    assert not report.fallbacks
+
+
+def test_guards_do_not_know_dictionaries_by_a_tag() -> None:
+    name = "use_recursive_dict_tags_for_guards"
+    config = torch._dynamo.config
+    if not hasattr(config, name):
+        pytest.skip("another torch")
+    with config.patch({name: True}), compile_settings.capture_settings():
+        assert not getattr(config, name)
+
+
+def test_a_dropout_between_recurrent_layers_is_not_lost() -> None:
+    layers = torch.nn.LSTM(4, 4, num_layers=2, dropout=0.5)
+    x = torch.randn(3, 2, 4)
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return layers(x * 2)[0].tanh()
+
+    with torch.no_grad():
+        compiled = dynamo_ext.optimize("aot_eager")(run)
+        torch.manual_seed(0)
+        expected = run(x)
+        torch.manual_seed(0)
+        torch.testing.assert_close(compiled(x), expected)
+    assert compiled.report().graphs

@@ -8,7 +8,7 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import torch_registered
 from dynamo_ext.backends.base import CompiledFn, Inputs, Options, WholeGraphBackend
-from dynamo_ext.backends.torch_private import backend_registry
+from dynamo_ext.backends.torch_private import aot, backend_registry
 from dynamo_ext.records.common import Availability
 
 
@@ -29,7 +29,8 @@ class CallableBackend(WholeGraphBackend):
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Call the function."""
         del options
-        compiled: CompiledFn = self.function(graph, list(example_inputs))
+        with aot.donating_nothing():
+            compiled: CompiledFn = self.function(graph, list(example_inputs))
         return compiled
 
 

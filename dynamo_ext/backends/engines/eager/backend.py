@@ -45,7 +45,8 @@ class AotEagerBackend(WholeGraphBackend):
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Run AOTAutograd and compile nothing."""
         del options
-        return aot.bare(aot.compile_by_aot("aot_eager", graph, example_inputs))
+        compiled: CompiledFn = aot.compile_by_aot("aot_eager", graph, example_inputs)
+        return compiled
 
 
 EAGER = EagerBackend()

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import precision
+from dynamo_ext.backends import effects, precision
+from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import (
     DIVIDE,
     VERIFY_GRAPH,
@@ -22,6 +23,9 @@ from dynamo_ext.backends.engines.inductor import torch_private
 from dynamo_ext.records.common import Availability, OptionSpec
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_RANDOM = ("eager", "torch")
+_OTHERS = "Inductor draws random numbers of its own: from the same seed, others than eager's."
+_EAGERS = "Leave out --opt random=torch."
 
 
 class InductorBackend(WholeGraphBackend):
@@ -33,6 +37,7 @@ class InductorBackend(WholeGraphBackend):
     through_aot = True
     options: Sequence[OptionSpec] = (
         OptionSpec("mode", "default", "what torch.compile calls mode", _MODES),
+        OptionSpec("random", "eager", "whose random numbers: eager's, or Inductor's own", _RANDOM),
         *precision.BY_AUTOCAST,
         VERIFY_GRAPH,
         DIVIDE,
@@ -51,9 +56,13 @@ class InductorBackend(WholeGraphBackend):
         return super().probe()
 
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
-        """Compile with inductor under ``options["mode"]``."""
-        mode = str(options.get("mode", "default"))
-        return torch_private.inductor_compile(graph, example_inputs, mode)
+        """Compile with inductor under ``options["mode"]``, with eager's random numbers."""
+        mode, eagers = str(options.get("mode", "default")), options.get("random") != "torch"
+        if not eagers and effects.of_graph(graph).draws:
+            journals.current().add_fallback(
+                "random", "graph", message=_OTHERS, remedy=_EAGERS, harmless=True
+            )
+        return torch_private.inductor_compile(graph, example_inputs, mode, eagers_random=eagers)
 
 
 BACKEND = InductorBackend()

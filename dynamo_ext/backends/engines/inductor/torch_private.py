@@ -5,18 +5,21 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import journal
-from dynamo_ext.backends.torch_private.aot import bare
+from dynamo_ext.backends import effects, journal
+from dynamo_ext.backends.torch_private.aot import donate_nothing, finished
 from dynamo_ext.backends.torch_private.decompositions import refuse_wrong_cuts
 from dynamo_ext.backends.torch_private.vec_isa import checked_once
 
 _FIRST_TIME = "inductor checks the C++ compiler, for the first time on this machine"
 
 
-def inductor_compile(graph: GraphModule, inputs: Sequence[Any], mode: str) -> Callable[..., Any]:
-    """Inductor on a graph, under one of its own modes (``default`` patches nothing).
+def inductor_compile(
+    graph: GraphModule, inputs: Sequence[Any], mode: str, *, eagers_random: bool
+) -> Callable[..., Any]:
+    """Inductor on a graph, under one of its own modes, with eager's random numbers or its own.
 
     Raises ``StayEager`` where AOTAutograd would give another function.
     """
@@ -27,10 +30,28 @@ def inductor_compile(graph: GraphModule, inputs: Sequence[Any], mode: str) -> Ca
         from torch._inductor import list_mode_options
         from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
-        patches = list_mode_options(mode) if mode != "default" else None
+        patches = {"fallback_random": eagers_random, **list_mode_options(mode)}
         checks = functools.partial(checked_once, functools.partial(journal.doing, _FIRST_TIME))
         with checks():
+
+            def compile_inner(graph: GraphModule, *rest: Any, **facts: Any) -> Any:
+                donate_nothing()
+                if facts.get("is_backward"):
+                    _draw_nothing_unused(graph)
+                return compile_fx_inner(graph, *rest, **facts)
+
             # The backward pass is compiled later, when it is first called.
-            inner = checks()(compile_fx_inner)
+            config: Any = torch.compiler.config
+            inner = checks()(config.patch(cache_key_tag=config.cache_key_tag)(compile_inner))
             compiled: Any = compile_fx(graph, inputs, inner, config_patches=patches)
-    return bare(compiled)
+    return finished(compiled)
+
+
+def _draw_nothing_unused(backward: GraphModule) -> None:
+    """Leave out draws of the forward pass whose numbers its backward pass does not use.
+
+    With eager's random numbers, AOTAutograd keeps both (2.13.0): ``bernoulli`` of a gradient.
+    """
+    for node in reversed(backward.graph.nodes):
+        if not node.users and effects.of_node(node).draws:
+            backward.graph.erase_node(node)

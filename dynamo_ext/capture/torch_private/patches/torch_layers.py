@@ -87,6 +87,8 @@ def _refuse_steps(layers: Any) -> None:
     """End the graph before a recurrent layer of which torch would trace every step."""
     module: Any = getattr(layers, "value", None)
     lstm = isinstance(module, torch.nn.LSTM) and not torch.is_grad_enabled()
+    # AOTAutograd leaves out the dropout between the layers.
+    lstm = lstm and not (module.training and module.dropout)
     if not dynamo.config.allow_rnn and not (lstm and _is_cut_into_layers(module)):
         unimplemented(
             gb_type=RECURRENT,
