@@ -44,6 +44,9 @@ def divided(graph: GraphModule, examples: Sequence[Any]) -> list[Part]:
 
     ``examples`` are its inputs. Raises ``StayEager`` where it cannot be divided.
     """
+    results = graph.graph.output_node().all_input_nodes
+    if not any(value.requires_grad for node in results for value in tensors(node)):
+        return []
     ordered = own_copy(graph)
     for node in ordered.graph.nodes:
         if picks(node):
