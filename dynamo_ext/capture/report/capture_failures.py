@@ -15,16 +15,13 @@ from dynamo_ext.capture.report.source_lines import (
 )
 from dynamo_ext.capture.report.surroundings import leaves, loop_around
 from dynamo_ext.capture.torch_private import code_cache
-from dynamo_ext.formatting import article, sentence
+from dynamo_ext.formatting import sentence
 from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import FallbackCause
 
 LIMIT = "gb0039"
 """Torch's page on its recompile limit."""
-
-_INITIALISED = "Nothing needs to be done: the next call is captured."
-"""Of a frame whose lazy modules are initialised by now."""
 
 _SPLIT = (
     "The loop around it keeps it from being split there: put the loop's body into a function, "
@@ -81,15 +78,13 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
     entry.fell_back(kind, detail, remedy, line=found.line, cause=cause)
 
 
-def note_lazy(entry: FrameEntry, module: str, stack: Sequence[Any], run: RunLog) -> None:
-    """Write into ``entry`` that its frame runs as plain Python this time, for a lazy module."""
-    message = (
-        f"This is the first call of {article(module)}, whose parameters Dynamo would initialise "
-        "before the code above the call has run, and with other random numbers"
-    )
-    entry.outcome, entry.reason = "eager", message
+def note_python(
+    entry: FrameEntry, message: str, remedy: str, stack: Sequence[Any], run: RunLog, *, once: bool
+) -> None:
+    """Write into ``entry`` that its frame stays Python, or does so ``once``, which is no loss."""
+    entry.outcome, entry.reason = "eager" if once else "skipped", message
     line = _line(from_summaries(stack, run.cell_file), run)
-    entry.fell_back("", message, _INITIALISED, line=line, harmless=True)
+    entry.fell_back("", message, remedy, line=line, harmless=once)
 
 
 def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:

@@ -1,17 +1,19 @@
 """Calls that end the graph, and which functions were traced."""
 
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
 from torch._dynamo import symbolic_convert
 from torch._dynamo.exc import unimplemented
-from torch._dynamo.symbolic_convert import InliningInstructionTranslator
+from torch._dynamo.symbolic_convert import InliningInstructionTranslator, InstructionTranslator
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._guards import TracingContext
 from torch.nn.modules.lazy import LazyModuleMixin
 
+from dynamo_ext.capture.cells import frame_looks
 from dynamo_ext.capture.report.breaks import ABOUT_COMPILING
 from dynamo_ext.capture.torch_private.patches import generators
 from dynamo_ext.capture.torch_private.patches.registry import (
@@ -20,6 +22,7 @@ from dynamo_ext.capture.torch_private.patches.registry import (
     patches,
     wrappers,
 )
+from dynamo_ext.formatting import article
 
 _traced: set[tuple[str, str]] = set()
 
@@ -50,17 +53,20 @@ def build_inline_tracer(
     return made
 
 
-class LazyModuleMetError(BaseException):
-    """A frame is not to be captured at this call: it would initialise a lazy module.
+class StaysPythonError(BaseException):
+    """A frame is not to be captured, of which nothing has run; ``once``: not at this call.
 
-    Nothing of it has run. No ``Exception``, which Dynamo would take for its own. ``stack`` is
-    outermost first.
+    No ``Exception``, which Dynamo would take for its own. ``stack`` is outermost first.
     """
 
-    def __init__(self, module: torch.nn.Module, stack: Sequence[Any]) -> None:
-        super().__init__()
-        self.module = type(module).__name__
+    def __init__(
+        self, message: str, remedy: str, stack: Sequence[Any], *, once: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
         self.stack = tuple(stack)
+        self.once = once
 
 
 @wrappers.append
@@ -79,12 +85,47 @@ class _LazyModule(UnspecializedNNModuleVariable):
     value: torch.nn.Module
 
     def call_function(self, *_: Any) -> NoReturn:
-        raise LazyModuleMetError(self.value, TracingContext.extract_stack())
+        message = (
+            f"This is the first call of {article(type(self.value).__name__)}, whose parameters "
+            "Dynamo would initialise before the code above the call has run, and with other "
+            "random numbers"
+        )
+        raise StaysPythonError(message, _INITIALISED, TracingContext.extract_stack(), once=True)
+
+
+_INITIALISED = "Nothing needs to be done: the next call is captured."
+
+
+def keep_names(frame: types.FrameType, stack: Sequence[Any]) -> None:
+    """Raise where a frame is about to be divided, and what it calls looks at frames, by all names.
+
+    After the graph break at ``stack``, only names that the rest reads are there.
+    """
+    if looker := frame_looks.looker_from(frame):
+        raise _looked_at(looker, stack)
+
+
+def _looked_at(looker: types.CodeType, stack: Sequence[Any]) -> StaysPythonError:
+    return StaysPythonError(
+        f"`{looker.co_qualname}` looks at the names of running functions, and compiled code does "
+        "not keep all of them",
+        f"Call `{looker.co_name}` in a function apart from what is to be compiled.",
+        stack,
+    )
 
 
 @patches(symbolic_convert, "is_forbidden")
 def is_forbidden(upstream: Callable[..., bool], function: Any) -> bool:
-    """End the graph at what torch forbids in one; upstream gives up all of a cell for a call."""
+    """End the graph at what torch forbids in one; upstream gives up all of a cell for a call.
+
+    Every call comes here, also one that looks at frames: those that are traced stay Python.
+    """
+    if any(function is each for each in frame_looks.GIVE_FRAMES):
+        output: Any = InstructionTranslator.current_tx().output
+        looking = output.current_tx
+        looker = frame_looks.looker_behind(looking.f_code, looking.f_globals)
+        if looker and not output.root_tx.one_graph:
+            raise _looked_at(looker, TracingContext.extract_stack())
     if upstream(function):
         name = getattr(function, "__name__", repr(function))
         unimplemented(
