@@ -13,6 +13,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.cells.block import SplitBlockError, block_of, is_plain
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.cells.frame_looks import looker_from
 from dynamo_ext.capture.cells.replaced_methods import guard_watched, note_classes, watch_changed
 from dynamo_ext.capture.cells.split_block import divide, divide_turn, note_division
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
@@ -44,7 +45,7 @@ def frame_being_compiled() -> FrameEntry | None:
 def note_break(stack: Sequence[Any]) -> None:
     """Raise ``StaysPythonError`` where the frame being compiled is not to be divided."""
     if _compiling:
-        calls.keep_names(_compiling[-1][1], stack)
+        calls.keep_names(looker_from(_compiling[-1][1]), stack)
 
 
 def _note_bytecode(code: types.CodeType, new_code: types.CodeType) -> None:
@@ -193,7 +194,7 @@ class FrameListener:
             with self._surroundings(frame):
                 result = convert(frame, cache, state)
             # The compiler has asked already, unless there was nothing to compile.
-            if found := breaks():
+            if (found := breaks()) and not _compiling[-1][0].graphs:
                 note_break(found[0].user_stack)
         except calls.StaysPythonError as met:
             return self._left_to_python(frame, met), met
@@ -209,6 +210,9 @@ class FrameListener:
             if block is not None:
                 block.split_at(line)
                 raise SplitBlockError(block, line)
+            if block_of(origin := frame_eval.users_code(frame.f_code)) is None:
+                # Of what has begun, names are missing by now; its next call has them all.
+                frame_eval.leave_to_python(origin)
             return frame_eval.skip_permanently()
         if block is not None and block.has_loop_from(line):
             block.split_at_break(met.stack)
@@ -242,7 +246,7 @@ def _finish(
     entry.id = str(metrics.compile_id)
     entry.breaks += graph_breaks(breaks, run)
     if python is not None:
-        note_python(entry, python.message, python.remedy, python.stack, run, once=python.once)
+        note_python(entry, python, run)
     elif metrics.fail_type:
         note_failure(entry, metrics, run)
     elif entry.raised is not None:

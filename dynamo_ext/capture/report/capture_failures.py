@@ -78,13 +78,11 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
     entry.fell_back(kind, detail, remedy, line=found.line, cause=cause)
 
 
-def note_python(
-    entry: FrameEntry, message: str, remedy: str, stack: Sequence[Any], run: RunLog, *, once: bool
-) -> None:
-    """Write into ``entry`` that its frame stays Python, or does so ``once``, which is no loss."""
-    entry.outcome, entry.reason = "eager" if once else "skipped", message
-    line = _line(from_summaries(stack, run.cell_file), run)
-    entry.fell_back("", message, remedy, line=line, harmless=once)
+def note_python(entry: FrameEntry, why: Any, run: RunLog) -> None:
+    """Write into ``entry`` that its frame stays Python, and why (``StaysPythonError``)."""
+    entry.outcome, entry.reason = "eager" if why.once else "skipped", why.message
+    line = _line(from_summaries(why.stack, run.cell_file), run)
+    entry.fell_back("", why.message, why.remedy, line=line, harmless=why.once)
 
 
 def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:

@@ -1,8 +1,10 @@
 """Calls that end the graph, and which functions were traced."""
 
 import inspect
+import sys
 import types
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import torch
@@ -53,20 +55,17 @@ def build_inline_tracer(
     return made
 
 
+@dataclass(eq=False)
 class StaysPythonError(BaseException):
     """A frame is not to be captured, of which nothing has run; ``once``: not at this call.
 
     No ``Exception``, which Dynamo would take for its own. ``stack`` is outermost first.
     """
 
-    def __init__(
-        self, message: str, remedy: str, stack: Sequence[Any], *, once: bool = False
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.remedy = remedy
-        self.stack = tuple(stack)
-        self.once = once
+    message: str
+    remedy: str
+    stack: Sequence[Any]
+    once: bool = False
 
 
 @wrappers.append
@@ -85,47 +84,41 @@ class _LazyModule(UnspecializedNNModuleVariable):
     value: torch.nn.Module
 
     def call_function(self, *_: Any) -> NoReturn:
-        message = (
+        raise StaysPythonError(
             f"This is the first call of {article(type(self.value).__name__)}, whose parameters "
             "Dynamo would initialise before the code above the call has run, and with other "
-            "random numbers"
+            "random numbers",
+            "Nothing needs to be done: the next call is captured.",
+            TracingContext.extract_stack(),
+            once=True,
         )
-        raise StaysPythonError(message, _INITIALISED, TracingContext.extract_stack(), once=True)
 
 
-_INITIALISED = "Nothing needs to be done: the next call is captured."
+def keep_names(looker: types.CodeType | None, stack: Sequence[Any]) -> None:
+    """Have the frame that is traced stay Python if there is a looker, which would miss names."""
+    if looker is not None:
+        raise StaysPythonError(
+            f"`{looker.co_qualname}` looks at names of running functions, and of a function "
+            "that is compiled in parts some are missing",
+            f"Call `{looker.co_name}` in a function apart from what is to be compiled.",
+            stack,
+        )
 
 
-def keep_names(frame: types.FrameType, stack: Sequence[Any]) -> None:
-    """Raise where a frame is about to be divided, and what it calls looks at frames, by all names.
-
-    After the graph break at ``stack``, only names that the rest reads are there.
-    """
-    if looker := frame_looks.looker_from(frame):
-        raise _looked_at(looker, stack)
-
-
-def _looked_at(looker: types.CodeType, stack: Sequence[Any]) -> StaysPythonError:
-    return StaysPythonError(
-        f"`{looker.co_qualname}` looks at the names of running functions, and compiled code does "
-        "not keep all of them",
-        f"Call `{looker.co_name}` in a function apart from what is to be compiled.",
-        stack,
-    )
+_GIVE_FRAMES = (sys._getframe, sys._current_frames, inspect.currentframe, inspect.stack)  # noqa: SLF001
 
 
 @patches(symbolic_convert, "is_forbidden")
 def is_forbidden(upstream: Callable[..., bool], function: Any) -> bool:
     """End the graph at what torch forbids in one; upstream gives up all of a cell for a call.
 
-    Every call comes here, also one that looks at frames: those that are traced stay Python.
+    Every call comes here, so one that gives frames does.
     """
-    if any(function is each for each in frame_looks.GIVE_FRAMES):
-        output: Any = InstructionTranslator.current_tx().output
-        looking = output.current_tx
-        looker = frame_looks.looker_behind(looking.f_code, looking.f_globals)
-        if looker and not output.root_tx.one_graph:
-            raise _looked_at(looker, TracingContext.extract_stack())
+    output: Any = InstructionTranslator.current_tx().output
+    if any(function is each for each in _GIVE_FRAMES) and not output.root_tx.one_graph:
+        asks = output.current_tx
+        looker = frame_looks.looker_behind(asks.f_code, asks.f_globals)
+        keep_names(looker, TracingContext.extract_stack())
     if upstream(function):
         name = getattr(function, "__name__", repr(function))
         unimplemented(
