@@ -108,6 +108,7 @@ def _is_torch(module: object) -> bool:
 
 
 def is_filled(cell: types.CellType) -> bool:
+    """Whether the variable of a closure is bound."""
     try:
         cell.cell_contents  # noqa: B018 - raises where it is empty
     except ValueError:

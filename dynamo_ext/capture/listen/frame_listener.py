@@ -210,7 +210,7 @@ class FrameListener:
             if block is not None:
                 block.split_at(line)
                 raise SplitBlockError(block, line)
-            if block_of(origin := frame_eval.users_code(frame.f_code)) is None:
+            if (origin := frame_eval.users_code(frame.f_code)) and block_of(origin) is None:
                 # Of what has begun, names are missing by now; its next call has them all.
                 frame_eval.leave_to_python(origin)
             return frame_eval.skip_permanently()

@@ -81,8 +81,10 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
 def note_python(entry: FrameEntry, why: Any, run: RunLog) -> None:
     """Write into ``entry`` that its frame stays Python, and why (``StaysPythonError``)."""
     entry.outcome, entry.reason = "eager" if why.once else "skipped", why.message
+    if entry.code_name != entry.name and not why.once:
+        entry.reason += ", as from this one: this call had begun before that was known"
     line = _line(from_summaries(why.stack, run.cell_file), run)
-    entry.fell_back("", why.message, why.remedy, line=line, harmless=why.once)
+    entry.fell_back("", entry.reason, why.remedy, line=line, harmless=why.once)
 
 
 def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:

@@ -84,28 +84,27 @@ class _LazyModule(UnspecializedNNModuleVariable):
     value: torch.nn.Module
 
     def call_function(self, *_: Any) -> NoReturn:
-        raise StaysPythonError(
+        message = (
             f"This is the first call of {article(type(self.value).__name__)}, whose parameters "
             "Dynamo would initialise before the code above the call has run, and with other "
-            "random numbers",
-            "Nothing needs to be done: the next call is captured.",
-            TracingContext.extract_stack(),
-            once=True,
+            "random numbers"
         )
+        remedy = "Nothing needs to be done: the next call is captured."
+        raise StaysPythonError(message, remedy, TracingContext.extract_stack(), once=True)
 
 
 def keep_names(looker: types.CodeType | None, stack: Sequence[Any]) -> None:
     """Have the frame that is traced stay Python if there is a looker, which would miss names."""
     if looker is not None:
-        raise StaysPythonError(
+        message = (
             f"`{looker.co_qualname}` looks at names of running functions, and of a function "
-            "that is compiled in parts some are missing",
-            f"Call `{looker.co_name}` in a function apart from what is to be compiled.",
-            stack,
+            "that is compiled in parts some are missing"
         )
+        remedy = f"Call `{looker.co_name}` in a function apart from what is to be compiled."
+        raise StaysPythonError(message, remedy, stack)
 
 
-_GIVE_FRAMES = (sys._getframe, sys._current_frames, inspect.currentframe, inspect.stack)  # noqa: SLF001
+_GIVE_FRAMES = (sys._getframe, sys._current_frames, inspect.currentframe, inspect.stack)
 
 
 @patches(symbolic_convert, "is_forbidden")
