@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import sys
 import time
 import types
 import weakref
@@ -18,7 +19,12 @@ from dynamo_ext.capture.cells.replaced_methods import guard_watched, note_classe
 from dynamo_ext.capture.cells.split_block import divide, divide_turn, note_division
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
 from dynamo_ext.capture.report import capture_disabled
-from dynamo_ext.capture.report.capture_failures import graph_breaks, note_failure, note_python
+from dynamo_ext.capture.report.capture_failures import (
+    TOO_LATE,
+    graph_breaks,
+    note_failure,
+    note_python,
+)
 from dynamo_ext.capture.report.guards import guard_record
 from dynamo_ext.capture.report.recompiles import recompile_record
 from dynamo_ext.capture.report.source_lines import original_function, source_line
@@ -210,7 +216,13 @@ class FrameListener:
             if block is not None:
                 block.split_at(line)
                 raise SplitBlockError(block, line)
-            if (origin := frame_eval.users_code(frame.f_code)) and block_of(origin) is None:
+            begun = frame.f_code
+            # What calls the frame called `__call__`, too: a frame that has not begun has no outer.
+            outer = sys._getframe(4).f_code  # noqa: SLF001 - as documented
+            if met.looker is begun and (caller := entry_of_rewritten(outer)):
+                caller.fell_back("", f"{met.message}{TOO_LATE}", met.remedy)
+                begun = caller.code()
+            if (origin := frame_eval.users_code(begun)) and block_of(origin) is None:
                 # Of what has begun, names are missing by now; its next call has them all.
                 frame_eval.leave_to_python(origin)
             return frame_eval.skip_permanently()

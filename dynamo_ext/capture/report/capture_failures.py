@@ -23,6 +23,7 @@ from dynamo_ext.records.report import FallbackCause
 LIMIT = "gb0039"
 """Torch's page on its recompile limit."""
 
+TOO_LATE = ", as from this one: this call had begun before that was known"
 _SPLIT = (
     "The loop around it keeps it from being split there: put the loop's body into a function, "
     "which is then compiled by itself."
@@ -82,7 +83,7 @@ def note_python(entry: FrameEntry, why: Any, run: RunLog) -> None:
     """Write into ``entry`` that its frame stays Python, and why (``StaysPythonError``)."""
     entry.outcome, entry.reason = "eager" if why.once else "skipped", why.message
     if entry.code_name != entry.name and not why.once:
-        entry.reason += ", as from this one: this call had begun before that was known"
+        entry.reason += TOO_LATE
     line = _line(from_summaries(why.stack, run.cell_file), run)
     entry.fell_back("", entry.reason, why.remedy, line=line, harmless=why.once)
 

@@ -59,13 +59,15 @@ def build_inline_tracer(
 class StaysPythonError(BaseException):
     """A frame is not to be captured, of which nothing has run; ``once``: not at this call.
 
-    No ``Exception``, which Dynamo would take for its own. ``stack`` is outermost first.
+    No ``Exception``, which Dynamo would take for its own. ``stack`` is outermost first; ``looker``
+    is code that looks at names.
     """
 
     message: str
     remedy: str
     stack: Sequence[Any]
     once: bool = False
+    looker: types.CodeType | None = None
 
 
 @wrappers.append
@@ -101,7 +103,7 @@ def keep_names(looker: types.CodeType | None, stack: Sequence[Any]) -> None:
             "that is compiled in parts some are missing"
         )
         remedy = f"Call `{looker.co_name}` in a function apart from what is to be compiled."
-        raise StaysPythonError(message, remedy, stack)
+        raise StaysPythonError(message, remedy, stack, looker=looker)
 
 
 _GIVE_FRAMES = (sys._getframe, sys._current_frames, inspect.currentframe, inspect.stack)
