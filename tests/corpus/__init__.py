@@ -20,7 +20,7 @@ from tests.corpus import (
 )
 from tests.corpus.case import Case
 from tests.corpus.gradients import between, explain, hooks, train
-from tests.corpus.lessons import containers, layers, numpy_beside_torch, python
+from tests.corpus.lessons import containers, frames, layers, numpy_beside_torch, python
 from tests.corpus.lessons import notebook as lessons_notebook
 from tests.corpus.tensors import errors as tensor_errors
 from tests.corpus.tensors import objects, values
@@ -48,6 +48,7 @@ THEMES: dict[str, list[Case]] = {
     "refused": refused.CASES,
     "one cell": one_cell.CASES,
     "lessons, containers": containers.CASES,
+    "lessons, frames": frames.CASES,
     "lessons, layers": layers.CASES,
     "lessons, NumPy": numpy_beside_torch.CASES,
     "lessons, Python": python.CASES,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import inspect
 import types
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -27,6 +28,7 @@ CONTINUE, BREAK = 1, 2
 STEP = "__dynamo_ext_step__"
 _SIGNAL = "__dynamo_ext_signal__"
 _LOOPS = (ast.For, ast.While)
+_FUNCTION = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS
 
 
 class SplitBlockError(BaseException):
@@ -146,9 +148,10 @@ class Block:
 
     def is_condition(self, line: int | None) -> bool:
         """Whether it is one ``while`` or ``if`` statement, and ``line`` its condition's."""
-        first = self._nodes[0]
-        one = len(self._nodes) == 1 and isinstance(first, (ast.While, ast.If))
-        return one and line is not None and line < first.body[0].lineno  # type: ignore[attr-defined]
+        match self._nodes:
+            case [ast.While() | ast.If() as only]:
+                return line is not None and line < only.body[0].lineno
+        return False
 
     @property
     def first_line(self) -> int:
@@ -225,6 +228,11 @@ class ControlFlow:
 Part = Block | ControlFlow
 
 
+def module_function(code: types.CodeType, namespace: dict[str, Any]) -> types.FunctionType:
+    """A function of a block's code whose local names are the namespace, as module code has it."""
+    return types.FunctionType(code.replace(co_flags=code.co_flags & ~_FUNCTION), namespace)
+
+
 def block_of(code: types.CodeType | None) -> Block | None:
     """The block whose code this is."""
     found = _blocks.get(id(code))
@@ -239,7 +247,7 @@ def is_header(code: types.CodeType) -> bool:
 def is_plain(code: types.CodeType) -> bool:
     """Whether this is code of a cell that is not to be captured itself; what it calls may be."""
     block = block_of(code)
-    return block.plain if block is not None else is_header(code)
+    return block.plain if block is not None else is_header(code) or not code.co_flags & _FUNCTION
 
 
 # By identity: code objects compare by content, and two bodies may be equal.

@@ -4,7 +4,13 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamo_ext.capture.cells.block import Block, ControlFlow, FinishedError, SplitBlockError
+from dynamo_ext.capture.cells.block import (
+    Block,
+    ControlFlow,
+    FinishedError,
+    SplitBlockError,
+    module_function,
+)
 from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.listen import run_log
 from dynamo_ext.capture.torch_private import frame_eval, regions
@@ -28,6 +34,8 @@ class Stepper:
         """Run a block's function; its value."""
         if block.parts and not self.tracer.fullgraph:
             return self._parts(block)
+        if block.plain:
+            return self._under(module_function(block.code, self.namespace))
         function = self._functions.get(block)
         if function is None:
             frame_eval.always_trace(block.code)
@@ -63,7 +71,7 @@ class Stepper:
         looks = self._looks[block] = self._looks.get(block, 0) + 1
         if looks <= _LOOKS and reaches_tensors(block.code, self.namespace):
             return self.run(block)
-        return types.FunctionType(block.code, self.namespace)()
+        return module_function(block.code, self.namespace)()
 
     def _drive(self, compound: ControlFlow) -> Any:
         function = types.FunctionType(compound.header_code, self.namespace)

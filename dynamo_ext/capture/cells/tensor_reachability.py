@@ -76,7 +76,7 @@ class _Search:
     def _function(self, function: types.FunctionType, depth: int) -> bool:
         if _is_torch(function.__module__):
             return True
-        cells = [c.cell_contents for c in function.__closure__ or () if _is_filled(c)]
+        cells = [c.cell_contents for c in function.__closure__ or () if is_filled(c)]
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         others = [*cells, *defaults, getattr(function, "__wrapped__", None)]
         names = self.names(function.__code__, function.__globals__, depth - 1)
@@ -107,7 +107,8 @@ def _is_torch(module: object) -> bool:
     return isinstance(module, str) and module.partition(".")[0] == "torch"
 
 
-def _is_filled(cell: types.CellType) -> bool:
+def is_filled(cell: types.CellType) -> bool:
+    """Whether the variable of a closure is bound."""
     try:
         cell.cell_contents  # noqa: B018 - raises where it is empty
     except ValueError:

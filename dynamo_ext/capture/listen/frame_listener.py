@@ -3,21 +3,28 @@
 import contextlib
 import functools
 import inspect
+import sys
 import time
 import types
 import weakref
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.cells.block import SplitBlockError, block_of, is_plain
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.cells.frame_looks import looker_from
 from dynamo_ext.capture.cells.replaced_methods import guard_watched, note_classes, watch_changed
 from dynamo_ext.capture.cells.split_block import divide, divide_turn, note_division
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
 from dynamo_ext.capture.report import capture_disabled
-from dynamo_ext.capture.report.capture_failures import graph_breaks, note_failure, note_lazy
+from dynamo_ext.capture.report.capture_failures import (
+    TOO_LATE,
+    graph_breaks,
+    note_failure,
+    note_python,
+)
 from dynamo_ext.capture.report.guards import guard_record
 from dynamo_ext.capture.report.recompiles import recompile_record
 from dynamo_ext.capture.report.source_lines import original_function, source_line
@@ -39,6 +46,12 @@ _compiling: list[tuple[FrameEntry, Any]] = []
 def frame_being_compiled() -> FrameEntry | None:
     """The entry of the frame that Dynamo is compiling now through a ``FrameListener``."""
     return _compiling[-1][0] if _compiling else None
+
+
+def note_break(stack: Sequence[Any]) -> None:
+    """Raise ``StaysPythonError`` where the frame being compiled is not to be divided."""
+    if _compiling:
+        calls.keep_names(looker_from(_compiling[-1][1]), stack)
 
 
 def _note_bytecode(code: types.CodeType, new_code: types.CodeType) -> None:
@@ -129,12 +142,12 @@ class FrameListener:
         _compiling.append((entry, frame))
         run.on_progress(f"capturing {entry.title}")
         started = entry.started = time.perf_counter()
-        divided, interrupted, lazy = False, False, None
+        divided, interrupted, python = False, False, None
         watch_changed()
         try:
             self._note_misses(frame)
-            result, lazy = self._converted(frame, cache, state)
-            if not (self._fullgraph or lazy):
+            result, python = self._converted(frame, cache, state, breaks)
+            if not (self._fullgraph or python):
                 divide(entry, metrics, breaks())
         except SplitBlockError as why:
             divided = True
@@ -164,7 +177,7 @@ class FrameListener:
             if (divided or newest is not metrics) and not _compiling:
                 run.compile_seconds += entry.seconds
             if newest is not metrics and not (divided or interrupted):
-                _finish(entry, newest, breaks(), run, lazy)
+                _finish(entry, newest, breaks(), run, python)
         if (guards := code_cache.new_guards(result)) is not None:
             guard_watched(code, guards)
         return result
@@ -177,24 +190,42 @@ class FrameListener:
             learn(frame.f_code, reasons)
 
     def _converted(
-        self, frame: Any, cache: Any, state: Any
-    ) -> tuple[Any, calls.LazyModuleMetError | None]:
-        """Dynamo's answer for a frame, or ours and the lazy module that it would initialise."""
+        self, frame: Any, cache: Any, state: Any, breaks: Callable[[], Sequence[Any]]
+    ) -> tuple[Any, calls.StaysPythonError | None]:
+        """Dynamo's answer for a frame, or ours and why it stays Python."""
         convert = self._callback
         if not self._fullgraph:
             convert = functools.partial(frame_eval.convert, convert)
         try:
             with self._surroundings(frame):
-                return convert(frame, cache, state), None
-        except calls.LazyModuleMetError as met:
-            return self._plainly_once(frame, met), met
+                result = convert(frame, cache, state)
+            # The compiler has asked already, unless there was nothing to compile.
+            if (found := breaks()) and not _compiling[-1][0].graphs:
+                note_break(found[0].user_stack)
+        except calls.StaysPythonError as met:
+            return self._left_to_python(frame, met), met
+        return result, None
 
-    def _plainly_once(self, frame: Any, met: calls.LazyModuleMetError) -> Any:
-        """Answer for a frame that would initialise a lazy module; its loops go on by turns."""
+    def _left_to_python(self, frame: Any, met: calls.StaysPythonError) -> Any:
+        """Answer for a frame that stays Python; loops of a cell go on by turns."""
         if self._fullgraph:
             return frame_eval.skip_recursively_once(frame, None, None)
         block = block_of(frame.f_code)
         line = next((s.lineno for s in met.stack if s.filename == frame.f_code.co_filename), 0)
+        if not met.once:
+            if block is not None:
+                block.split_at(line)
+                raise SplitBlockError(block, line)
+            begun = frame.f_code
+            # What calls the frame called `__call__`, too: a frame that has not begun has no outer.
+            outer = sys._getframe(4).f_code  # noqa: SLF001 - as documented
+            if met.looker is begun and (caller := entry_of_rewritten(outer)):
+                caller.fell_back("", f"{met.message}{TOO_LATE}", met.remedy)
+                begun = caller.code()
+            if (origin := frame_eval.users_code(begun)) and block_of(origin) is None:
+                # Of what has begun, names are missing by now; its next call has them all.
+                frame_eval.leave_to_python(origin)
+            return frame_eval.skip_permanently()
         if block is not None and block.has_loop_from(line):
             block.split_at_break(met.stack)
         return frame_eval.run_eagerly_once(callees_too=False)
@@ -222,12 +253,12 @@ def _finish(
     metrics: Any,
     breaks: Any,
     run: RunLog,
-    lazy: calls.LazyModuleMetError | None,
+    python: calls.StaysPythonError | None,
 ) -> None:
     entry.id = str(metrics.compile_id)
     entry.breaks += graph_breaks(breaks, run)
-    if lazy is not None:
-        note_lazy(entry, lazy.module, lazy.stack, run)
+    if python is not None:
+        note_python(entry, python, run)
     elif metrics.fail_type:
         note_failure(entry, metrics, run)
     elif entry.raised is not None:

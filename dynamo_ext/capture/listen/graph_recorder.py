@@ -57,6 +57,7 @@ class RecordedCompiler:
         cut = getattr(graph, "compile_subgraph_reason", None)
         ended_by = None
         if cut is not None and cut.graph_break:
+            frame_listener.note_break(cut.user_stack)
             if (block := block_of(frame.code())) is not None:
                 block.split_at_break(cut.user_stack, last_line(graph, frame.file))
             stack = from_summaries(cut.user_stack, cell_file)

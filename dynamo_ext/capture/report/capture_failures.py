@@ -15,7 +15,7 @@ from dynamo_ext.capture.report.source_lines import (
 )
 from dynamo_ext.capture.report.surroundings import leaves, loop_around
 from dynamo_ext.capture.torch_private import code_cache
-from dynamo_ext.formatting import article, sentence
+from dynamo_ext.formatting import sentence
 from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import FallbackCause
@@ -23,9 +23,7 @@ from dynamo_ext.records.report import FallbackCause
 LIMIT = "gb0039"
 """Torch's page on its recompile limit."""
 
-_INITIALISED = "Nothing needs to be done: the next call is captured."
-"""Of a frame whose lazy modules are initialised by now."""
-
+TOO_LATE = ", as from this one: this call had begun before that was known"
 _SPLIT = (
     "The loop around it keeps it from being split there: put the loop's body into a function, "
     "which is then compiled by itself."
@@ -81,15 +79,13 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
     entry.fell_back(kind, detail, remedy, line=found.line, cause=cause)
 
 
-def note_lazy(entry: FrameEntry, module: str, stack: Sequence[Any], run: RunLog) -> None:
-    """Write into ``entry`` that its frame runs as plain Python this time, for a lazy module."""
-    message = (
-        f"This is the first call of {article(module)}, whose parameters Dynamo would initialise "
-        "before the code above the call has run, and with other random numbers"
-    )
-    entry.outcome, entry.reason = "eager", message
-    line = _line(from_summaries(stack, run.cell_file), run)
-    entry.fell_back("", message, _INITIALISED, line=line, harmless=True)
+def note_python(entry: FrameEntry, why: Any, run: RunLog) -> None:
+    """Write into ``entry`` that its frame stays Python, and why (``StaysPythonError``)."""
+    entry.outcome, entry.reason = "eager" if why.once else "skipped", why.message
+    if entry.code_name != entry.name and not why.once:
+        entry.reason += TOO_LATE
+    line = _line(from_summaries(why.stack, run.cell_file), run)
+    entry.fell_back("", entry.reason, why.remedy, line=line, harmless=why.once)
 
 
 def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:

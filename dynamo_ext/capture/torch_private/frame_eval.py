@@ -145,6 +145,10 @@ def skip_permanently() -> ConvertFrameReturn:
     return ConvertFrameReturn()
 
 
+leave_to_python = eval_frame.skip_code
+"""As ``skip_permanently``, of code that is compiled already."""
+
+
 def is_library_code(code: types.CodeType, frame: types.FrameType | None = None) -> bool:
     """Whether Dynamo never traces this code (torch itself, the standard library …).
 

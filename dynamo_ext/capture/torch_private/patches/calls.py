@@ -1,17 +1,21 @@
 """Calls that end the graph, and which functions were traced."""
 
 import inspect
+import sys
+import types
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import torch
 from torch._dynamo import symbolic_convert
 from torch._dynamo.exc import unimplemented
-from torch._dynamo.symbolic_convert import InliningInstructionTranslator
+from torch._dynamo.symbolic_convert import InliningInstructionTranslator, InstructionTranslator
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._guards import TracingContext
 from torch.nn.modules.lazy import LazyModuleMixin
 
+from dynamo_ext.capture.cells import frame_looks
 from dynamo_ext.capture.report.breaks import ABOUT_COMPILING
 from dynamo_ext.capture.torch_private.patches import generators
 from dynamo_ext.capture.torch_private.patches.registry import (
@@ -20,6 +24,7 @@ from dynamo_ext.capture.torch_private.patches.registry import (
     patches,
     wrappers,
 )
+from dynamo_ext.formatting import article
 
 _traced: set[tuple[str, str]] = set()
 
@@ -50,17 +55,19 @@ def build_inline_tracer(
     return made
 
 
-class LazyModuleMetError(BaseException):
-    """A frame is not to be captured at this call: it would initialise a lazy module.
+@dataclass(eq=False)
+class StaysPythonError(BaseException):
+    """A frame is not to be captured, of which nothing has run; ``once``: not at this call.
 
-    Nothing of it has run. No ``Exception``, which Dynamo would take for its own. ``stack`` is
-    outermost first.
+    No ``Exception``, which Dynamo would take for its own. ``stack`` is outermost first; ``looker``
+    is code that looks at names.
     """
 
-    def __init__(self, module: torch.nn.Module, stack: Sequence[Any]) -> None:
-        super().__init__()
-        self.module = type(module).__name__
-        self.stack = tuple(stack)
+    message: str
+    remedy: str
+    stack: Sequence[Any]
+    once: bool = False
+    looker: types.CodeType | None = None
 
 
 @wrappers.append
@@ -79,12 +86,40 @@ class _LazyModule(UnspecializedNNModuleVariable):
     value: torch.nn.Module
 
     def call_function(self, *_: Any) -> NoReturn:
-        raise LazyModuleMetError(self.value, TracingContext.extract_stack())
+        message = (
+            f"This is the first call of {article(type(self.value).__name__)}, whose parameters "
+            "Dynamo would initialise before the code above the call has run, and with other "
+            "random numbers"
+        )
+        remedy = "Nothing needs to be done: the next call is captured."
+        raise StaysPythonError(message, remedy, TracingContext.extract_stack(), once=True)
+
+
+def keep_names(looker: types.CodeType | None, stack: Sequence[Any]) -> None:
+    """Have the frame that is traced stay Python if there is a looker, which would miss names."""
+    if looker is not None:
+        message = (
+            f"`{looker.co_qualname}` looks at names of running functions, and of a function "
+            "that is compiled in parts some are missing"
+        )
+        remedy = f"Call `{looker.co_name}` in a function apart from what is to be compiled."
+        raise StaysPythonError(message, remedy, stack, looker=looker)
+
+
+_GIVE_FRAMES = (sys._getframe, sys._current_frames, inspect.currentframe, inspect.stack)
 
 
 @patches(symbolic_convert, "is_forbidden")
 def is_forbidden(upstream: Callable[..., bool], function: Any) -> bool:
-    """End the graph at what torch forbids in one; upstream gives up all of a cell for a call."""
+    """End the graph at what torch forbids in one; upstream gives up all of a cell for a call.
+
+    Every call comes here, so one that gives frames does.
+    """
+    output: Any = InstructionTranslator.current_tx().output
+    if any(function is each for each in _GIVE_FRAMES) and not output.root_tx.one_graph:
+        asks = output.current_tx
+        looker = frame_looks.looker_behind(asks.f_code, asks.f_globals)
+        keep_names(looker, TracingContext.extract_stack())
     if upstream(function):
         name = getattr(function, "__name__", repr(function))
         unimplemented(
