@@ -64,7 +64,7 @@ def test_an_engine_ends_the_process_once(tmp_path: Path, when: str) -> None:
     assert own(DYING, tmp_path, WHEN=when)[0] == -signal.SIGSEGV
     ended, said = own(DYING, tmp_path, WHEN=when)
     assert ended == 0, said
-    assert "A process ended while dying" in said
+    assert "A process crashed while dying" in said
     assert ("first ran" if "run" in when else "compiled") in said
     assert "%dynamo cache clear" in said
 
@@ -93,7 +93,7 @@ print({row.backend: (row.outcome, row.reason) for row in graph.contest.contestan
     assert own(script, tmp_path)[0] == -signal.SIGSEGV
     ended, said = own(script, tmp_path)
     assert ended == 0, said
-    assert "'dying': ('crashed', 'A process ended while dying first ran this graph" in said
+    assert "'dying': ('crashed', 'A process crashed while dying first ran this graph" in said
     assert "'ts'" in said
 
 
