@@ -122,6 +122,8 @@ class Attempt:
         self._lock = threading.Lock()
         self._depth = 0
         self._file: int | None = None
+        # How many processes have ended at it before, until it has run.
+        self._ended = 0
         self._handlers = contextlib.ExitStack()
 
     @classmethod
@@ -160,6 +162,7 @@ class Attempt:
                 self._depth = max(self._depth - 1, 0)
                 if not self._depth:
                     self._end()
+                    self._ended *= stage == "compiling"
 
     def _begin(self, stage: Stage) -> None:
         with contextlib.suppress(OSError):
@@ -174,8 +177,8 @@ class Attempt:
                 return
             self._file = file
             _open.add(self)
-            processes = 1 + (last.processes if last is not None else 0)
-            record = Unfinished(*self._facts, stage, time.time(), processes)
+            self._ended = last.processes if last is not None else self._ended
+            record = Unfinished(*self._facts, stage, time.time(), self._ended + 1)
             # What was written in part, as on a full disk, says nothing to those who read it.
             os.ftruncate(file, 0)
             os.write(file, f"{json.dumps(asdict(record))}\n".encode())

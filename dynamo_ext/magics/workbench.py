@@ -193,7 +193,7 @@ class Workbench:
         try:
             with waiting, reporting_to(waiting.show):
                 result = compare_cell(self._shell, text, program, self._names, arguments)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, (UsageError, DynamoExtError)):
                 raise
             if not show_error(self._shell, error, program.filename):

@@ -31,6 +31,13 @@ _MACHINERY = (
     str(_TORCH / "_functorch"),
     "<eval_with_key>",
 )
+# Inductor's code is in files of its cache, and that of a dataclass of Dynamo's in none.
+_MODULES = ("torch._dynamo", "torch._inductor")
+_COMPILERS = (
+    "torch._dynamo.convert_frame",
+    "torch._inductor.compile_fx",
+    "dynamo_ext.backends.compiler",
+)
 
 
 def users_traceback(
@@ -43,15 +50,17 @@ def users_traceback(
     entries = list(_entries(traceback))
     starts = [i for i, tb in enumerate(entries) if tb.tb_frame.f_code.co_filename == cell_file]
     if not starts:
-        entries = [tb for tb in entries if is_users(tb.tb_frame.f_code.co_filename)]
+        entries = [tb for tb in entries if _is_users(tb.tb_frame)]
         starts = [0]
     kept: list[types.TracebackType] = []
+    compiling = False
     for entry in entries[starts[0] :]:
         code = entry.tb_frame.f_code
+        compiling = _compiles(entry.tb_frame, already=compiling)
         if code is REPLAY_CODE:
             # The replay that follows stands for the frame whose graph failed.
             del kept[-1:]
-        elif not code.co_filename.startswith(_MACHINERY):
+        elif not (compiling or _is_machinery(entry.tb_frame)):
             outer = kept[-1].tb_frame.f_code if kept else None
             if outer is not None and _continues(code, outer):
                 kept.pop()
@@ -68,7 +77,10 @@ def users_traceback(
 
 
 def trim_tracebacks(error: BaseException, cell_file: str) -> bool:
-    """Leave an error and those it came from with the user's frames; whether the cell is on it."""
+    """Leave an error and those it came from with the user's frames; whether the cell is on it.
+
+    An interrupt of a compiler has none: the line that it came to is no line of the user's.
+    """
     seen: set[int] = set()
     pending: list[BaseException | None] = [error]
     while pending:
@@ -76,7 +88,11 @@ def trim_tracebacks(error: BaseException, cell_file: str) -> bool:
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        one.__traceback__ = users_traceback(one.__traceback__, cell_file)
+        one.__traceback__ = (
+            None
+            if isinstance(one, KeyboardInterrupt) and _ended_a_compiler(one.__traceback__)
+            else users_traceback(one.__traceback__, cell_file)
+        )
         pending += [one.__cause__, one.__context__]
         if isinstance(one, BaseExceptionGroup):
             pending += one.exceptions
@@ -87,6 +103,29 @@ def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackT
     while traceback is not None:
         yield traceback
         traceback = traceback.tb_next
+
+
+def _is_machinery(frame: types.FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__"))
+    return frame.f_code.co_filename.startswith(_MACHINERY) or module.startswith(_MODULES)
+
+
+def _is_users(frame: types.FrameType) -> bool:
+    return is_users(frame.f_code.co_filename) and not _is_machinery(frame)
+
+
+def _compiles(frame: types.FrameType, *, already: bool) -> bool:
+    """Whether a compiler is at work there, and no code of the user's that it has called."""
+    module, name = frame.f_globals.get("__name__"), frame.f_code.co_qualname
+    begins = module in _COMPILERS or name == "Engines.build"
+    return (already or begins) and not _is_users(frame)
+
+
+def _ended_a_compiler(traceback: types.TracebackType | None) -> bool:
+    compiling = False
+    for entry in _entries(traceback):
+        compiling = _compiles(entry.tb_frame, already=compiling)
+    return compiling
 
 
 def _continues(code: types.CodeType, outer: types.CodeType) -> bool:
