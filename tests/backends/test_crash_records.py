@@ -204,7 +204,7 @@ def test_restarts_and_interrupts_of_a_kernel_are_no_crashes(tmp_path: Path, plac
     with kernel(keys(tmp_path)) as live:
         live.run(SETTING)
         ran = live.interrupted(CELL.format("waiting"), lambda: written(place))
-        assert ran.error.startswith("KeyboardInterrupt")
+        assert "KeyboardInterrupt" in ran.error
         assert files(place) == []
         live.start(CELL.format("waiting"))
         until(lambda: written(place))

@@ -31,21 +31,22 @@ _MACHINERY = (
     str(_TORCH / "_functorch"),
     "<eval_with_key>",
 )
-# Inductor's code is in files of its cache, and that of a dataclass of Dynamo's in none.
-_MODULES = ("torch._dynamo", "torch._inductor")
-_COMPILERS = (
+_COMPILERS = {
     "torch._dynamo.convert_frame",
     "torch._inductor.compile_fx",
     "dynamo_ext.backends.compiler",
-)
+    "dynamo_ext.interruptions",
+    "Engines.build",
+}
 
 
 def users_traceback(
-    traceback: types.TracebackType | None, cell_file: str
+    traceback: types.TracebackType | None, cell_file: str, *, interrupted: bool = False
 ) -> types.TracebackType | None:
     """The part of a traceback from the cell inwards.
 
-    Where the cell is not on it (interrupted in a compiler of the user's), the user's frames.
+    Where the cell is not on it (interrupted in a compiler of the user's), the user's frames. None
+    where it was ``interrupted`` in another compiler: the line that called that is no matter.
     """
     entries = list(_entries(traceback))
     starts = [i for i, tb in enumerate(entries) if tb.tb_frame.f_code.co_filename == cell_file]
@@ -56,7 +57,10 @@ def users_traceback(
     compiling = False
     for entry in entries[starts[0] :]:
         code = entry.tb_frame.f_code
-        compiling = _compiles(entry.tb_frame, already=compiling)
+        names = entry.tb_frame.f_globals.get("__name__"), code.co_qualname
+        compiling = compiling or not _COMPILERS.isdisjoint(names)
+        # What a compiler calls of the user's is theirs again.
+        compiling = compiling and not _is_users(entry.tb_frame)
         if code is REPLAY_CODE:
             # The replay that follows stands for the frame whose graph failed.
             del kept[-1:]
@@ -66,7 +70,7 @@ def users_traceback(
                 kept.pop()
             kept.append(entry)
     rebuilt: types.TracebackType | None = None
-    for entry in reversed(kept):
+    for entry in reversed([] if interrupted and compiling else kept):
         frame, last = entry.tb_frame, entry.tb_lasti
         code = frame.f_code
         if original_function(code.co_name) != code.co_name or not _can_be_counted(code):
@@ -77,10 +81,7 @@ def users_traceback(
 
 
 def trim_tracebacks(error: BaseException, cell_file: str) -> bool:
-    """Leave an error and those it came from with the user's frames; whether the cell is on it.
-
-    An interrupt of a compiler has none: the line that it came to is no line of the user's.
-    """
+    """Leave an error and those it came from with the user's frames; whether the cell is on it."""
     seen: set[int] = set()
     pending: list[BaseException | None] = [error]
     while pending:
@@ -88,11 +89,8 @@ def trim_tracebacks(error: BaseException, cell_file: str) -> bool:
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        one.__traceback__ = (
-            None
-            if isinstance(one, KeyboardInterrupt) and _ended_a_compiler(one.__traceback__)
-            else users_traceback(one.__traceback__, cell_file)
-        )
+        stop = isinstance(one, KeyboardInterrupt)
+        one.__traceback__ = users_traceback(one.__traceback__, cell_file, interrupted=stop)
         pending += [one.__cause__, one.__context__]
         if isinstance(one, BaseExceptionGroup):
             pending += one.exceptions
@@ -106,26 +104,15 @@ def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackT
 
 
 def _is_machinery(frame: types.FrameType) -> bool:
-    module = str(frame.f_globals.get("__name__"))
-    return frame.f_code.co_filename.startswith(_MACHINERY) or module.startswith(_MODULES)
+    # Inductor's code is in files of its cache.
+    inductors = str(frame.f_globals.get("__name__")).startswith("torch._inductor")
+    return inductors or frame.f_code.co_filename.startswith(_MACHINERY)
 
 
 def _is_users(frame: types.FrameType) -> bool:
-    return is_users(frame.f_code.co_filename) and not _is_machinery(frame)
-
-
-def _compiles(frame: types.FrameType, *, already: bool) -> bool:
-    """Whether a compiler is at work there, and no code of the user's that it has called."""
-    module, name = frame.f_globals.get("__name__"), frame.f_code.co_qualname
-    begins = module in _COMPILERS or name == "Engines.build"
-    return (already or begins) and not _is_users(frame)
-
-
-def _ended_a_compiler(traceback: types.TracebackType | None) -> bool:
-    compiling = False
-    for entry in _entries(traceback):
-        compiling = _compiles(entry.tb_frame, already=compiling)
-    return compiling
+    # The code that Python writes for a library's dataclass is in no file.
+    files = frame.f_code.co_filename, str(frame.f_globals.get("__file__"))
+    return all(map(is_users, files)) and not _is_machinery(frame)
 
 
 def _continues(code: types.CodeType, outer: types.CodeType) -> bool:
