@@ -150,9 +150,7 @@ os.kill(os.getpid(), 15)
 
 
 @pytest.mark.parametrize(("theirs", "ends"), [("enable", -signal.SIGSEGV), ("register", 0)])
-def test_a_handler_that_is_there_stays(
-    tmp_path: Path, place: Path, theirs: str, ends: int
-) -> None:
+def test_a_handler_that_is_there_stays(tmp_path: Path, place: Path, theirs: str, ends: int) -> None:
     ended, said = own(THEIRS, tmp_path, THEIRS=theirs)
     assert ended == ends
     assert said.count("most recent call first") == 1 + (theirs == "register")
