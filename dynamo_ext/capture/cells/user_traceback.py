@@ -43,28 +43,27 @@ _COMPILERS = {
 def users_traceback(
     traceback: types.TracebackType | None, cell_file: str, *, interrupted: bool = False
 ) -> types.TracebackType | None:
-    """The part of a traceback from the cell inwards.
+    """The part of a traceback from the cell inwards, without compilers but what they call of it.
 
-    Where the cell is not on it (interrupted in a compiler of the user's), the user's frames. None
-    where it was ``interrupted`` in another compiler: the line that called that is no matter.
+    Where the cell is not on it, from the user's frames inwards. None if a compiler was
+    ``interrupted``: the line that called it is no matter.
     """
     entries = list(_entries(traceback))
     starts = [i for i, tb in enumerate(entries) if tb.tb_frame.f_code.co_filename == cell_file]
-    if not starts:
-        entries = [tb for tb in entries if _is_users(tb.tb_frame)]
-        starts = [0]
     kept: list[types.TracebackType] = []
-    compiling = False
-    for entry in entries[starts[0] :]:
-        code = entry.tb_frame.f_code
-        names = entry.tb_frame.f_globals.get("__name__"), code.co_qualname
-        compiling = compiling or not _COMPILERS.isdisjoint(names)
-        # What a compiler calls of the user's is theirs again.
-        compiling = compiling and not _is_users(entry.tb_frame)
+    compiling = not starts
+    for entry in entries[starts[0] if starts else 0 :]:
+        code, names = entry.tb_frame.f_code, entry.tb_frame.f_globals
+        module = str(names.get("__name__"))
+        # Inductor's code is in files of its cache; that of a library's dataclass is in none.
+        machinery = code.co_filename.startswith(_MACHINERY) or module.startswith("torch._inductor")
+        users = not machinery and all(map(is_users, (code.co_filename, str(names.get("__file__")))))
+        compiling = compiling or not _COMPILERS.isdisjoint((module, code.co_qualname))
+        compiling = compiling and not users
         if code is REPLAY_CODE:
             # The replay that follows stands for the frame whose graph failed.
             del kept[-1:]
-        elif not (compiling or _is_machinery(entry.tb_frame)):
+        elif not (compiling or machinery):
             outer = kept[-1].tb_frame.f_code if kept else None
             if outer is not None and _continues(code, outer):
                 kept.pop()
@@ -101,18 +100,6 @@ def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackT
     while traceback is not None:
         yield traceback
         traceback = traceback.tb_next
-
-
-def _is_machinery(frame: types.FrameType) -> bool:
-    # Inductor's code is in files of its cache.
-    inductors = str(frame.f_globals.get("__name__")).startswith("torch._inductor")
-    return inductors or frame.f_code.co_filename.startswith(_MACHINERY)
-
-
-def _is_users(frame: types.FrameType) -> bool:
-    # The code that Python writes for a library's dataclass is in no file.
-    files = frame.f_code.co_filename, str(frame.f_globals.get("__file__"))
-    return all(map(is_users, files)) and not _is_machinery(frame)
 
 
 def _continues(code: types.CodeType, outer: types.CodeType) -> bool:
