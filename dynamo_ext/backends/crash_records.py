@@ -144,8 +144,8 @@ class Attempt:
 
     def died(self) -> Unfinished | None:
         """What a process did not live to finish, if that was the engine on this graph."""
-        found = [] if _is_off() else [record for _, record in _unheld([self._path])]
-        return next((record for record in found if record is not None and record.counts), None)
+        found = [] if _is_off() else _records([self._path])
+        return found[0] if found and found[0].counts else None
 
     @contextlib.contextmanager
     def during(self, stage: Stage) -> Iterator[None]:
@@ -187,13 +187,14 @@ class Attempt:
     def _handle(self, file: int) -> None:
         """Have a crash and SIGTERM noted behind the record, in C, where nothing handles them."""
         if not faulthandler.is_enabled():
-            faulthandler.enable(file, all_threads=False)
+            # Beforehand: an interrupt may come between them.
             self._handlers.callback(faulthandler.disable)
+            faulthandler.enable(file, all_threads=False)
         # Only Linux says what is handled in C. Elsewhere this raises, and SIGTERM is not noted.
         caught = Path("/proc/self/status").read_text("utf-8").partition("SigCgt:")[2].split()[0]
         if not int(caught, 16) >> signal.SIGTERM - 1 & 1:
-            faulthandler.register(signal.SIGTERM, file, all_threads=False, chain=True)
             self._handlers.callback(faulthandler.unregister, signal.SIGTERM)
+            faulthandler.register(signal.SIGTERM, file, all_threads=False, chain=True)
 
     def _end(self) -> None:
         file, self._file = self._file, None
@@ -225,7 +226,7 @@ def during(attempt: Attempt | None, stage: Stage) -> contextlib.AbstractContextM
 
 def all_of() -> list[Unfinished]:
     """What processes did not live to finish and engines are left out for, newest first."""
-    return [record for record in _records() if record.counts]
+    return [record for record in _records(_files()) if record.counts]
 
 
 def clear() -> int:
@@ -293,8 +294,8 @@ def _unheld(paths: Iterable[Path]) -> Iterator[tuple[Path, Unfinished | None]]:
                 os.close(file)
 
 
-def _records() -> list[Unfinished]:
-    found = [record for _, record in _unheld(_files()) if record]
+def _records(paths: Iterable[Path]) -> list[Unfinished]:
+    found = [record for _, record in _unheld(paths) if record]
     return sorted(found, key=lambda record: -record.made)
 
 
@@ -303,7 +304,7 @@ def _prune() -> None:
     if folder() in _pruned:
         return
     _pruned.add(folder())
-    kept = _records()[:MOST]
+    kept = _records(_files())[:MOST]
     for path, found in _unheld(_files()):
         if found not in kept:
             path.unlink(missing_ok=True)
