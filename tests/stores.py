@@ -24,9 +24,10 @@ def keys(folder: Path) -> dict[str, str]:
 
 
 def left_behind(attempt: Attempt) -> None:
-    """Leave an engine's record as a process does that ends meanwhile: nobody holds it."""
-    attempt._begin("compiling")
-    attempt._drop()
+    """Leave an engine's record as a second process does that ends meanwhile: nobody holds it."""
+    for _ in range(2):
+        attempt._begin("compiling")
+        attempt._drop()
 
 
 def kill_at_any_moment(script: str, folder: Path, times: int) -> None:

@@ -3,21 +3,25 @@
 An engine that crashes takes the kernel with it, and would again at every start. So a file says that
 engine X compiles graph K, or runs it for the first time. The process holds a lock on the file for
 as long, which the system lets go of when the process ends, however it ends: a file with a record
-without a lock is that of a process which ended meanwhile. A kernel that is killed or restarted
-at that moment looks the same, and counts: the message says so.
+without a lock is that of a process which ended meanwhile. It may have crashed, or have been killed.
+Python's ``faulthandler`` writes what a crash was behind the record, which then counts at once;
+without that it counts from the second process on. SIGTERM, an exit and a shut-down of the kernel
+take it back.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import hashlib
 import json
 import os
+import signal
 import threading
 import time
 import weakref
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,20 +54,31 @@ Stage = Literal["compiling", "first running"]
 
 @dataclass(frozen=True)
 class Unfinished:
-    """What an engine did to a graph when its process ended; ``made`` is seconds since 1970."""
+    """What an engine did to a graph when its process ended; ``made`` is seconds since 1970.
+
+    It is the record of ``processes``, one after the other, of which only the last can have crashed.
+    """
 
     engine: str
     version: str
     graph: str
     stage: Stage
     made: float
+    processes: int = 1
+    crashed: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether the engine is left out: once may be a restart."""
+        return self.crashed or self.processes > 1
 
     @property
     def message(self) -> str:
         """What happened, and what is done about it, in one sentence."""
         day = time.strftime("%Y-%m-%d", time.localtime(self.made))
         doing = "compiled this graph" if self.stage == "compiling" else "first ran this graph"
-        return f"A process ended while {self.engine} {doing} on {day}, so eager runs it."
+        ended = "A process crashed" if self.crashed else f"{self.processes} processes ended"
+        return f"{ended} while {self.engine} {doing} ({day}), so eager runs it."
 
 
 _open: weakref.WeakSet[Attempt] = weakref.WeakSet()
@@ -107,6 +122,9 @@ class Attempt:
         self._lock = threading.Lock()
         self._depth = 0
         self._file: int | None = None
+        # How many processes have ended at it before, until it has run.
+        self._ended = 0
+        self._handlers = contextlib.ExitStack()
 
     @classmethod
     def of(
@@ -126,7 +144,8 @@ class Attempt:
 
     def died(self) -> Unfinished | None:
         """What a process did not live to finish, if that was the engine on this graph."""
-        return None if _is_off() else next((found for _, found in _unheld([self._path])), None)
+        found = [] if _is_off() else _records([self._path])
+        return found[0] if found and found[0].counts else None
 
     @contextlib.contextmanager
     def during(self, stage: Stage) -> Iterator[None]:
@@ -143,28 +162,45 @@ class Attempt:
                 self._depth = max(self._depth - 1, 0)
                 if not self._depth:
                     self._end()
+                    self._ended *= stage == "compiling"
 
     def _begin(self, stage: Stage) -> None:
-        text = json.dumps(asdict(Unfinished(*self._facts, stage, time.time()))).encode()
         with contextlib.suppress(OSError):
             _prune()
             file = _locked(self._path)
             if file is None:
                 return
-            if _read(file) is not None:
+            last = _read(file)
+            if last is not None and last.counts:
                 # Found before compiling, unless another process ended since then.
                 os.close(file)
                 return
             self._file = file
             _open.add(self)
+            self._ended = last.processes if last is not None else self._ended
+            record = Unfinished(*self._facts, stage, time.time(), self._ended + 1)
             # What was written in part, as on a full disk, says nothing to those who read it.
             os.ftruncate(file, 0)
-            os.pwrite(file, text, 0)
+            os.write(file, f"{json.dumps(asdict(record))}\n".encode())
+            self._handle(file)
+
+    def _handle(self, file: int) -> None:
+        """Have a crash and SIGTERM noted behind the record, in C, where nothing handles them."""
+        if not faulthandler.is_enabled():
+            # Beforehand: an interrupt may come between them.
+            self._handlers.callback(faulthandler.disable)
+            faulthandler.enable(file, all_threads=False)
+        # Only Linux says what is handled in C. Elsewhere this raises, and SIGTERM is not noted.
+        caught = Path("/proc/self/status").read_text("utf-8").partition("SigCgt:")[2].split()[0]
+        if not int(caught, 16) >> signal.SIGTERM - 1 & 1:
+            self._handlers.callback(faulthandler.unregister, signal.SIGTERM)
+            faulthandler.register(signal.SIGTERM, file, all_threads=False, chain=True)
 
     def _end(self) -> None:
         file, self._file = self._file, None
         if file is None:
             return
+        self._handlers.close()
         _open.discard(self)
         # Emptied first: another process may have opened the file, and may lock it any moment.
         with contextlib.suppress(OSError):
@@ -177,6 +213,7 @@ class Attempt:
         """In a forked process: the lock is the parent's, and must end with it."""
         file, self._file, self._depth = self._file, None, 0
         self._lock = threading.Lock()
+        self._handlers.close()
         if file is not None:
             with contextlib.suppress(OSError):
                 os.close(file)
@@ -188,9 +225,8 @@ def during(attempt: Attempt | None, stage: Stage) -> contextlib.AbstractContextM
 
 
 def all_of() -> list[Unfinished]:
-    """What processes did not live to finish, newest first."""
-    found = [record for _, record in _unheld(_files()) if record]
-    return sorted(found, key=lambda record: -record.made)
+    """What processes did not live to finish and engines are left out for, newest first."""
+    return [record for record in _records(_files()) if record.counts]
 
 
 def clear() -> int:
@@ -199,7 +235,7 @@ def clear() -> int:
     for path, record in _unheld(_files()):
         with contextlib.suppress(OSError):
             path.unlink()
-            count += record is not None
+            count += record is not None and record.counts
     return count
 
 
@@ -230,11 +266,17 @@ def _locked(path: Path) -> int | None:
 
 
 def _read(file: int) -> Unfinished | None:
-    """The record in a file; what is none, as an emptied or a damaged one, says nothing."""
+    """The record in a file; what is none, as an emptied or a damaged one, says nothing.
+
+    Nor does one of a process that SIGTERM has ended.
+    """
+    text, _, noted = os.pread(file, 4096, 0).partition(b"\n")
+    crashed = noted.startswith(b"Fatal")
     try:
-        return checked(Unfinished, plain(os.pread(file, 4096, 0)))
+        record = checked(Unfinished, plain(text))
     except RecordFormatError:
         return None
+    return replace(record, crashed=crashed) if crashed or not noted else None
 
 
 def _unheld(paths: Iterable[Path]) -> Iterator[tuple[Path, Unfinished | None]]:
@@ -252,20 +294,25 @@ def _unheld(paths: Iterable[Path]) -> Iterator[tuple[Path, Unfinished | None]]:
                 os.close(file)
 
 
+def _records(paths: Iterable[Path]) -> list[Unfinished]:
+    found = [record for _, record in _unheld(paths) if record]
+    return sorted(found, key=lambda record: -record.made)
+
+
 def _prune() -> None:
     """Drop what says nothing, and the oldest of too many; once for each process and folder."""
     if folder() in _pruned:
         return
     _pruned.add(folder())
-    kept = all_of()[:MOST]
+    kept = _records(_files())[:MOST]
     for path, found in _unheld(_files()):
         if found not in kept:
             path.unlink(missing_ok=True)
 
 
 @atexit.register
-def _at_exit() -> None:
-    """End what other threads are at: this is not a crash."""
+def end_all(_change: object = None) -> None:
+    """End what other threads are at: the process is about to end, and not by a crash."""
     for attempt in list(_open):
         attempt._end()  # noqa: SLF001 - our own
 

@@ -11,7 +11,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from dynamo_ext.backends import registry
+from dynamo_ext.backends import crash_records, registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.capture import session
 from dynamo_ext.capture import tracer as tracing
@@ -49,6 +49,8 @@ class Workbench:
         self._names = HiddenNames(shell.user_ns)
         self._past = PastRuns()
         name_cells_by(cell_names(shell))
+        # A kernel's control thread sets this when it is asked to shut down or to restart.
+        shell.observe(crash_records.end_all, "exit_now")
         # What `%dynamo use` chose; without it cells use what torch.compile does.
         self.default = ""
         # What making this took, for the report of the cell that needed it first.
@@ -191,7 +193,7 @@ class Workbench:
         try:
             with waiting, reporting_to(waiting.show):
                 result = compare_cell(self._shell, text, program, self._names, arguments)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, (UsageError, DynamoExtError)):
                 raise
             if not show_error(self._shell, error, program.filename):
@@ -276,6 +278,7 @@ class Workbench:
 
     def close(self) -> None:
         """Let go of everything compiled for this shell's cells."""
+        self._shell.unobserve(crash_records.end_all, "exit_now")
         self._forget_compiled()
         self._names.close()
 

@@ -16,8 +16,13 @@ def crash() -> None:
     ctypes.string_at(0)
 
 
+def wait() -> None:
+    """Be in C, where Python's own signal handlers have to wait."""
+    ctypes.CDLL(None).sleep(int(os.environ.get("SECONDS", "60")))
+
+
 class Dying(Backend):
-    """Ends the process in ``supports``, in ``lower`` or in the first run."""
+    """Ends the process in ``supports``, in ``lower`` or in the first run; or waits there."""
 
     name = "dying"
 
@@ -28,17 +33,21 @@ class Dying(Backend):
     def probe(self) -> Availability:
         return Availability(available=True, version=os.environ.get("VERSION", "1"))
 
-    def supports(self, node: Any) -> Support:
-        if self.when == "supports":
+    def _end(self, stage: str) -> None:
+        if self.when == stage:
             crash()
+        if self.when == f"wait in {stage}":
+            wait()
+
+    def supports(self, node: Any) -> Support:
+        self._end("supports")
         return Support(supported=True)
 
     def lower(self, graph: Any, example_inputs: Any, options: Any) -> Any:
-        if self.when == "lower":
-            crash()
+        self._end("lower")
 
         def run(*args: Any) -> Any:
-            crash()
+            self._end("run")
             return graph(*args)
 
         return run

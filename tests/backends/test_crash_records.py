@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import threading
@@ -13,6 +15,7 @@ import torch
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Attempt
 from tests import forks
+from tests.kernels import kernel, until
 from tests.stores import (
     at_once,
     keys,
@@ -64,9 +67,166 @@ def test_an_engine_ends_the_process_once(tmp_path: Path, when: str) -> None:
     assert own(DYING, tmp_path, WHEN=when)[0] == -signal.SIGSEGV
     ended, said = own(DYING, tmp_path, WHEN=when)
     assert ended == 0, said
-    assert "A process ended while dying" in said
+    assert "A process crashed while dying" in said
     assert ("first ran" if "run" in when else "compiled") in said
     assert "%dynamo cache clear" in said
+
+
+def written(place: Path) -> bytes:
+    """What the records say, read without a lock: one would keep a process from its record."""
+    with contextlib.suppress(FileNotFoundError):
+        return b"".join(path.read_bytes() for path in place.glob("*.json"))
+    return b""
+
+
+def ended_within(stage: str, folder: Path, place: Path, number: int) -> None:
+    """A process that a signal ends while its engine is at work."""
+    before, doing = written(place), b"first running" if stage == "run" else b"compiling"
+    environment = {**keys(folder), "WHEN": f"wait in {stage}"}
+    script = forks.Script(DYING, environment, IMPORTED)
+    until(lambda: (now := written(place)) != before and doing in now)
+    os.kill(script.number, number)
+    assert script.end()[0] == -number
+
+
+@pytest.mark.parametrize(
+    ("number", "counting", "stage"),
+    [
+        (signal.SIGKILL, [0, 1], "lower"),
+        (signal.SIGKILL, [0, 1], "run"),
+        (signal.SIGTERM, [0, 0], "lower"),
+    ],
+)
+def test_an_end_that_is_no_crash_counts_from_the_second_on(
+    tmp_path: Path, place: Path, number: int, counting: list[int], stage: str
+) -> None:
+    for count in counting:
+        ended_within(stage, tmp_path, place, number)
+        assert len(crash_records.all_of()) == count
+    code, said = own(DYING, tmp_path, WHEN="wait in lower", SECONDS="0")
+    assert code == 0
+    assert ("2 processes ended while dying" in said) == bool(count)
+
+
+def test_one_end_is_forgotten_once_the_work_is_done(tmp_path: Path, place: Path) -> None:
+    ended_within("lower", tmp_path, place, signal.SIGKILL)
+    assert len(files(place)) == 1
+    code, said = own(DYING, tmp_path, WHEN="wait in lower", SECONDS="0")
+    assert (code, said) == (0, "[]\n['dying']\n")
+    assert files(place) == []
+    ended_within("lower", tmp_path, place, signal.SIGKILL)
+    assert crash_records.all_of() == []
+
+
+def test_an_end_counts_until_the_first_run_is_done(place: Path) -> None:
+    before = Attempt("engine", "1", "graph")
+    before._begin("compiling")
+    before._drop()
+    attempt, processes = Attempt("engine", "1", "graph"), []
+    stages: list[crash_records.Stage] = ["compiling", "first running", "compiling"]
+    for stage in stages:
+        with attempt.during(stage):
+            [path] = place.iterdir()
+            processes.append(json.loads(path.read_text())["processes"])
+    assert processes == [2, 2, 1]
+
+
+THEIRS = """
+import ctypes, faulthandler, os
+from dynamo_ext.backends.crash_records import Attempt
+if "enable" in os.environ["THEIRS"]:
+    faulthandler.enable()
+else:
+    faulthandler.register(15)
+with Attempt("engine", "1", "graph").during("compiling"):
+    pass
+with Attempt("engine", "1", "graph").during("compiling"):
+    if "enable" in os.environ["THEIRS"]:
+        ctypes.string_at(0)
+    os.kill(os.getpid(), 15)
+    print("lives")
+os.kill(os.getpid(), 15)
+"""
+
+
+@pytest.mark.parametrize(("theirs", "ends"), [("enable", -signal.SIGSEGV), ("register", 0)])
+def test_a_handler_that_is_there_stays(tmp_path: Path, place: Path, theirs: str, ends: int) -> None:
+    ended, said = own(THEIRS, tmp_path, THEIRS=theirs)
+    assert ended == ends
+    assert said.count("most recent call first") == 1 + (theirs == "register")
+    # Of a crash that somebody else's handler has shown nothing is known.
+    assert len(files(place)) == (theirs == "enable")
+    assert crash_records.all_of() == []
+
+
+def test_no_handler_stays_behind(tmp_path: Path) -> None:
+    script = """
+import faulthandler, os
+from dynamo_ext.backends.crash_records import Attempt
+with Attempt("engine", "1", "graph").during("compiling"):
+    assert faulthandler.is_enabled()
+    if os.fork() == 0:
+        # What this one comes to is nothing to the record of the other.
+        assert not faulthandler.is_enabled()
+        os._exit(0)
+assert not faulthandler.is_enabled()
+assert not faulthandler.unregister(15)
+"""
+    assert own(script, tmp_path)[0] == 0
+
+
+def test_importing_tvm_does_not_take_the_handler_away(tmp_path: Path, place: Path) -> None:
+    pytest.importorskip("tvm")
+    script = """
+import ctypes, torch, dynamo_ext
+from dynamo_ext.backends.engines.tvm import session
+session.Session.__init__ = lambda *_: ctypes.string_at(0)
+dynamo_ext.optimize("tvm")(lambda x: (x + 1).sin() * 2)(torch.arange(3.0))
+"""
+    assert own(script, tmp_path)[0] == -signal.SIGSEGV
+    [record] = crash_records.all_of()
+    assert record.message.startswith("A process crashed while tvm compiled")
+
+
+SETTING = """
+%load_ext dynamo_ext
+import torch
+from tests.backends.dying import dying
+x = torch.arange(3.0)
+waiting, crashing = dying("wait in lower"), dying("lower")
+"""
+CELL = "%%dynamo -b {} --quiet\ny = (x + 1).sin() * 2"
+
+
+def test_restarts_and_interrupts_of_a_kernel_are_no_crashes(tmp_path: Path, place: Path) -> None:
+    with kernel(keys(tmp_path)) as live:
+        live.run(SETTING)
+        ran = live.interrupted(CELL.format("waiting"), lambda: written(place))
+        assert "KeyboardInterrupt" in ran.error
+        assert files(place) == []
+        live.start(CELL.format("waiting"))
+        until(lambda: written(place))
+        live.restart()
+        assert files(place) == []
+        live.run(SETTING)
+        live.start(CELL.format("waiting"))
+        until(lambda: written(place))
+        # The request alone: what asks for an end may kill at once.
+        live.client.shutdown(restart=True)
+        until(lambda: not files(place))
+
+
+def test_a_crash_of_a_kernel_counts_at_once(tmp_path: Path, place: Path) -> None:
+    with kernel(keys(tmp_path)) as live:
+        live.run(SETTING)
+        live.start(CELL.format("crashing"))
+        until(lambda: b"Fatal" in written(place))
+        live.restart()
+        live.run(SETTING)
+        live.run(CELL.format("crashing"))
+        ran = live.run("%dynamo cache\n%dynamo fallbacks")
+        assert "1 graph left to eager" in ran.out
+        assert "A process crashed while dying compiled" in ran.out
 
 
 def test_another_version_is_tried_again_and_so_is_what_was_forgotten(tmp_path: Path) -> None:
@@ -93,7 +253,7 @@ print({row.backend: (row.outcome, row.reason) for row in graph.contest.contestan
     assert own(script, tmp_path)[0] == -signal.SIGSEGV
     ended, said = own(script, tmp_path)
     assert ended == 0, said
-    assert "'dying': ('crashed', 'A process ended while dying first ran this graph" in said
+    assert "'dying': ('crashed', 'A process crashed while dying first ran this graph" in said
     assert "'ts'" in said
 
 

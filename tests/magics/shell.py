@@ -20,6 +20,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from tests.corpus.case import MAGIC_LINE, Case
+from tests.interrupts import interruptible
 
 Output = tuple[Any, ...]
 Install = Callable[[InteractiveShell], None]
@@ -166,7 +167,7 @@ def notebook() -> Iterator[Notebook]:
     Notebook.clear_instance()
     InteractiveShell.clear_instance()
     try:
-        with warnings.catch_warnings():
+        with interruptible(), warnings.catch_warnings():
             _default_warnings()
             main = ModuleType("__main__", doc="Automatically created module for IPython")
             shell = Notebook.instance(

@@ -31,33 +31,45 @@ _MACHINERY = (
     str(_TORCH / "_functorch"),
     "<eval_with_key>",
 )
+_COMPILERS = {
+    "torch._dynamo.convert_frame",
+    "torch._inductor.compile_fx",
+    "dynamo_ext.backends.compiler",
+    "dynamo_ext.interruptions",
+    "Engines.build",
+}
 
 
 def users_traceback(
-    traceback: types.TracebackType | None, cell_file: str
+    traceback: types.TracebackType | None, cell_file: str, *, interrupted: bool = False
 ) -> types.TracebackType | None:
-    """The part of a traceback from the cell inwards.
+    """The part of a traceback from the cell inwards, without compilers but what they call of it.
 
-    Where the cell is not on it (interrupted in a compiler of the user's), the user's frames.
+    Where the cell is not on it, from the user's frames inwards. None if a compiler was
+    ``interrupted``: the line that called it is no matter.
     """
     entries = list(_entries(traceback))
     starts = [i for i, tb in enumerate(entries) if tb.tb_frame.f_code.co_filename == cell_file]
-    if not starts:
-        entries = [tb for tb in entries if is_users(tb.tb_frame.f_code.co_filename)]
-        starts = [0]
     kept: list[types.TracebackType] = []
-    for entry in entries[starts[0] :]:
-        code = entry.tb_frame.f_code
+    compiling = not starts
+    for entry in entries[starts[0] if starts else 0 :]:
+        code, names = entry.tb_frame.f_code, entry.tb_frame.f_globals
+        module = str(names.get("__name__"))
+        # Inductor's code is in files of its cache; that of a library's dataclass is in none.
+        machinery = code.co_filename.startswith(_MACHINERY) or module.startswith("torch._inductor")
+        users = not machinery and all(map(is_users, (code.co_filename, str(names.get("__file__")))))
+        compiling = compiling or not _COMPILERS.isdisjoint((module, code.co_qualname))
+        compiling = compiling and not users
         if code is REPLAY_CODE:
             # The replay that follows stands for the frame whose graph failed.
             del kept[-1:]
-        elif not code.co_filename.startswith(_MACHINERY):
+        elif not (compiling or machinery):
             outer = kept[-1].tb_frame.f_code if kept else None
             if outer is not None and _continues(code, outer):
                 kept.pop()
             kept.append(entry)
     rebuilt: types.TracebackType | None = None
-    for entry in reversed(kept):
+    for entry in reversed([] if interrupted and compiling else kept):
         frame, last = entry.tb_frame, entry.tb_lasti
         code = frame.f_code
         if original_function(code.co_name) != code.co_name or not _can_be_counted(code):
@@ -76,7 +88,8 @@ def trim_tracebacks(error: BaseException, cell_file: str) -> bool:
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        one.__traceback__ = users_traceback(one.__traceback__, cell_file)
+        stop = isinstance(one, KeyboardInterrupt)
+        one.__traceback__ = users_traceback(one.__traceback__, cell_file, interrupted=stop)
         pending += [one.__cause__, one.__context__]
         if isinstance(one, BaseExceptionGroup):
             pending += one.exceptions

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
+import signal
 import sys
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from tests.capture.live import Live
 
 HELPER = (
@@ -107,3 +112,78 @@ def test_a_resumed_function_is_shown_with_its_arguments(cells: Live, head: str) 
     assert shown is not None
     # IPython itself puts keyword-only arguments before the star.
     assert sorted(re.findall(r"\w+", shown[1])) == sorted(re.findall(r"\w+", head))
+
+
+STOP = """
+import signal
+def stop(what, name, number=signal.SIGINT):
+    before = getattr(what, name)
+    def stopping(*args, **kwargs):
+        setattr(what, name, before)
+        signal.raise_signal(number)
+        return before(*args, **kwargs)
+    setattr(what, name, stopping)
+"""
+SETTING = """
+import signal
+from torch._inductor.async_compile import AsyncCompile
+from torch._subclasses import FakeTensorMode
+class Late(Exception): pass
+def late(*_): raise Late
+signal.signal(signal.SIGUSR1, late)
+def helper(v):
+    print('a break')
+    return v * 2
+def wait(v):
+    signal.raise_signal(signal.SIGINT)
+    return v
+"""
+TRACING = "stop(FakeTensorMode, 'dispatch')"
+LOADING = "stop(AsyncCompile, 'wait')"
+
+
+@pytest.fixture
+def stopped(cells: Live) -> Iterator[Live]:
+    """A notebook with what sends a signal at the next call of a function of torch's."""
+    before = signal.getsignal(signal.SIGUSR1)
+    code: dict[str, Any] = {}
+    exec(compile(STOP, torch.__file__, "exec"), code)
+    cells.names["stop"] = code["stop"]
+    cells.well(SETTING)
+    yield cells
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize(
+    ("backend", "text"),
+    [
+        ("eager", f"y = x + 1\n{TRACING}\nz = y * 2"),
+        ("eager", f"y = x + 1\n{TRACING}\nz = helper(y)"),
+        ("inductor", f"{LOADING}\ny = x + 1"),
+        ("inductor", f"y = x + 1\n{LOADING}\nz = y.sin() * 3"),
+        ("inductor", f"w = x.requires_grad_()\ny = (w * 3).sin().sum()\n{LOADING}\ny.backward()"),
+    ],
+)
+def test_an_interrupt_of_a_compiler_is_one_line(
+    stopped: Live, backend: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    ran = stopped.run(f"%%dynamo -b {backend} --quiet\n{text}")
+    assert isinstance(ran.error, KeyboardInterrupt)
+    assert ran.shown == "KeyboardInterrupt: stopped while the cell was being compiled."
+
+
+def test_a_time_limit_in_a_compiler_is_shown_with_its_handler(stopped: Live) -> None:
+    stop = TRACING.replace(")", ", signal.SIGUSR1)")
+    ran = stopped.run(f"%%dynamo -b eager --quiet\ny = x + 1\n{stop}\nz = y * 2")
+    assert type(ran.error).__name__ == "Late"
+    assert [name for name, _ in frames(ran.error)] == ["<module>", "late"]
+    assert "site-packages" not in ran.shown
+
+
+def test_an_interrupt_of_the_users_code_shows_its_line(stopped: Live) -> None:
+    for line in ("%%dynamo -b inductor", "%%dynamo compare -b eager"):
+        ran = stopped.run(f"{line} --quiet\ny = x + 1\nz = wait(y)")
+        assert isinstance(ran.error, KeyboardInterrupt)
+        assert [name for name, _ in frames(ran.error)] == ["<module>", "wait"]
+        assert "dynamo_ext" not in ran.shown

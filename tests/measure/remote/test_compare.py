@@ -28,6 +28,7 @@ from dynamo_ext.measure.remote.compare import FunctionTask, compare_apart
 from dynamo_ext.measure.remote.isolated_process import ending
 from dynamo_ext.measure.settings import Settings
 from tests.capture.live import live
+from tests.interrupts import interruptible
 
 ROUNDS = 8
 
@@ -203,7 +204,7 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process():
             threading.Timer(3.0, _thread.interrupt_main).start()
 
     listed = candidates_of([fine, hanging, slow])
-    with reporting_to(interrupt):
+    with interruptible(), reporting_to(interrupt):
         record = compare_apart(task, listed, settings)
     assert [each.outcome for each in record.candidates] == ["measured"] * 2 + ["unmeasured"] * 2
     assert (record.partial, record.interrupted) == (True, True)
