@@ -118,11 +118,21 @@ def _drawn(seed: int, draw: random.Random) -> Program:
                 f"x{k} = numbers({own + k}, {rows * width}, torch.float32).view({rows}, {width}){end}"
                 for k in range(2)
             ),
-            *(f"{s} = numbers({own + k}, 1, torch.float32).view(()){end}" for k, s in enumerate(numbers)),
+            *(
+                f"{s} = numbers({own + k}, 1, torch.float32).view(()){end}"
+                for k, s in enumerate(numbers)
+            ),
         )
         for rows, own in calls
     ]
-    return Program(seed, ("x0", "x1", *numbers), tuple(body), tuple(dict.fromkeys(returned)), tuple(lines), tuple(head))
+    return Program(
+        seed,
+        ("x0", "x1", *numbers),
+        tuple(body),
+        tuple(dict.fromkeys(returned)),
+        tuple(lines),
+        tuple(head),
+    )
 
 
 def _runs(made: Program) -> bool:
@@ -159,7 +169,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (given.engine, seed) in store:
             continue
         said = forked.answer(partial(_row, given.engine, seed), Bounds(given.timeout, 16.0))
-        row = said if isinstance(said, dict) else Row(given.engine, seed, "crash", reason=said, minimal=program(seed)[0].text()).to_dict()
+        row = (
+            said
+            if isinstance(said, dict)
+            else Row(
+                given.engine, seed, "crash", reason=said, minimal=program(seed)[0].text()
+            ).to_dict()
+        )
         store.add(row)
         if row["status"] in ("wrong", "crash"):
             faults += 1

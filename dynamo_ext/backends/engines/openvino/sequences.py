@@ -1,29 +1,19 @@
-"""What keeps OpenVINO from fusing products in sequence where that ends the process.
+"""What keeps OpenVINO from fusing products in sequence where it must not.
 
 OpenVINO 2026.4 makes one operation of small products that follow each other, and of what is
 computed element by element between and behind them. Where its result meets that of other
-elementwise operations as an operand, ``compile_model`` reads through a null pointer. What is also
-a result of the model is not fused with the product that reads it.
+elementwise operations as an operand, ``compile_model`` reads through a null pointer, which ends
+the process; and it refuses weights of one element there. What is also a result of the model is
+not fused with the product that reads it.
 """
-
-import operator
 
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.fx_graph import is_view
 from dynamo_ext.backends.support.single_op import operator_name
 
 _ROWS = 16
 """Of the products that it fuses: 2026.4 goes up to 8."""
-
-_BY_ELEMENT = (
-    "aten::_native_batch_norm_legit_no_training",
-    "aten::_softmax",
-    "aten::_to_copy",
-    "aten::hardswish",
-)
-"""Operations that it may fuse, beside those which torch calls pointwise."""
 
 
 def divide(graph: GraphModule) -> range:
@@ -39,31 +29,32 @@ def divide(graph: GraphModule) -> range:
         operands = node.all_input_nodes
         if node.op == "placeholder" or not computed.isdisjoint(operands):
             computed.add(node)
+        # It drops operations that change nothing, so any of them may stand between.
+        products[node] = {product for each in operands for product in products[each]}
         if _is_small_product(node) and node.args[-1] not in computed:
             *bias, left, _ = node.args
-            products[node] = {node}
-            if products.get(left):
+            if before := products[left]:
                 between[node] = left
+                if any(map(_has_one_weight, (node, *before))):
+                    added[left] = None
+            products[node] = {node}
             operands = [node, *bias]
-        elif _by_element(node):
-            products[node] = {p for each in operands for p in products.get(each, ())}
-        else:
+        elif torch.Tag.pointwise not in getattr(node.target, "tags", ()):
             continue
         if sum(each.op == "call_function" and each in computed for each in operands) > 1:
             added.update(dict.fromkeys(between[p] for p in products[node] & between.keys()))
     output = graph.graph.output_node()
     own: tuple[Node, ...] = output.args[0]  # type: ignore[assignment]
-    output.args = ((*own, *(added.keys() - own)),)
+    output.args = ((*own, *(node for node in added if node not in own)),)
     graph.recompile()
     return range(len(own), len(output.args[0]))  # type: ignore[arg-type]
 
 
 def _is_small_product(node: Node) -> bool:
     name = operator_name(node.target)
-    return name in ("aten::mm", "aten::addmm", "aten::mv") and node.meta["val"].shape[0] <= _ROWS
+    return name in ("aten::mm", "aten::addmm") and node.meta["val"].shape[0] <= _ROWS
 
 
-def _by_element(node: Node) -> bool:
-    if is_view(node) or node.target is operator.getitem or operator_name(node.target) in _BY_ELEMENT:
-        return True
-    return torch.Tag.pointwise in getattr(node.target, "tags", ())
+def _has_one_weight(product: Node) -> bool:
+    left: Node = product.args[-2]  # type: ignore[assignment]
+    return bool(product.meta["val"].shape[1] == left.meta["val"].shape[1] == 1)
