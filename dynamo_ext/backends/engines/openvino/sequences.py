@@ -7,6 +7,8 @@ the process; and it refuses weights of one element there. What is also a result 
 not fused with the product that reads it.
 """
 
+from typing import Any
+
 import torch
 from torch.fx import GraphModule, Node
 
@@ -56,5 +58,5 @@ def _is_small_product(node: Node) -> bool:
 
 
 def _has_one_weight(product: Node) -> bool:
-    left: Node = product.args[-2]  # type: ignore[assignment]
+    left: Any = product.args[-2]
     return bool(product.meta["val"].shape[1] == left.meta["val"].shape[1] == 1)
