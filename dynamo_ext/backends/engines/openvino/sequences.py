@@ -31,8 +31,7 @@ def divide(graph: GraphModule) -> range:
         operands = node.all_input_nodes
         if node.op == "placeholder" or not computed.isdisjoint(operands):
             computed.add(node)
-        # It drops operations that change nothing, so any of them may stand between.
-        products[node] = {product for each in operands for product in products[each]}
+        products[node] = {p for each in operands if _may_fuse(each, node) for p in products[each]}
         if _is_small_product(node) and node.args[-1] not in computed:
             *bias, left, _ = node.args
             if before := products[left]:
@@ -41,7 +40,7 @@ def divide(graph: GraphModule) -> range:
                     added[left] = None
             products[node] = {node}
             operands = [node, *bias]
-        elif torch.Tag.pointwise not in getattr(node.target, "tags", ()):
+        elif not _is_pointwise(node):
             continue
         if sum(each.op == "call_function" and each in computed for each in operands) > 1:
             added.update(dict.fromkeys(between[p] for p in products[node] & between.keys()))
@@ -50,6 +49,21 @@ def divide(graph: GraphModule) -> range:
     output.args = ((*own, *(node for node in added if node not in own)),)
     graph.recompile()
     return range(len(own), len(output.args[0]))  # type: ignore[arg-type]
+
+
+def _may_fuse(source: Node, node: Node) -> bool:
+    # It drops operations that change nothing, as the concatenation of one tensor.
+    return _is_pointwise(node) or _elements(source) == _elements(node)
+
+
+def _is_pointwise(node: Node) -> bool:
+    return torch.Tag.pointwise in getattr(node.target, "tags", ())
+
+
+def _elements(node: Node) -> int:
+    value = node.meta.get("val")
+    first = value[0] if isinstance(value, (tuple, list)) else value
+    return first.numel() if isinstance(first, torch.Tensor) else 0
 
 
 def _is_small_product(node: Node) -> bool:
