@@ -15,10 +15,11 @@ from collections.abc import Sequence
 
 from tqdm import tqdm
 
-from benchmarks import machine, packed_rows
+from benchmarks import machine
 from benchmarks.backends import ENGINES
+from benchmarks.packed_rows import PackedRows, of_any_machine
 from benchmarks.part import add_storing
-from benchmarks.random_programs import table
+from benchmarks.random_programs import sequences, table
 from benchmarks.random_programs.check import Row
 from benchmarks.random_programs.generate import CALLS, program
 from benchmarks.random_programs.program import TORCHS
@@ -42,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.show is not None:
         print(program(given.show).script(given.engine[0]))
         return 0
-    store = packed_rows.PackedRows(
-        given.rows or packed_rows.of_any_machine("random-programs"), ("engine", "seed")
-    )
+    store = PackedRows(given.rows or of_any_machine("random-programs"), sequences.KEYS)
     wrong = 0
     for engine in [] if given.only_write else given.engine:
         seeds = range(given.seed, given.seed + given.programs)
@@ -54,11 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = [Row.from_dict(row) for row in store.all()]
         order = [*TORCHS, *ENGINES]
         found.sort(key=lambda row: (order.index(row.engine), row.seed))
-        given.write.write_text(table.page(found, store.head["machine"], CALLS), encoding="utf-8")
+        others = [Row.from_dict(row) for row in PackedRows(sequences.STORE, sequences.KEYS).all()]
+        text = table.page(found, store.head["machine"], CALLS, others)
+        given.write.write_text(text, encoding="utf-8")
     return int(bool(wrong))
 
 
-def _run(engine: str, seeds: Sequence[int], bounds: Bounds, store: packed_rows.PackedRows) -> int:
+def _run(engine: str, seeds: Sequence[int], bounds: Bounds, store: PackedRows) -> int:
     """Fill the store, and say how many programs are wrong by the engine's own fault."""
     store.note_machine(machine.sentence())
     faults = set()

@@ -42,6 +42,8 @@ class Program:
         Names that it returns.
     calls
         For each call the lines that make its arguments, which have the parameters' names.
+    head
+        Lines in front of the function.
     """
 
     seed: int
@@ -49,6 +51,7 @@ class Program:
     body: tuple[str, ...]
     returned: tuple[str, ...]
     calls: tuple[tuple[str, ...], ...]
+    head: tuple[str, ...] = ()
 
     @property
     def function(self) -> str:
@@ -66,7 +69,8 @@ class Program:
     def text(self) -> str:
         """The whole, but for who runs it."""
         calls = "\n\n".join(self.arguments(call) for call in range(len(self.calls)))
-        return f"import torch\n\n\n{_HELPER}\n\n{self.function}\n\n{calls}"
+        head = "".join(f"{line}\n" for line in self.head) + "\n\n" if self.head else ""
+        return f"import torch\n\n\n{_HELPER}\n\n{head}{self.function}\n\n{calls}"
 
     def script(self, engine: str) -> str:
         """A file that shows what eager and an engine make of each call."""

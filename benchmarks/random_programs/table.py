@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
     from benchmarks.random_programs.check import Row
 
+_HEAD = """\
+| Engine | Programs | Right | Torch's own | Unsure | Wrong | Crashes, hangs | In engine | Fell back | Strides |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+"""  # noqa: E501 - a table's head is one line
+
 _PAGE = """# Random programs
 
 Written by `python -m benchmarks.random_programs`: do not edit. A program is drawn by a seed: three
@@ -35,8 +40,6 @@ memory, and what writing to a result changes.
 - **Strides**: programs of which a result that is no view of an input has other strides than
   eager's ([limits](limits.md)).
 
-| Engine | Programs | Right | Torch's own | Unsure | Wrong | Crashes, hangs | In engine | Fell back | Strides |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 {totals}
 
 {machine}
@@ -54,10 +57,20 @@ Of `aot_eager` and Inductor under plain `torch.compile`, and of how many program
 ## What was reported where engines fell back to eager
 
 {faults}
-"""  # noqa: E501 - a table's head is one line
+
+## Small products in sequence
+
+`python -m benchmarks.random_programs.sequences` draws programs of another kind: layers of a width
+of at most 64 on at most ten rows, between them elementwise operations and numbers in tensors
+without dimensions, called with one size or two. Inputs or layers learn in about four of ten. Each
+runs in a process of its own, on one thread or two. Without what keeps OpenVINO from fusing such
+products ([limits](limits.md)) about one in ten ended its process.
+
+{sequences}
+"""
 
 
-def page(rows: Sequence[Row], machine: str, calls: int) -> str:
+def page(rows: Sequence[Row], machine: str, calls: int, sequences: Sequence[Row] = ()) -> str:
     """The whole page.
 
     Parameters
@@ -68,18 +81,24 @@ def page(rows: Sequence[Row], machine: str, calls: int) -> str:
         What they were measured with, a line for each machine.
     calls
         Of each program.
+    sequences
+        Rows of ``sequences``.
     """
-    engines = list(dict.fromkeys(row.engine for row in rows))
     return _PAGE.format(
         calls=calls,
-        totals="\n".join(
-            _total(engine, [r for r in rows if r.engine == engine]) for engine in engines
-        ),
+        totals=_totals(rows),
         machine=machine.replace("\n", "\n\n"),
         wrong=_wrong(rows),
         torchs=_torchs(rows),
         faults=_faults(rows),
+        sequences=f"{_totals(sequences)}\n\n{_wrong(sequences)}",
     )
+
+
+def _totals(rows: Sequence[Row]) -> str:
+    engines = dict.fromkeys(row.engine for row in rows)
+    lines = (_total(engine, [r for r in rows if r.engine == engine]) for engine in engines)
+    return _HEAD + "\n".join(lines)
 
 
 def _total(engine: str, rows: Sequence[Row]) -> str:

@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.backends import ENGINES
 from benchmarks.random_programs import __main__ as command
-from benchmarks.random_programs import judge, run, table
+from benchmarks.random_programs import judge, run, sequences, table
 from benchmarks.random_programs.check import Row, check, minimised
 from benchmarks.random_programs.generate import CALLS, program
 from benchmarks.random_programs.program import Program
@@ -79,6 +79,16 @@ def test_programs_have_what_goes_wrong_in_compilers():
         assert any(part in text for text in texts), part
     for part in (".mul_(", ".unbind(", "if ", ".shape[0]"):
         assert any(part in text for text in texts), part
+
+
+def test_products_in_sequence_are_drawn_and_right():
+    assert sequences.program(11) == sequences.program(11)
+    texts = [sequences.program(seed)[0].text() for seed in range(40)]
+    for part in (".requires_grad_()", "True)", "call_1", "torch.nn.Tanh()", "t = numbers("):
+        assert any(part in text for text in texts), part
+    made, threads = sequences.program(7)
+    assert threads in (1, 2)
+    assert check(made, "aot_eager").status == "right"
 
 
 WRONG = {

@@ -12,7 +12,7 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import calibration, precision
 from dynamo_ext.backends.base import RunEagerlyError, RunThisCallEagerlyError
-from dynamo_ext.backends.engines.openvino import compress, convert, finite, ran
+from dynamo_ext.backends.engines.openvino import compress, convert, finite, ran, sequences
 from dynamo_ext.backends.support import data_checks
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.backends.support.quiet import quiet
@@ -112,6 +112,7 @@ class Session:
             calls = graph.meta.pop(calibration.INPUTS, ())
             compress.compress(self._graph, calls, graph.meta.get(precision.KEPT, ()))
         self._places = convert.distinct(self._graph)
+        unread = sequences.divide(self._graph)
         self._checks = bool(known.checked)
         # What the first call runs instead, where its inputs do not fulfil what is checked.
         self._other: Callable[[], Session] | None = None
@@ -148,7 +149,9 @@ class Session:
         for position, value in enumerate(facts):
             make = functools.partial(torch.empty, tuple(value.shape), dtype=value.dtype)
             give = _lender()
-            if self._bound and 0 < value.numel() * value.element_size() <= SMALL:
+            if position in unread:
+                self._makes.append(None)
+            elif self._bound and 0 < value.numel() * value.element_size() <= SMALL:
                 place = make()
                 self._request.set_output_tensor(position, give(place))
                 self._copied.append((position, place))
