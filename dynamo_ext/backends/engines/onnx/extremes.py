@@ -36,13 +36,13 @@ def _sizes(x: Any, dims: Any, keepdims: int) -> Any:
     return op.ReduceSum(op.Abs(x), dims, keepdims=keepdims)
 
 
-def _extreme(reduction: str, x: Any, dim: Any = (), keepdim: Any = False) -> Any:
+def _extreme(reduction: str, x: Any, dim: Any = (), keepdim: Any = False) -> Any:  # noqa: FBT002 - ATen's own signature
     dims, keepdims = list(dim) or None, int(keepdim)
     found = getattr(opset(), reduction)(x, dims, keepdims=keepdims)
     return _kept(found, _sizes(x, dims, keepdims)) if x.dtype.is_floating_point() else found
 
 
-def _place(reduction: str, x: Any, dim: Any = None, keepdim: Any = False) -> Any:
+def _place(reduction: str, x: Any, dim: Any = None, keepdim: Any = False) -> Any:  # noqa: FBT002 - ATen's own signature
     op, floats = opset(), x.dtype.is_floating_point()
     if not x.shape:
         return op.Constant(value_int=0)

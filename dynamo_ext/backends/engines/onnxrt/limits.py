@@ -9,7 +9,8 @@ from torch.fx import Node
 from dynamo_ext.backends.engines.onnx import torch_private
 from dynamo_ext.backends.engines.onnx.limits import input_dtype, integral_input, truncated
 from dynamo_ext.backends.engines.onnxrt import session
-from dynamo_ext.backends.support.single_op import operator_name, size, tensor_inputs, used
+from dynamo_ext.backends.support import extremes
+from dynamo_ext.backends.support.single_op import operator_name, tensor_inputs, used
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, is_empty
 from dynamo_ext.torch_private import fx_nodes
 
@@ -17,9 +18,6 @@ _DIVISIONS = ("aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod"
 _SCATTERS = ("aten::scatter_add", "aten::scatter_reduce")
 _EXTREMES = ("aten::amax", "aten::amin", "aten::argmax", "aten::argmin")
 """Reductions; ``maximum`` and ``minimum`` of two tensors and the poolings go by other names."""
-
-_LARGE = 2**16
-"""Elements from which it takes longer to look for NaN than to go to eager and back."""
 
 _SUMS = ("aten::sum", "aten::prod")
 _ANTIALIASED = ("aten::_upsample_bilinear2d_aa", "aten::_upsample_bicubic2d_aa")
@@ -82,11 +80,15 @@ def _inexact(number: object) -> bool:
 def _reductions(node: Node, name: str) -> str:
     packet, dtype = name.partition(".")[0], input_dtype(node)
     floats = dtype.startswith(("float", "bfloat"))
-    if packet == "aten::linalg_vector_norm" and floats and {math.inf, -math.inf} & {*node.args[1:2]}:
+    if (
+        packet == "aten::linalg_vector_norm"
+        and floats
+        and {math.inf, -math.inf} & {*node.args[1:2]}
+    ):
         return "ONNX Runtime passes over NaN where torch keeps it."
     extreme = packet in _EXTREMES or {"amax", "amin"} & {*node.args[4:5]}
-    if extreme and floats and max(map(_elements, tensor_inputs(node))) > _LARGE:
-        return "ONNX Runtime passes over NaN, and of so many elements it takes long to look for it."
+    if extreme and (large := extremes.refused(node, "ONNX Runtime")):
+        return large
     if packet in _SUMS and dtype == "int64":
         return "ONNX Runtime sums 64-bit integers as floating-point numbers."
     if packet == "aten::scatter_reduce" and "mean" in node.args:
@@ -179,10 +181,6 @@ def _scatters_in_part(node: Node) -> bool:
         isinstance(size, int) and isinstance(of, int) and size != of
         for size, of in zip(index.shape, source.shape, strict=False)
     )
-
-
-def _elements(node: Node) -> int:
-    return math.prod(map(size, node.meta["val"].shape))
 
 
 def _dtype(node: Node) -> str:
