@@ -54,11 +54,23 @@ def _of_two(name: str, aten: Any, x: Any, y: Any) -> Any:
     return _kept(aten, getattr(aten, name).default(x, y), x, y)
 
 
+def _greater(less: str, aten: Any, x: Any, y: Any) -> Any:
+    # Greater than NaN is anything to it, and less than NaN is nothing, as to torch.
+    if isinstance(y, (int, float)):
+        full = aten.full.default
+        y = x.tracer.create_proxy(
+            "call_function", full, ([], y), {"dtype": x.node.meta["val"].dtype}
+        )
+    return getattr(aten, less).Tensor(y, x)
+
+
 MENDS: dict[str, Callable[..., Any]] = {
     "aten::amax": functools.partial(_extreme, "amax"),
     "aten::amin": functools.partial(_extreme, "amin"),
     "aten::argmax": functools.partial(_place, "amax"),
     "aten::argmin": functools.partial(_place, "amin"),
+    **{f"aten::ge.{kind}": functools.partial(_greater, "le") for kind in ("Scalar", "Tensor")},
+    **{f"aten::gt.{kind}": functools.partial(_greater, "lt") for kind in ("Scalar", "Tensor")},
     "aten::maximum": functools.partial(_of_two, "maximum"),
     "aten::minimum": functools.partial(_of_two, "minimum"),
 }
