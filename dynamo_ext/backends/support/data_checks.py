@@ -107,7 +107,7 @@ def input_check(graph: GraphModule) -> Callable[[Sequence[Any]], None] | None:
         ranges = constant | {node: _range(inputs[place]) for place, node in whole.items()}
         for demand, sources in demands:
             # What is only moved has no other range.
-            if not all(demand.allows(ranges[source]) for source in sources):
+            if not all(s in ranges and demand.allows(ranges[s]) for s in sources):
                 known = dict(zip(given, inputs, strict=True))
                 if demand.broken(_evaluated(graph, demand.operand, known)).any():
                     raise RunEagerlyError(_MESSAGE)

@@ -20,7 +20,6 @@ def _kept(aten: Any, found: Any, *sizes: Any) -> Any:
 
 def _extreme(name: str, aten: Any, x: Any, dims: Any = (), keepdim: Any = False) -> Any:  # noqa: FBT002 - ATen's own signature
     dims = list(dims) or list(range(x.node.meta["val"].ndim))
-
     # Its reductions begin with the largest finite number, which is half of none.
     half = getattr(aten, name).default(aten.mul.Scalar(x, 0.5), dims, keepdim)
     beyond = aten.lt.Scalar(half, -2e38) if name == "amax" else aten.gt.Scalar(half, 2e38)
@@ -57,10 +56,9 @@ def _of_two(name: str, aten: Any, x: Any, y: Any) -> Any:
 def _greater(less: str, aten: Any, x: Any, y: Any) -> Any:
     # Greater than NaN is anything to it, and less than NaN is nothing, as to torch.
     if isinstance(y, (int, float)):
+        dtype = torch.result_type(torch.empty((1,), dtype=x.node.meta["val"].dtype), y)
         full = aten.full.default
-        y = x.tracer.create_proxy(
-            "call_function", full, ([], y), {"dtype": x.node.meta["val"].dtype}
-        )
+        y = x.tracer.create_proxy("call_function", full, ([], y), {"dtype": dtype})
     return getattr(aten, less).Tensor(y, x)
 
 

@@ -1,5 +1,6 @@
 """What OpenVINO must not be given although it converts, and what it cannot be given."""
 
+import operator
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +8,7 @@ from torch.fx import Node
 
 from dynamo_ext.backends.support import extremes
 from dynamo_ext.backends.support.data_checks import EXACT
-from dynamo_ext.backends.support.single_op import operator_name, used
+from dynamo_ext.backends.support.single_op import operator_name, tensor_inputs, used
 from dynamo_ext.backends.support.tensor_limits import TensorLimits
 
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
@@ -76,7 +77,7 @@ def _takes_integers(node: Node, name: str) -> bool:
     """Whether an operation is right on integers that 32 bits have."""
     if name in _COMPARING:
         return all(abs(n) <= EXACT for n in node.args if isinstance(n, (int, float)))
-    first = next(iter(node.all_input_nodes), node).meta["val"]
+    first = next(iter(tensor_inputs(node)), node).meta["val"]
     if name in _PLACES:
         return bool(first.is_floating_point())
     if name == "_to_copy":
@@ -84,14 +85,17 @@ def _takes_integers(node: Node, name: str) -> bool:
     return name in _MOVING or (name in _INDEXING and first.is_floating_point())
 
 
-def _places_found(node: Node) -> bool:
-    """Whether indices are moved from results that are known to the engine alone."""
-    moved = [n for n in node.all_input_nodes if not n.meta["val"].is_floating_point()]
+def _found_within(node: Node) -> bool:
+    """Whether indices come of integers that OpenVINO makes, which no check of inputs sees."""
+    moved = [n for n in tensor_inputs(node) if not n.meta["val"].is_floating_point()]
     for each in moved:
-        if _name(each) in _PLACES:
+        name = _name(each)
+        if each.target is operator.getitem:
+            moved += each.all_input_nodes
+        elif name in _MOVING:
+            moved += [n for n in tensor_inputs(each) if n not in moved]
+        elif each.op == "call_function" and _takes_integers(each, name):
             return True
-        if _name(each) in _MOVING:
-            moved += [n for n in each.all_input_nodes if n not in moved]
     return False
 
 
@@ -102,7 +106,7 @@ def _operator_reason(node: Node, name: str) -> str:
         return "OpenVINO crashes where a tensor without dimensions is copied into."
     if name in (*_PLACES, "amax", "amin") and (large := extremes.refused(node, "OpenVINO")):
         return large
-    if name in _INDEXING and _places_found(node):
+    if name in _INDEXING and _found_within(node):
         return "The indices are not known before OpenVINO has computed them."
     if name == "native_group_norm" and used(node) != [0]:
         return "OpenVINO's group norm gives no means and deviations."

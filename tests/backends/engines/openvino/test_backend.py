@@ -105,14 +105,29 @@ class TestIntegers:
                 assert all(map(torch.equal, fast(given), moved(given)))
 
     def test_places_that_are_computed_index_in_eager(self) -> None:
-        def fn(x: torch.Tensor) -> torch.Tensor:
-            return x.index_select(0, (x * 2).argmax(0)) * 2 + 1
+        i = torch.tensor([0, 1, 2])
+        for fn in (
+            lambda x, _: x.index_select(0, (x * 2).argmax(0).view(-1)) * 2 + 1,
+            lambda x, _: x.index_select(0, (x * 2).argmax(0).int()) * 2 + 1,
+            lambda x, i: x.index_select(0, (i == 0).long()) * 2 + 1,
+            lambda x, _: x.index_select(0, (x[0] > 0).long()) * 2 + 1,
+        ):
+            fast = dynamo_ext.optimize("openvino", options={"min_partition": 1})(fn)
+            with torch.no_grad():
+                for x in (torch.eye(3), -torch.eye(3)):
+                    torch.testing.assert_close(fast(x, i), fn(x, i))
+            said = {f.operator: f.message for f in fast.report().fallbacks}
+            assert "before OpenVINO has computed them" in said["aten.index_select.default"]
 
-        fast, x = dynamo_ext.optimize("openvino", options={"min_partition": 1})(fn), torch.eye(3)
-        with torch.no_grad():
-            torch.testing.assert_close(fast(x), fn(x))
-        said = {f.operator: f.message for f in fast.report().fallbacks}
-        assert "before OpenVINO has computed them" in said["aten.index_select.default"]
+    def test_a_comparison_with_a_fraction(self) -> None:
+        def fn(i: torch.Tensor) -> Any:
+            return i >= 1.5, i > -1.5, i >= -0.5, i > 1, i >= 2, i < 1.5
+
+        fast, i = (
+            dynamo_ext.optimize("openvino", options={"verify": False})(fn),
+            torch.arange(-4, 4),
+        )
+        assert all(map(torch.equal, fast(i), fn(i)))
 
 
 GROUP_NORMS = """
