@@ -219,6 +219,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         Whatever the target raises by itself.
     """
     from dynamo_ext.backends.options import mapping_of
+    from dynamo_ext.capture import targets
     from dynamo_ext.measure.candidates import (
         candidates_of,
         of_callables,
@@ -235,9 +236,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         message = "compare(beside=…) is called compare(callables=…) now."
         warnings.warn(message, FutureWarning, stacklevel=2)
         callables = {**(callables or {}), **beside}
-    if not callable(target):
-        message = f"A {type(target).__name__} cannot be compared: it cannot be called."
-        raise OptionError(message, "Pass a function or module, and its arguments as args=(x, …).")
+    targets.check(target, "compared", args)
     if dtype is not None and dtype not in DTYPES:
         message = f"dtype={dtype!r} is not a dtype to compare in."
         raise OptionError(message, f"Use {' or '.join(DTYPES)}.")

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynamo_ext.backends.base import Backend
-from dynamo_ext.errors import OptionError
 from dynamo_ext.records.report import Report
 
 
@@ -40,18 +39,15 @@ def explain(
     Raises
     ------
     OptionError
-        Where ``target`` cannot be called, or ``args`` is a tensor.
+        Where ``target`` cannot be called, or ``args`` is not a sequence.
     Exception
         What the call itself raises.
     """
-    import torch
-
     from dynamo_ext.api.optimize import optimize
+    from dynamo_ext.capture import targets
     from dynamo_ext.measure.operation_profiler import OperationTimes
 
-    if isinstance(args, torch.Tensor):
-        msg = "args is a tensor, not a sequence of arguments."
-        raise OptionError(msg, "Write explain(model, (x,)).")
+    targets.check(target, "explained", args)
     session = optimize(backend, options=options).explaining(OperationTimes())
     called = session(target)
     called(*args, **(kwargs or {}))

@@ -6,10 +6,8 @@ from typing import Any
 
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.base import Backend
-from dynamo_ext.backends.user_backends import is_backend
 from dynamo_ext.capture.session import Session, reuse_last
 from dynamo_ext.capture.tracer import optimizing
-from dynamo_ext.errors import OptionError
 
 
 def optimize(
@@ -45,13 +43,6 @@ def optimize(
     BackendUnavailableError
         With ``strict``.
     """
-    if not (isinstance(backend, str) or callable(backend) or is_backend(backend)):
-        msg = f"A {type(backend).__name__} is not a backend."
-        remedy = (
-            "Give a name, a dynamo_ext.Backend, or a function "
-            "(GraphModule, example_inputs) -> callable."
-        )
-        raise OptionError(msg, remedy)
     compiler = registry.compiler(backend, options, strict=strict)
     name = compiler.name
     made = functools.partial(optimizing, compiler, name, dynamic=dynamic, fullgraph=fullgraph)

@@ -14,13 +14,14 @@ from typing import Any, Self
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from dynamo_ext.capture import targets
 from dynamo_ext.capture.listen import eager_frames, run_log, with_block
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import OnGraphCall
 from dynamo_ext.capture.report.builder import build_report, machine_of
 from dynamo_ext.capture.torch_private import frame_eval, wrapping
 from dynamo_ext.capture.tracer import Tracer, reusing
-from dynamo_ext.errors import NoReportError, OptionError
+from dynamo_ext.errors import NoReportError
 from dynamo_ext.records.report import Mode, Report
 from dynamo_ext.torch_private import version
 
@@ -182,12 +183,8 @@ class Session:
 
     def __call__(self, target: Any) -> Any:
         """Wrap a function or a module; the wrapper has a ``report()`` of its own."""
+        targets.check(target, "wrapped")
         is_module = isinstance(target, torch.nn.Module)
-        if not is_module and not callable(target):
-            msg = f"A {type(target).__name__} cannot be wrapped: it cannot be called."
-            raise OptionError(
-                msg, "Pass a function or a module, or use the session in a with block."
-            )
         kind = type(target).__name__
         name = kind if is_module else getattr(target, "__qualname__", kind)
         session = Session(self._make_tracer, self._mode, name, self._run.on_graph_call)

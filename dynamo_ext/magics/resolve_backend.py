@@ -42,13 +42,6 @@ def choose(
     value = evaluate(text, namespace)
     if isinstance(value, str) or is_backend(value):
         return registry.compiler(value, options, strict=strict)
-    if not callable(value):
-        msg = f"-b {text} is {article(type(value).__name__)}, which cannot be called."
-        remedy = (
-            "Give a backend's name, a dynamo_ext.Backend, or a function "
-            "(GraphModule, example_inputs) -> callable."
-        )
-        raise OptionError(msg, remedy)
     return registry.compiler(_same_function(text, value), options, strict=strict)
 
 

@@ -1,6 +1,6 @@
 """From what a user lists (``inductor,onnxrt,tvm``) to compilers, each with a name of its own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,6 +98,8 @@ def _rows(backends: Backends) -> dict[str, str | Callable[..., Any]]:
         return dict(backends)
     if isinstance(backends, str):
         backends = [name.strip() for name in backends.split(",") if name.strip()]
+    elif callable(backends) or not isinstance(backends, Iterable):
+        backends = [backends]
     rows: dict[str, str | Callable[..., Any]] = {}
     for each in backends:
         name = each if isinstance(each, str) else getattr(each, "__name__", type(each).__name__)

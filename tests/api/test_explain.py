@@ -40,10 +40,16 @@ def test_a_backend_that_leaves_an_operation_out_is_told_what_that_costs():
 
 
 def test_arguments_that_are_no_sequence_are_refused_in_a_sentence():
-    with pytest.raises(OptionError, match=r"explain\(model, \(x,\)\)"):
-        dynamo_ext.explain(torch.relu, torch.ones(2))
-    with pytest.raises(OptionError, match="cannot be called"):
-        dynamo_ext.explain(3)
+    for args in (torch.ones(2), "onnxrt", torch.nn.Linear(2, 2)):
+        with pytest.raises(OptionError, match=r"not a sequence of arguments.*\(model, \(x,\)\)"):
+            dynamo_ext.explain(torch.relu, args)
+        with pytest.raises(OptionError, match=r"not a sequence of arguments.*\(model, \(x,\)\)"):
+            dynamo_ext.compare(torch.relu, args)
+    for each in (dynamo_ext.explain, dynamo_ext.compare):
+        with pytest.raises(OptionError, match="cannot be called"):
+            each(3)
+        with pytest.raises(OptionError, match="Linear is a class"):
+            each(torch.nn.Linear, (torch.ones(2),))
 
 
 def test_the_call_s_own_error_is_raised():

@@ -392,3 +392,34 @@ def test_a_hook_that_is_added_later_runs_and_one_that_is_removed_does_not(kind: 
     handle.remove()
     fast(X)
     assert seen == [1]
+
+
+@pytest.mark.parametrize("given", [Net(), torch.nn.Sequential(Net()), Net, double, 3, [double]])
+def test_what_is_to_be_compiled_is_no_backend(given: Any) -> None:
+    """A module and a function are callable, as a compiler is."""
+    remedy = r'is not a backend\. .*optimize\("onnxrt"\)\(model\)'
+    with pytest.raises(OptionError, match=remedy):
+        dynamo_ext.optimize(given)
+    with pytest.raises(OptionError, match=remedy):
+        dynamo_ext.explain(double, (X,), backend=given)
+    for backends in ({"row": given}, given if not isinstance(given, list) else [3]):
+        with pytest.raises(OptionError, match=remedy):
+            dynamo_ext.compare(double, (X,), backends)
+
+
+def test_a_class_whose_instances_are_what_was_compiled_is_a_compiler() -> None:
+    class Compiled:
+        def __init__(self, graph: Any, _: Any) -> None:
+            self.graph = graph
+
+        def __call__(self, *inputs: Any) -> Any:
+            return self.graph.forward(*inputs)
+
+    fast = dynamo_ext.optimize(Compiled)(double)
+    assert torch.equal(fast(X), X * 2)
+    assert fast.report().fallbacks == ()
+
+
+def test_a_class_of_modules_is_not_wrapped() -> None:
+    with pytest.raises(OptionError, match=r"model = Net\("):
+        dynamo_ext.optimize("eager")(Net)

@@ -110,7 +110,7 @@ class Engines:
         }
         known = {i: weight for i, weight in weights.items() if i not in self._unused}
         self.sets = WeightSets(known, self._release)
-        self.frozen = len(known)
+        self.frozen = len(known) if self.sets.live else 0
         self.known: dict[tuple[Any, ...], Engine | None] = {}
         self.fast_unfrozen: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self._calls: dict[tuple[Any, ...], list[Sequence[Any]]] = {}

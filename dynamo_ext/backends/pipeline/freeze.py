@@ -63,7 +63,9 @@ def _reader(weight: torch.Tensor) -> Callable[[], object]:
     """What gives a tensor's values as they are now, in a form that is quick to compare."""
     weight = weight.detach()
     if weight.device.type == "cpu" and weight.is_contiguous() and not weight.is_neg():
-        buffer: Any = weight.view(torch.uint8).numpy()
+        # A tensor of one element or none is contiguous whatever its strides, which a view keeps.
+        row = weight.as_strided((weight.numel(),), (1,))
+        buffer: Any = row.view(torch.uint8).numpy()
         return memoryview(buffer).tobytes
     return weight.tolist
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from dynamo_ext.backends.pipeline.freeze import Watch, watchable
+from dynamo_ext.interruptions import pass_on
 from dynamo_ext.torch_private import dispatch
 
 MOST_SETS = 4
@@ -87,10 +88,14 @@ class WeightSets:
         """Let go of all of them."""
         self.live = ()
 
-    def _add(self, weights: Mapping[int, torch.Tensor]) -> WeightSet:
-        with dispatch.outside_modes():
-            aliases = {position: weight.detach() for position, weight in weights.items()}
-            made = WeightSet(self._built, aliases, Watch(weights))
+    def _add(self, weights: Mapping[int, torch.Tensor]) -> WeightSet | None:
+        try:
+            with dispatch.outside_modes():
+                aliases = {position: weight.detach() for position, weight in weights.items()}
+                made = WeightSet(self._built, aliases, Watch(weights))
+        except Exception as error:  # noqa: BLE001 - unwatched, as for want of memory, they are inputs
+            pass_on(error)
+            return None
         self._built += 1
         mine = weakref.ref(made)
         # By a name of this function's: at the end of the process those of modules are gone.

@@ -7,17 +7,27 @@ that torch raises its own error.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule, Node, map_arg
 
-from dynamo_ext.backends.base import CompiledFn, LoweringError, RunEagerlyError
+from dynamo_ext.backends.base import (
+    CompiledFn,
+    LoweringError,
+    RunEagerlyError,
+    RunThisCallEagerlyError,
+)
 from dynamo_ext.backends.fx_graph import attribute, duplicate
 from dynamo_ext.torch_private import fx_nodes
 
 _MESSAGE = "An index is out of range, or an integer is divided by zero."
+
+EXACT = 2**24
+"""The largest integer that has all smaller ones beside it in 32 bits, integral or floating."""
+
+_LARGE = "An integer is larger than the engine computes exactly."
 
 _DIVISIONS = ("div", "floor_divide", "fmod", "remainder")
 
@@ -31,6 +41,10 @@ class _Demand(NamedTuple):
     operand: Any
     least: int = 0
     end: int | None = None
+
+    def allows(self, ends: tuple[int, int]) -> bool:
+        """Whether it is fulfilled by the smallest and the largest integer, and all between."""
+        return self.end is not None and self.least <= ends[0] and ends[1] < self.end
 
     def broken(self, given: Any) -> Any:
         """Where ``given``, a tensor or a node, does not fulfil it."""
@@ -74,20 +88,62 @@ def raising(run: CompiledFn) -> CompiledFn:
 
 
 def input_check(graph: GraphModule) -> Callable[[Sequence[Any]], None] | None:
-    """What looks at the indices among a graph's inputs before a call; ``None`` without any.
+    """What looks at the integers among a graph's inputs before a call; ``None`` without any.
 
-    It is for an engine that computes integers in fewer bits, and is given indices alone. It raises
-    ``RunEagerlyError`` where torch would raise. This raises ``LoweringError`` as ``with_check``.
+    It is for an engine that computes integers in fewer bits, and is given none that it computes by
+    arithmetic. It raises ``RunEagerlyError`` where torch would raise, and
+    ``RunThisCallEagerlyError`` where one is beyond ``EXACT``. This raises ``LoweringError`` as
+    ``with_check``.
     """
-    places = {node: place for place, node in enumerate(graph.graph.find_nodes(op="placeholder"))}
-    checked = [(places[demand.operand], demand) for demand in _open_demands(graph)]
+    given = graph.graph.find_nodes(op="placeholder")
+    whole = {place: node for place, node in enumerate(given) if _is_wide(_value(node))}
+    held = graph.graph.find_nodes(op="get_attr")
+    constant = {n: _range(attribute(graph, str(n.target))) for n in held if _is_wide(_value(n))}
+    if not all(map(_exact, constant.values())):
+        raise LoweringError(_LARGE)
+    demands = [(demand, _sources(demand.operand)) for demand in _open_demands(graph)]
 
     def look(inputs: Sequence[Any]) -> None:
-        for place, demand in checked:
-            if demand.broken(inputs[place]).any():
-                raise RunEagerlyError(_MESSAGE)
+        ranges = constant | {node: _range(inputs[place]) for place, node in whole.items()}
+        for demand, sources in demands:
+            # What is only moved has no other range.
+            if not all(s in ranges and demand.allows(ranges[s]) for s in sources):
+                known = dict(zip(given, inputs, strict=True))
+                if demand.broken(_evaluated(graph, demand.operand, known)).any():
+                    raise RunEagerlyError(_MESSAGE)
+        if not all(map(_exact, ranges.values())):
+            raise RunThisCallEagerlyError(_LARGE)
 
-    return look if checked else None
+    return look if whole else None
+
+
+def _is_wide(value: Any) -> bool:
+    return getattr(value, "dtype", None) in (torch.int64, torch.int32)
+
+
+def _range(tensor: torch.Tensor) -> tuple[int, int]:
+    low, high = tensor.aminmax() if tensor.numel() else (0, 0)
+    return int(low), int(high)
+
+
+def _exact(ends: tuple[int, int]) -> bool:
+    return ends[0] >= -EXACT and ends[1] <= EXACT
+
+
+def _sources(operand: Node) -> dict[Node, None]:
+    """The inputs and constants of a graph that integers are moved from."""
+    if operand.op != "call_function":
+        return {operand: None}
+    return {each: None for source in operand.all_input_nodes for each in _sources(source)}
+
+
+def _evaluated(graph: GraphModule, node: Node, known: Mapping[Node, Any]) -> Any:
+    if node in known:
+        return known[node]
+    if node.op == "get_attr":
+        return attribute(graph, str(node.target))
+    args, kwargs = map_arg((node.args, node.kwargs), lambda n: _evaluated(graph, n, known))
+    return node.target(*args, **kwargs)  # type: ignore[operator]
 
 
 def _open_demands(graph: GraphModule) -> Iterator[_Demand]:

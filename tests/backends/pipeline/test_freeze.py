@@ -323,3 +323,64 @@ def test_frozen_leaves_the_graph_alone() -> None:
     assert [n.name for n in made.graph.nodes if n.op == "placeholder"] == ["a"]
     assert len([n for n in graph.graph.nodes if n.op == "placeholder"]) == 3
     torch.testing.assert_close(made(torch.ones(2))[0], torch.full((2,), 2.0))
+
+
+WEIGHTS = {
+    "one element, a stride of 2": torch.tensor([3.0, 4.0])[::2],
+    "no dimension": torch.tensor(3.0),
+    "no dimension, in another tensor": torch.tensor([3.0, 4.0])[1],
+    "sizes of one, odd strides": torch.ones(9).as_strided((1, 1, 1), (7, 5, 3)),
+    "no elements": torch.ones(0, 3),
+    "no elements, a stride of 2": torch.ones(4)[:0:2],
+    "expanded": torch.ones(1).expand(4),
+    "every other element": torch.ones(8)[::2],
+    "negated": torch._neg_view(torch.ones(1)),
+    "float8": torch.ones(1, dtype=torch.float8_e4m3fn),
+    "half": torch.tensor([3.0, 4.0], dtype=torch.float16)[::2],
+    "truth": torch.tensor([True]),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_any_weight_can_be_watched(name: str) -> None:
+    weight = WEIGHTS[name]
+    watch = Watch({0: weight})
+    assert watch.fresh([weight])
+    if weight.numel():
+        weight.data.fill_(0)
+        assert not watch.fresh([weight])
+
+
+@pytest.mark.parametrize("backend", ["scripted", "onnxrt"])
+def test_a_weight_of_one_element_and_a_stride_leaves_the_graph_in_the_engine(
+    harness: Any, scripted: Any, backend: str
+) -> None:
+    from dynamo_ext.backends import registry
+
+    m = nn.Linear(4, 4)
+    m.register_buffer("by", torch.tensor([3.0, 4.0])[::2])
+    compiler = scripted if backend == "scripted" else registry.compiler(backend)
+    compiled = harness.compile(lambda x: m(x) * m.by, compiler)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(X), m(X) * m.by)
+    assert not harness.stages
+    assert set(harness.engines) == {compiler.name}
+
+
+def test_weights_that_cannot_be_watched_are_inputs(
+    harness: Any, scripted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def samples(_: torch.Tensor) -> list[Any]:
+        raise MemoryError
+
+    monkeypatch.setattr("dynamo_ext.backends.pipeline.freeze._samples", samples)
+    m = model()
+    compiled = harness.compile(m, scripted)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(X), m(X))
+    assert not harness.stages
+    assert scripted.inputs == [9]
+    (partition,) = harness.journal.partitions.values()
+    assert partition.frozen == 0

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from dynamo_ext.backends.base import LoweringError, RunEagerlyError
+from dynamo_ext.backends.base import LoweringError, RunEagerlyError, RunThisCallEagerlyError
 from dynamo_ext.backends.support import data_checks
 
 TABLE = torch.arange(12.0).reshape(4, 3)
@@ -104,3 +104,49 @@ def test_what_raises_at_each_call_is_not_lowered() -> None:
     for graph in (by_number, by_constant):
         with pytest.raises(LoweringError, match="out of range"):
             data_checks.with_check(graph)
+
+
+class TestInputCheck:
+    """For an engine that has 32 bits of an integer, and moves alone those that it is given."""
+
+    @staticmethod
+    def look(fn: Callable[..., Any], *args: torch.Tensor) -> Callable[..., Any]:
+        made = data_checks.input_check(graph_of(fn, *args))
+        assert made is not None
+        return lambda *inputs: made(inputs)
+
+    def test_of_no_integers_there_is_none(self) -> None:
+        assert data_checks.input_check(graph_of(lambda x: (x + 1,), TABLE)) is None
+
+    def test_indices_that_were_moved_are_looked_at_where_they_are_used(self) -> None:
+        def fn(x: torch.Tensor, y: torch.Tensor, edges: torch.Tensor) -> Any:
+            to = torch.cat([edges[1], edges[1]]).view(-1, 1).expand(-1, 3)
+            return (y.gather(0, to), x.index_select(0, edges[0]))
+
+        x, y = TABLE, torch.ones(6, 3)
+        run = self.look(fn, x, y, torch.tensor([[0, 1], [1, 2]]))
+        run(x, y, torch.tensor([[3, 0], [0, 3]]))
+        # In range of the larger tensor, which is the one that it indexes.
+        run(x, y, torch.tensor([[0, 1], [5, 4]]))
+        for bad in ([[4, 0], [0, 1]], [[0, 0], [6, 1]], [[0, -1], [0, 1]], [[0, 0], [0, -1]]):
+            with pytest.raises(RunEagerlyError, match="out of range"):
+                run(x, y, torch.tensor(bad))
+
+    @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+    @pytest.mark.parametrize("sign", [1, -1])
+    def test_an_integer_that_is_not_exact_in_32_bits_is_eagers(
+        self, dtype: torch.dtype, sign: int
+    ) -> None:
+        run = self.look(lambda x: (x.view(1, -1),), torch.zeros(3, dtype=dtype))
+        run(torch.tensor([0, sign * 2**24], dtype=dtype))
+        run(torch.zeros(0, dtype=dtype))
+        with pytest.raises(RunThisCallEagerlyError, match="exactly"):
+            run(torch.tensor([0, sign * (2**24 + 1)], dtype=dtype))
+
+    def test_a_constant_that_is_not_exact_is_not_lowered(self) -> None:
+        large = torch.tensor([2**40])
+        graph = graph_of(lambda x: (torch.cat([x, large]),), torch.zeros(3, dtype=torch.int64))
+        for node in graph.graph.find_nodes(op="get_attr"):
+            node.meta["val"] = large
+        with pytest.raises(LoweringError, match="exactly"):
+            data_checks.input_check(graph)

@@ -1,21 +1,31 @@
 """Backends that are functions of others: a user's callable, or one registered with torch."""
 
 import hashlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import torch_registered
 from dynamo_ext.backends.base import CompiledFn, Inputs, Options, WholeGraphBackend
 from dynamo_ext.backends.torch_private import aot, backend_registry
+from dynamo_ext.errors import OptionError
 from dynamo_ext.records.common import Availability
 
 
 class CallableBackend(WholeGraphBackend):
-    """A user's ``(graph, example_inputs) -> callable``, with eager behind it."""
+    """A user's ``(graph, example_inputs) -> callable``, with eager behind it.
+
+    Raises ``OptionError`` where it is given anything else, as far as that shows.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        if not _is_compiler(function):
+            what = getattr(function, "__name__", f"This {type(function).__name__}")
+            message = f"{what} is not a backend."
+            raise OptionError(message, _REMEDY)
         self.function = function
         self.name = str(getattr(function, "__name__", type(function).__name__))
         self.summary = f"The function {self.name}"
@@ -32,6 +42,25 @@ class CallableBackend(WholeGraphBackend):
         with aot.donating_nothing():
             compiled: CompiledFn = self.function(graph, list(example_inputs))
         return compiled
+
+
+def _is_compiler(value: Any) -> bool:
+    kind = value if isinstance(value, type) else type(value)
+    if issubclass(kind, torch.nn.Module) or not callable(value):
+        return False
+    try:
+        inspect.signature(value).bind(None, None)
+    except ValueError:
+        return True  # What is written in C may not tell.
+    except TypeError:
+        return False
+    return True
+
+
+_REMEDY = (
+    "Give a name, a dynamo_ext.Backend, or a function (GraphModule, example_inputs) -> callable; "
+    'to compile a model or a function, write dynamo_ext.optimize("onnxrt")(model).'
+)
 
 
 class TorchBackend(CallableBackend):

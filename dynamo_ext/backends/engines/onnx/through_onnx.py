@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from dynamo_ext.backends.engines.onnx import torch_private
-from dynamo_ext.backends.support import ties
+from dynamo_ext.backends.support import extremes, ties
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private.decompositions import (
@@ -55,7 +55,7 @@ class ThroughOnnx(TriedBackend):
         if not training:
             kept |= _split_attention()
         cut = super().decompositions(kept, training=training)
-        return cut | ties.decompositions() | _own_decompositions()
+        return cut | ties.decompositions() | extremes.decompositions() | _own_decompositions()
 
     def quiet(self) -> AbstractContextManager[None]:
         """The exporter prints, logs and warns."""

@@ -9,6 +9,7 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.torch_private.dispatch import fake_mode
+from dynamo_ext.torch_private.fx_nodes import overload
 
 
 def quiet_exporter() -> contextlib.AbstractContextManager[None]:
@@ -20,9 +21,10 @@ def quiet_exporter() -> contextlib.AbstractContextManager[None]:
 def onnx_registry() -> Any:
     """The exporter's table from ATen operators to ONNX functions (half a second, once).
 
-    With what it does not know as it comes here, or gets wrong: recurrent layers, sorting; and GELU.
+    With what it does not know as it comes here, or gets wrong: recurrent layers, sorting, extremes;
+    and GELU.
     """
-    from dynamo_ext.backends.engines.onnx import activations, recurrent, sorting
+    from dynamo_ext.backends.engines.onnx import activations, extremes, recurrent, sorting
 
     with quiet_exporter():
         # Imported first, so that their loggers exist by the time that they are silenced.
@@ -35,6 +37,8 @@ def onnx_registry() -> Any:
         registry.register_op(torch.ops.aten.gelu.default, activations.gelu)
         registry.register_op(torch.ops.aten.sort.stable, sorting.sort)
         registry.register_op(torch.ops.aten.topk.default, sorting.topk)
+        for name, function in extremes.functions().items():
+            registry.register_op(overload(name), function)
     return registry
 
 

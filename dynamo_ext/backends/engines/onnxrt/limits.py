@@ -9,25 +9,16 @@ from torch.fx import Node
 from dynamo_ext.backends.engines.onnx import torch_private
 from dynamo_ext.backends.engines.onnx.limits import input_dtype, integral_input, truncated
 from dynamo_ext.backends.engines.onnxrt import session
+from dynamo_ext.backends.support import extremes
 from dynamo_ext.backends.support.single_op import operator_name, tensor_inputs, used
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, is_empty
 from dynamo_ext.torch_private import fx_nodes
 
 _DIVISIONS = ("aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod")
 _SCATTERS = ("aten::scatter_add", "aten::scatter_reduce")
-_EXTREMES = (
-    "aten::amax",
-    "aten::amin",
-    "aten::aminmax",
-    "aten::argmax",
-    "aten::argmin",
-    "aten::max",
-    "aten::min",
-)
+_EXTREMES = ("aten::amax", "aten::amin", "aten::argmax", "aten::argmin")
 """Reductions; ``maximum`` and ``minimum`` of two tensors and the poolings go by other names."""
 
-_MAYBE_EXTREME = ("aten::linalg_vector_norm", "aten::scatter_reduce")
-_EXTREME_MODES = ("amax", "amin", math.inf, -math.inf)
 _SUMS = ("aten::sum", "aten::prod")
 _ANTIALIASED = ("aten::_upsample_bilinear2d_aa", "aten::_upsample_bicubic2d_aa")
 _ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
@@ -88,9 +79,16 @@ def _inexact(number: object) -> bool:
 
 def _reductions(node: Node, name: str) -> str:
     packet, dtype = name.partition(".")[0], input_dtype(node)
-    extreme = packet in _MAYBE_EXTREME and any(a in _EXTREME_MODES for a in node.args)
-    if (extreme or packet in _EXTREMES) and dtype.startswith(("float", "bfloat")):
+    floats = dtype.startswith(("float", "bfloat"))
+    if (
+        packet == "aten::linalg_vector_norm"
+        and floats
+        and {math.inf, -math.inf} & {*node.args[1:2]}
+    ):
         return "ONNX Runtime passes over NaN where torch keeps it."
+    extreme = packet in _EXTREMES or {"amax", "amin"} & {*node.args[4:5]}
+    if extreme and (large := extremes.refused(node, "ONNX Runtime")):
+        return large
     if packet in _SUMS and dtype == "int64":
         return "ONNX Runtime sums 64-bit integers as floating-point numbers."
     if packet == "aten::scatter_reduce" and "mean" in node.args:

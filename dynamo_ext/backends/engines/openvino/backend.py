@@ -13,9 +13,11 @@ from torch.fx import GraphModule
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, CompiledFn, Options, unavailable
 from dynamo_ext.backends.engines.openvino import convert, limits, session
+from dynamo_ext.backends.support import extremes
 from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
+from dynamo_ext.backends.torch_private.decompositions import Decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import Availability, OptionSpec
 
@@ -63,6 +65,10 @@ class OpenVinoBackend(TriedBackend):
         "var.correction",
         "var_mean.correction",
     )
+
+    def decompositions(self, table: Decompositions, *, training: bool) -> Decompositions:
+        """Maxima with their places as two operations."""
+        return super().decompositions(table, training=training) | extremes.decompositions()
 
     def probe(self) -> Availability:
         """Its version and whether it has a CPU plugin."""

@@ -4,11 +4,14 @@ Each takes ``torch.ops.aten`` and what the operator takes, nodes as ``torch.fx.P
 the operator's only result or the first one.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from dynamo_ext.backends.engines.openvino import extremes
 
 
 def _relu(aten: Any, x: Any) -> Any:
@@ -51,9 +54,9 @@ def _softplus(aten: Any, x: Any, beta: float = 1.0, threshold: float = 20.0) -> 
     return aten.where.self(least, aten.div.Scalar(found, beta), x)
 
 
-def _softmax(aten: Any, x: Any, dim: int, *rest: Any) -> Any:
+def _softmax(name: str, aten: Any, x: Any, dim: int, *rest: Any) -> Any:
     # Its softmax leaves NaN where it stands, and torch's spreads it along the dimension.
-    found = aten._softmax.default(x, dim, *rest)  # noqa: SLF001 - an operator
+    found = getattr(aten, name).default(x, dim, *rest)
     total = aten.sum.dim_IntList(found, [dim], True)  # noqa: FBT003 - ATen's own signature
     return aten.where.self(aten.ne.Tensor(total, total), _number(math.nan, x), found)
 
@@ -112,12 +115,14 @@ def _dtype(value: Any) -> torch.dtype:
 
 
 MENDS: dict[str, Callable[..., Any]] = {
+    **extremes.MENDS,
     "aten::relu": _relu,
     "aten::clamp": _clamp,
     "aten::hardtanh": _hardtanh,
     "aten::exp": _exp,
     "aten::softplus": _softplus,
-    "aten::_softmax": _softmax,
+    "aten::_softmax": functools.partial(_softmax, "_softmax"),
+    "aten::_log_softmax": functools.partial(_softmax, "_log_softmax"),
     "aten::max_pool2d_with_indices": _max_pool,
     "aten::native_group_norm": _group_norm,
     "aten::view": _view,

@@ -62,6 +62,74 @@ class TestEmbedding:
         assert torch.equal(fast(rows), F.embedding(rows, table) + 1)
 
 
+class TestIntegers:
+    """Those that are only moved, compared, or index are exact in the engine, or eager's."""
+
+    EDGES = torch.tensor([[0, 1, 2, 1], [2, 2, 0, 1]])
+
+    @staticmethod
+    def messages(x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        """One layer of a graph network."""
+        sent = x.index_select(0, edges[0]) * (edges[0] != edges[1]).unsqueeze(-1)
+        to = edges[1].view(-1, 1).expand(-1, x.shape[1])
+        return torch.zeros_like(x).scatter_add(0, to, sent).relu()
+
+    def test_a_graph_network_is_in_the_engine(self) -> None:
+        fast, x = dynamo_ext.optimize("openvino")(self.messages), torch.randn(3, 8)
+        with torch.no_grad():
+            for edges in (self.EDGES, self.EDGES.flip(0), self.EDGES * 0):
+                torch.testing.assert_close(fast(x, edges), self.messages(x, edges))
+            (part,) = fast.report().graphs[0].partitions
+            assert part.engine == "openvino"
+            for wrong in (3, -1, 2**32, 2**63 - 1):
+                bad = self.EDGES.clone()
+                bad[1, 2] = wrong
+                with pytest.raises((IndexError, RuntimeError), match=r"out of (bounds|range)"):
+                    fast(x, bad)
+            torch.testing.assert_close(fast(x, self.EDGES), self.messages(x, self.EDGES))
+
+    @pytest.mark.parametrize("far", [2**24 + 1, 2**31, 2**40 + 1, -(2**31) - 1, -(2**63)])
+    @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+    def test_large_ones_are_eagers(self, dtype: torch.dtype, far: int) -> None:
+        if abs(far) > torch.iinfo(dtype).max:
+            far = 2**31 - 1
+
+        def moved(i: torch.Tensor) -> Any:
+            cut = torch.cat([i[1:], i[:1]]).view(2, -1)
+            return cut, cut.t(), i.eq(far), i.ne(far - 1), i.to(torch.float32)
+
+        fast = dynamo_ext.optimize("openvino", options={"verify": False})(moved)
+        small, large = torch.tensor([1, -2, 3, 4], dtype=dtype), torch.full((4,), far).to(dtype)
+        with torch.no_grad():
+            for given in (small, large, large - 1, small):
+                assert all(map(torch.equal, fast(given), moved(given)))
+
+    def test_places_that_are_computed_index_in_eager(self) -> None:
+        i = torch.tensor([0, 1, 2])
+        for fn in (
+            lambda x, _: x.index_select(0, (x * 2).argmax(0).view(-1)) * 2 + 1,
+            lambda x, _: x.index_select(0, (x * 2).argmax(0).int()) * 2 + 1,
+            lambda x, i: x.index_select(0, (i == 0).long()) * 2 + 1,
+            lambda x, _: x.index_select(0, (x[0] > 0).long()) * 2 + 1,
+        ):
+            fast = dynamo_ext.optimize("openvino", options={"min_partition": 1})(fn)
+            with torch.no_grad():
+                for x in (torch.eye(3), -torch.eye(3)):
+                    torch.testing.assert_close(fast(x, i), fn(x, i))
+            said = {f.operator: f.message for f in fast.report().fallbacks}
+            assert "before OpenVINO has computed them" in said["aten.index_select.default"]
+
+    def test_a_comparison_with_a_fraction(self) -> None:
+        def fn(i: torch.Tensor) -> Any:
+            return i >= 1.5, i > -1.5, i >= -0.5, i > 1, i >= 2, i < 1.5
+
+        fast, i = (
+            dynamo_ext.optimize("openvino", options={"verify": False})(fn),
+            torch.arange(-4, 4),
+        )
+        assert all(map(torch.equal, fast(i), fn(i)))
+
+
 GROUP_NORMS = """
 import torch, dynamo_ext
 from torch.nn import functional as F

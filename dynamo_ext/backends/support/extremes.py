@@ -1,0 +1,43 @@
+"""The largest and the smallest elements with their places as two operations, for engines.
+
+So an engine has to keep NaN, which torch takes for larger and smaller than all others, in few.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from dynamo_ext.backends.support.single_op import size, tensor_inputs
+
+_LARGE = 2**16
+"""Elements from which it takes longer to look for NaN than to go to eager and back."""
+
+
+def refused(node: Node, engine: str) -> str:
+    """Why an engine that passes over NaN is not given a reduction; nothing where it is."""
+    first, *_ = tensor_inputs(node)
+    value = first.meta["val"]
+    if not value.is_floating_point() or math.prod(map(size, value.shape)) <= _LARGE:
+        return ""
+    return f"{engine} passes over NaN, and in so many elements it takes long to look for it."
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """``max`` and ``min`` over a dimension, over all of a tensor, and both at once."""
+    aten = torch.ops.aten
+
+    def along(value: Any, place: Any) -> Callable[..., Any]:
+        def cut(x: Any, dim: int, keepdim: bool = False) -> Any:  # noqa: FBT001, FBT002 - ATen's own
+            return value(x, [dim], keepdim), place(x, dim, keepdim)
+
+        return cut
+
+    return {
+        aten.max.dim: along(aten.amax.default, aten.argmax.default),
+        aten.min.dim: along(aten.amin.default, aten.argmin.default),
+        aten.max.default: lambda x: aten.amax.default(x, []),
+        aten.min.default: lambda x: aten.amin.default(x, []),
+    }
