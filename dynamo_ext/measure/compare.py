@@ -31,6 +31,11 @@ _LAZY = (
     "would be a first call, which is plain Python."
 )
 _NOTHING_LOWERED = "No candidate computes in a lower precision: the bound has judged none."
+_BEYOND = (
+    "The code changes a tensor that it reaches through {} alone, which is not put back: each run "
+    "would begin with other values."
+)
+_NAME_IT = "Let the code name the tensor, or what holds it, as well: then it is put back."
 _CALL_FIRST = "Call the module once, then compare."
 
 
@@ -115,10 +120,13 @@ class _Comparing:
             raise OptionError(_LAZY, _CALL_FIRST)
         self._check.eager = workload.results()
         changed = workload.restore(thorough=True)
-        lasting = bool(workload.snapshot.unrestorable or outside)
+        snapshot = workload.snapshot
+        if beyond := snapshot.out_of_reach():
+            raise OptionError(_BEYOND.format(beyond), _NAME_IT)
+        lasting = bool(snapshot.unrestorable or outside)
         workload.repeatable = not (changed or lasting or self._settings.train)
-        for lost in workload.snapshot.unrestorable[:5]:
-            self._notes.append(f"{lost} cannot be put back between runs.")
+        if snapshot.stopped:
+            self._notes.append(f"Not put back between runs: {', '.join(snapshot.stopped)}.")
         if outside:
             said = "; ".join(outside[:5])
             self._notes.append(f"Each run of the code also {said}: that cannot be taken back.")

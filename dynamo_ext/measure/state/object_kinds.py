@@ -1,23 +1,27 @@
-"""Kinds of objects by what can be put back of them: nothing that changes, or nothing at all."""
+"""Kinds of objects by what is put back of them: content, or nothing.
 
+An object is data unless its class says otherwise: a thread, a widget or an iterator is part of what
+runs in this process, and goes on whatever is written into it. Such an object stays as it is, and so
+does what it alone leads to.
+"""
+
+import contextlib
+import gc
 import io
-import queue
+import mmap
 import random
-import socket
 import sqlite3
 import sys
+import threading
 import types
-from collections.abc import Iterator
+import weakref
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
-WITHOUT_A_WAY_BACK = (
-    *(io.IOBase, Iterator, types.CoroutineType),
-    # A pool of threads has its work in such a queue.
-    *(queue.SimpleQueue, socket.socket, sqlite3.Connection),
-)
+from dynamo_ext.capture.report.source_lines import is_library
 
 _PLAIN = (
     *(type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis)),
@@ -26,13 +30,81 @@ _PLAIN = (
     *(types.WrapperDescriptorType, types.MethodDescriptorType, types.MemberDescriptorType),
     *(property, staticmethod, classmethod, np.generic, np.dtype, random.SystemRandom),
 )
+_WEAK = (weakref.ReferenceType, *weakref.ProxyTypes)
+_STOPPED = (
+    *(*_WEAK, types.FrameType, types.TracebackType),
+    *(io.IOBase, mmap.mmap, sqlite3.Connection, types.AsyncGeneratorType, Awaitable),
+)
+_UNCHANGING_MODULES = ("weakref.", "_weakrefset.", "threading.", "_thread.", "logging.")
+_NOTEBOOK_MODULES = ("IPython.", "ipykernel.")
+_STOPPED_MODULES = (
+    *_UNCHANGING_MODULES,
+    *_NOTEBOOK_MODULES,
+    *("queue.", "_queue.", "multiprocessing.", "_multiprocessing.", "concurrent.futures."),
+    *("subprocess.", "psutil.", "socket.", "_socket.", "ssl.", "select.", "selectors."),
+    *("asyncio.", "_asyncio.", "zipfile.", "tarfile.", "codecs."),
+    *("traitlets.", "comm.", "zmq.", "tornado.", "matplotlib.", "mpl_toolkits."),
+    *("torch.multiprocessing.", "torch.distributed.", "torch.profiler.", "torch.autograd.profiler"),
+    *("torch.utils.tensorboard.", "tensorboard.", "tensorboardX."),
+)
 
 
 def is_plain(value: object) -> bool:
     """Whether nothing in it is put back: a number, a module that was imported, the shell."""
-    if isinstance(value, types.ModuleType):
-        return sys.modules.get(value.__name__) is value
-    return isinstance(value, (_PLAIN, _shell_class()))
+    # `isinstance` would ask the object itself, which a weak proxy passes on.
+    kind: Any = type(value)
+    if issubclass(kind, types.ModuleType):
+        return sys.modules.get(value.__name__) is value  # type: ignore[attr-defined]
+    return issubclass(kind, (_PLAIN, _shell_class()))
+
+
+def is_stopped(kind: type) -> bool:
+    """Whether objects of a class are no data: nothing of them is put back."""
+    if issubclass(kind, (torch.Tensor, torch.nn.Module)):
+        return False
+    if issubclass(kind, _STOPPED) or _is_of(kind, _STOPPED_MODULES):
+        return True
+    return issubclass(kind, Iterator) and not _is_users(kind)
+
+
+def stays_the_same(kind: type) -> bool:
+    """Whether a stopped object is the same to each run: a weak reference, a lock, a logger."""
+    alike = is_weak(kind) or _is_of(kind, _UNCHANGING_MODULES)
+    return alike and not issubclass(kind, threading.Thread)
+
+
+def is_weak(kind: type) -> bool:
+    """Whether objects of a class are weak references or proxies."""
+    return issubclass(kind, _WEAK)
+
+
+def referents(value: Any) -> list[Any]:
+    """What an object holds, or refers to weakly."""
+    found = gc.get_referents(value)
+    with contextlib.suppress(ReferenceError):
+        if is_weak(type(value)):
+            # A proxy passes everything on, but its method is bound to what it stands for.
+            weak = issubclass(type(value), weakref.ReferenceType)
+            found.append(value() if weak else value.__init__.__self__)
+    return found
+
+
+def leads_everywhere(value: object) -> bool:
+    """Whether all of the notebook can be reached from it: a namespace, a class, the kernel."""
+    kind = type(value)
+    if kind is dict:
+        return "__builtins__" in value  # type: ignore[operator]
+    return issubclass(kind, (type, types.ModuleType)) or _is_of(kind, _NOTEBOOK_MODULES)
+
+
+def _is_of(kind: type, modules: tuple[str, ...]) -> bool:
+    return any(f"{base.__module__}.".startswith(modules) for base in kind.__mro__)
+
+
+def _is_users(kind: type) -> bool:
+    """Whether a class is defined in the notebook or in a module of the user's own."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return kind.__module__ == "__main__" or bool(file and not is_library(file))
 
 
 def _shell_class() -> Any:
