@@ -23,15 +23,15 @@ import torch
 
 from dynamo_ext.capture.report.source_lines import is_library
 
-_PLAIN = (
+_PLAIN: tuple[Any, ...] = (
     *(type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis)),
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format),
     *(types.BuiltinFunctionType, types.CodeType, types.GetSetDescriptorType),
     *(types.WrapperDescriptorType, types.MethodDescriptorType, types.MemberDescriptorType),
     *(property, staticmethod, classmethod, np.generic, np.dtype, random.SystemRandom),
 )
-_WEAK = (weakref.ReferenceType, *weakref.ProxyTypes)
-_STOPPED = (
+_WEAK: tuple[Any, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
+_STOPPED: tuple[Any, ...] = (
     *(*_WEAK, types.FrameType, types.TracebackType),
     *(io.IOBase, mmap.mmap, sqlite3.Connection, types.AsyncGeneratorType, Awaitable),
 )
