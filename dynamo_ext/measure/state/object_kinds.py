@@ -35,14 +35,14 @@ _STOPPED: tuple[Any, ...] = (
     *(*_WEAK, types.FrameType, types.TracebackType),
     *(io.IOBase, mmap.mmap, sqlite3.Connection, types.AsyncGeneratorType, Awaitable),
 )
-_UNCHANGING_MODULES = ("weakref.", "_weakrefset.", "threading.", "_thread.", "logging.")
+_UNCHANGING_MODULES = ("weakref.", "_weakrefset.", "threading.", "_thread.")
 _NOTEBOOK_MODULES = ("IPython.", "ipykernel.")
 _STOPPED_MODULES = (
     *_UNCHANGING_MODULES,
     *_NOTEBOOK_MODULES,
-    *("queue.", "_queue.", "multiprocessing.", "_multiprocessing.", "concurrent.futures."),
+    *("queue.", "_queue.", "logging.", "multiprocessing.", "_multiprocessing."),
     *("subprocess.", "psutil.", "socket.", "_socket.", "ssl.", "select.", "selectors."),
-    *("asyncio.", "_asyncio.", "zipfile.", "tarfile.", "codecs."),
+    *("concurrent.futures.", "asyncio.", "_asyncio.", "zipfile.", "tarfile.", "codecs."),
     *("traitlets.", "comm.", "zmq.", "tornado.", "matplotlib.", "mpl_toolkits."),
     *("torch.multiprocessing.", "torch.distributed.", "torch.profiler.", "torch.autograd.profiler"),
     *("torch.utils.tensorboard.", "tensorboard.", "tensorboardX."),
@@ -68,7 +68,7 @@ def is_stopped(kind: type) -> bool:
 
 
 def stays_the_same(kind: type) -> bool:
-    """Whether a stopped object is the same to each run: a weak reference, a lock, a logger."""
+    """Whether a stopped object is the same to each run: a weak reference, a lock."""
     alike = is_weak(kind) or _is_of(kind, _UNCHANGING_MODULES)
     return alike and not issubclass(kind, threading.Thread)
 

@@ -2,8 +2,8 @@
 
 Listens to Python's audit events (PEP 578). A hook cannot be removed again, so there is one for
 the process, added by the first comparison; outside of one it returns at once. An event is heard
-before it takes place, so that it can also be refused. The screen, temporary folders and caches are
-no part of that world.
+before it takes place, so that it can also be refused. The screen and caches are no part of that
+world, nor are temporary folders where nothing is refused.
 """
 
 import builtins
@@ -150,7 +150,7 @@ def _hearing_calls(listener: _Listener) -> Iterator[None]:
 
     def written(args: tuple[Any, ...]) -> str:
         path = args[1] if isinstance(args[1], (str, os.PathLike)) else ""
-        return _of_paths("writes", path)
+        return _of_paths("writes", [path], strict=listener.refused)
 
     calls: list[tuple[Any, str, Callable[[tuple[Any, ...]], str]]] = [
         (builtins, "input", lambda _: "asks for input" if listener.refused else ""),
@@ -184,20 +184,20 @@ def _add_hook() -> None:
 def _hear(listening: list[_Listener], event: str, details: tuple[Any, ...]) -> None:
     # Python 3.13 calls it as the process ends, too, when names of modules are gone.
     for each in listening:
-        each.hear(lambda: _clause(event, details))
+        each.hear(functools.partial(_clause, event, details, strict=each.refused))
 
 
-def _clause(event: str, details: tuple[Any, ...]) -> str:
+def _clause(event: str, details: tuple[Any, ...], *, strict: bool) -> str:
     """What an audit event did outside this process; empty where it leaves no trace there."""
     if event == "open":
         path, _, flags = details
-        return _of_paths("writes", path) if flags & _WRITING else ""
+        return _of_paths("writes", [path], strict=strict) if flags & _WRITING else ""
     if event in _PATHS:
         verb, places = _PATHS[event]
         paths = [details[place] for place in places]
         made = event == "os.mkdir" and os.path.isdir(paths[0])  # noqa: PTH112 - of any kind
         relative = event in _IN_OPEN_FOLDER and details[-1] != -1
-        return "" if made or relative else _of_paths(verb, *paths)
+        return "" if made or relative else _of_paths(verb, paths, strict=strict)
     if event in _NETWORK:
         # The address of another process of this machine is a path.
         return _NETWORK[event] if isinstance(details[1], tuple) else ""
@@ -222,15 +222,16 @@ def _is_worker() -> bool:
     return False
 
 
-def _of_paths(verb: str, *paths: Any) -> str:
-    found = next(filter(None, map(_lasting, paths)), "")
+def _of_paths(verb: str, paths: list[Any], *, strict: bool) -> str:
+    found = next(filter(None, (_lasting(each, strict=strict) for each in paths)), "")
     return f"{verb} {found}" if found else ""
 
 
-def _lasting(path: Any) -> str:
-    """A path in full; empty for the screen, and in temporary folders and caches of libraries.
+def _lasting(path: Any, *, strict: bool = False) -> str:
+    """A path in full; empty for the screen, and in caches of libraries and temporary folders.
 
-    Such a folder may hold the current one, whose files are the user's.
+    Such a folder may hold the current one, whose files are the user's. ``strict`` takes for a cache
+    what is called so alone.
     """
     if isinstance(path, int) or not path or b":memory:" in os.fsencode(path):
         return ""
@@ -238,6 +239,8 @@ def _lasting(path: Any) -> str:
     full, here, home = Path(shown).resolve(), Path.cwd(), Path.home()
     if shown.startswith(("/dev/", "/proc/")) or _CACHES.intersection(full.parts):
         return ""
+    if strict:
+        return shown
     named = [v for n, v in os.environ.items() if "CACHE" in n or n in _CACHE_NAMES]
     folders = [Path(each).resolve() for each in (tempfile.gettempdir(), *named) if each]
     # Where a program keeps its own things: ~/.triton.

@@ -100,13 +100,19 @@ def test_temporary_files_and_caches_are_no_effects(tmp_path, monkeypatch, place)
     monkeypatch.chdir(folders["here"])
     path = Path(place.format(**folders))
     with effects() as seen:
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         _overwrites(path)
         path.unlink()
         Path(os.devnull).write_text("x")
         with tempfile.TemporaryDirectory() as made:
             _overwrites(Path(made, "a"))
     assert seen == []
+
+
+def test_a_temporary_file_is_refused_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    with pytest.raises(RefusedEffectError), effects(refused=True):
+        (tmp_path / "temporary" / "a").write_text("x")
 
 
 def test_the_current_folder_is_the_users_also_among_temporary_ones(tmp_path):
