@@ -419,12 +419,13 @@ def writing(tmp_path, monkeypatch):
     out = tmp_path / "out.txt"
 
     def write():
-        with out.open("a") as made:
+        with open(out, "a") as made:  # noqa: PTH123 - Dynamo passes over what pathlib calls
             made.write("1")
 
     def f(x):
+        y = x + 1
         write()
-        return x + 1
+        return y
 
     return f, lambda: len(out.read_text())
 
