@@ -8,7 +8,6 @@ does what it alone leads to.
 import contextlib
 import gc
 import io
-import mmap
 import random
 import sqlite3
 import sys
@@ -30,11 +29,8 @@ _PLAIN: tuple[Any, ...] = (
     *(types.WrapperDescriptorType, types.MethodDescriptorType, types.MemberDescriptorType),
     *(property, staticmethod, classmethod, np.generic, np.dtype, random.SystemRandom),
 )
-_WEAK: tuple[Any, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
-_STOPPED: tuple[Any, ...] = (
-    *(*_WEAK, types.FrameType, types.TracebackType),
-    *(io.IOBase, mmap.mmap, sqlite3.Connection, types.AsyncGeneratorType, Awaitable),
-)
+WEAK: tuple[Any, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
+_STOPPED = (*WEAK, io.IOBase, sqlite3.Connection, types.AsyncGeneratorType, Awaitable)
 _UNCHANGING_MODULES = ("weakref.", "_weakrefset.", "threading.", "_thread.")
 _NOTEBOOK_MODULES = ("IPython.", "ipykernel.")
 _STOPPED_MODULES = (
@@ -50,12 +46,12 @@ _STOPPED_MODULES = (
 
 
 def is_plain(value: object) -> bool:
-    """Whether nothing in it is put back: a number, a module that was imported, the shell."""
+    """Whether nothing in it is put back: a number, a module that was imported."""
     # `isinstance` would ask the object itself, which a weak proxy passes on.
     kind: Any = type(value)
     if issubclass(kind, types.ModuleType):
         return sys.modules.get(value.__name__) is value  # type: ignore[attr-defined]
-    return issubclass(kind, (_PLAIN, _shell_class()))
+    return issubclass(kind, _PLAIN)
 
 
 def is_stopped(kind: type) -> bool:
@@ -64,37 +60,36 @@ def is_stopped(kind: type) -> bool:
         return False
     if issubclass(kind, _STOPPED) or _is_of(kind, _STOPPED_MODULES):
         return True
-    return issubclass(kind, Iterator) and not _is_users(kind)
+    # An iterator of the user's own is an object with attributes like others.
+    return issubclass(kind, Iterator) and not any(
+        "__next__" in vars(base) and _is_users(base) for base in kind.__mro__
+    )
 
 
 def stays_the_same(kind: type) -> bool:
     """Whether a stopped object is the same to each run: a weak reference, a lock."""
-    alike = is_weak(kind) or _is_of(kind, _UNCHANGING_MODULES)
+    alike = issubclass(kind, WEAK) or _is_of(kind, _UNCHANGING_MODULES)
     return alike and not issubclass(kind, threading.Thread)
 
 
-def is_weak(kind: type) -> bool:
-    """Whether objects of a class are weak references or proxies."""
-    return issubclass(kind, _WEAK)
+def leads_everywhere(value: object) -> bool:
+    """Whether all of the notebook can be reached from it: a namespace, a class, the shell."""
+    kind = type(value)
+    if kind is dict:
+        return "__builtins__" in value  # type: ignore[operator]
+    return issubclass(kind, (type, types.ModuleType)) or _is_of(kind, _NOTEBOOK_MODULES)
 
 
 def referents(value: Any) -> list[Any]:
     """What an object holds, or refers to weakly."""
     found = gc.get_referents(value)
     with contextlib.suppress(ReferenceError):
-        if is_weak(type(value)):
-            # A proxy passes everything on, but its method is bound to what it stands for.
-            weak = issubclass(type(value), weakref.ReferenceType)
-            found.append(value() if weak else value.__init__.__self__)
+        if issubclass(type(value), weakref.ReferenceType):
+            found.append(value())
+        elif issubclass(type(value), WEAK):
+            # A proxy passes all on, but a method is bound to what it stands for.
+            found.append(value.__init__.__self__)
     return found
-
-
-def leads_everywhere(value: object) -> bool:
-    """Whether all of the notebook can be reached from it: a namespace, a class, the kernel."""
-    kind = type(value)
-    if kind is dict:
-        return "__builtins__" in value  # type: ignore[operator]
-    return issubclass(kind, (type, types.ModuleType)) or _is_of(kind, _NOTEBOOK_MODULES)
 
 
 def _is_of(kind: type, modules: tuple[str, ...]) -> bool:
@@ -105,8 +100,3 @@ def _is_users(kind: type) -> bool:
     """Whether a class is defined in the notebook or in a module of the user's own."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return kind.__module__ == "__main__" or bool(file and not is_library(file))
-
-
-def _shell_class() -> Any:
-    """IPython's class of shells, if it is loaded: a shell leads to all there is, and to ours."""
-    return getattr(sys.modules.get("IPython.core.interactiveshell"), "InteractiveShell", ())

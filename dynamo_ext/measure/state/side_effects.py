@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
-_PATHS: dict[str, tuple[str, tuple[int, ...]]] = {
+_EVENTS: dict[str, tuple[str, tuple[int, ...]]] = {
     "os.remove": ("deletes", (0,)),
     "os.rename": ("renames", (0, 1)),
     "os.rmdir": ("deletes the folder", (0,)),
@@ -36,23 +36,20 @@ _PATHS: dict[str, tuple[str, tuple[int, ...]]] = {
     "shutil.copyfile": ("copies to", (1,)),
     "shutil.move": ("moves", (0, 1)),
     "sqlite3.connect": ("opens the database", (0,)),
+    "socket.connect": ("connects to the network", ()),
+    "socket.sendto": ("sends to the network", ()),
+    "subprocess.Popen": ("starts a process", ()),
+    "os.system": ("starts a process", ()),
+    "os.posix_spawn": ("starts a process", ()),
+    "os.fork": ("starts a process", ()),
+    "os.forkpty": ("starts a process", ()),
 }
 """What each event does, and which of its details are the paths that it changes."""
 
-_IN_OPEN_FOLDER = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink"}
-"""Those whose last detail is the folder that the path is in, or -1."""
-
-_NETWORK = {
-    "socket.connect": "connects to the network",
-    "socket.sendto": "sends to the network",
-}
-_PROCESSES = {
-    *("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty"),
-}
 WORKERS = "starts processes that work for it"
 """What code does that computes in processes of Python's own or torch's."""
 
-_WORKERS_OF = ("multiprocessing.", "concurrent.futures.", "torch.", "triton.")
+_WORKERS_OF = ("multiprocessing.", "torch.", "triton.")
 _CACHES = {"__pycache__", ".cache", "Caches"}
 _CACHE_NAMES = {"TORCH_HOME", "HF_HOME", "TRITON_HOME", "MPLCONFIGDIR"}
 _PATIENCE = 1.0
@@ -189,25 +186,25 @@ def _hear(listening: list[_Listener], event: str, details: tuple[Any, ...]) -> N
 
 def _clause(event: str, details: tuple[Any, ...], *, strict: bool) -> str:
     """What an audit event did outside this process; empty where it leaves no trace there."""
-    if event == "open":
-        path, _, flags = details
-        return _of_paths("writes", [path], strict=strict) if flags & _WRITING else ""
-    if event in _PATHS:
-        verb, places = _PATHS[event]
-        paths = [details[place] for place in places]
-        made = event == "os.mkdir" and os.path.isdir(paths[0])  # noqa: PTH112 - of any kind
-        relative = event in _IN_OPEN_FOLDER and details[-1] != -1
-        return "" if made or relative else _of_paths(verb, paths, strict=strict)
-    if event in _NETWORK:
+    verb, places = ("writes", (0,)) if event == "open" else _EVENTS.get(event, ("", ()))
+    passes: dict[str, Callable[[], bool]] = {
+        "open": lambda: not details[2] & _WRITING,
+        "os.mkdir": lambda: os.path.isdir(details[0]),  # noqa: PTH112 - a path of any kind
+        # Of a file in an open folder, a part of deleting that folder, the path is not known.
+        "os.remove": lambda: details[1] != -1,
+        "os.rmdir": lambda: details[1] != -1,
         # The address of another process of this machine is a path.
-        return _NETWORK[event] if isinstance(details[1], tuple) else ""
-    return _process(details) if event in _PROCESSES else ""
-
-
-def _process(details: tuple[Any, ...]) -> str:
+        "socket.connect": lambda: not isinstance(details[1], tuple),
+    }
+    if not verb or (event in passes and passes[event]()):
+        return ""
+    if places:
+        return _of_paths(verb, [details[place] for place in places], strict=strict)
+    if "process" in verb and _is_worker():
+        return WORKERS
     first = details[0] if details else ""
     subject = f" {os.fsdecode(first)}" if first and isinstance(first, (str, bytes)) else ""
-    return WORKERS if _is_worker() else f"starts a process{subject}"
+    return verb + subject
 
 
 def _is_worker() -> bool:
@@ -218,7 +215,7 @@ def _is_worker() -> bool:
         if name.startswith(_WORKERS_OF):
             return True
         if name.partition(".")[0] not in {*sys.stdlib_module_names, "dynamo_ext"}:
-            return False
+            break
     return False
 
 
@@ -243,14 +240,10 @@ def _lasting(path: Any, *, strict: bool = False) -> str:
         return shown
     named = [v for n, v in os.environ.items() if "CACHE" in n or n in _CACHE_NAMES]
     folders = [Path(each).resolve() for each in (tempfile.gettempdir(), *named) if each]
-    # Where a program keeps its own things: ~/.triton.
-    folders += [each for each in (full, *full.parents) if each.parent == home and _hidden(each)]
+    # Where a program keeps its own things, in ~/.triton; a ~/.netrc is the user's.
+    folders += [p for p in full.parents if p.parent == home and p.name.startswith(".")]
     for folder in folders:
         users = full.is_relative_to(here) and folder in here.parents
         if full.is_relative_to(folder) and not users:
             return ""
     return shown
-
-
-def _hidden(path: Path) -> bool:
-    return path.name.startswith(".") and not path.is_file()

@@ -26,9 +26,9 @@ from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.capture.report.source_lines import is_library
 from dynamo_ext.formatting import article
 from dynamo_ext.measure.state.object_kinds import (
+    WEAK,
     is_plain,
     is_stopped,
-    is_weak,
     leads_everywhere,
     referents,
     stays_the_same,
@@ -127,7 +127,9 @@ class Snapshot:
 
     def _look_beyond(self, said: str, stopped: Any) -> None:
         """Name what is stopped, and note the tensors that nothing else leads to."""
-        pending, kind, alone = [stopped], type(stopped), 0
+        if leads_everywhere(stopped):
+            return
+        pending, alone = [stopped], 0
         while pending and len(self._seen) < MAX_OBJECTS:
             value = pending.pop()
             if issubclass(type(value), io.IOBase):
@@ -142,9 +144,10 @@ class Snapshot:
                     continue
                 with contextlib.suppress(RuntimeError, NotImplementedError):
                     self._beyond.append((said, TensorState(each)))
-        if alone or not is_weak(kind):
+        # Most weak references are to what was found in another way.
+        if alone or not issubclass(type(stopped), WEAK):
             self.stopped.append(said)
-        if not stays_the_same(kind):
+        if not stays_the_same(type(stopped)):
             self.unrestorable.append(said)
 
     @functools.singledispatchmethod

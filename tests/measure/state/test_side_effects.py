@@ -96,7 +96,7 @@ def test_temporary_files_and_caches_are_no_effects(tmp_path, monkeypatch, place)
     monkeypatch.setenv("SOME_CACHE_DIR", str(folders["cache"]))
     monkeypatch.setenv("HOME", str(folders["home"]))
     for each in folders.values():
-        each.mkdir()
+        (each / ".lib").mkdir(parents=True)
     monkeypatch.chdir(folders["here"])
     path = Path(place.format(**folders))
     with effects() as seen:
