@@ -55,7 +55,7 @@ def is_plain(value: object) -> bool:
 
 
 def is_stopped(kind: type) -> bool:
-    """Whether objects of a class are no data: nothing of them is put back."""
+    """Whether nothing of a class's objects is put back, since they are not data."""
     if issubclass(kind, (torch.Tensor, torch.nn.Module)):
         return False
     if issubclass(kind, _STOPPED) or _is_of(kind, _STOPPED_MODULES):

@@ -2,8 +2,8 @@
 
 Listens to Python's audit events (PEP 578). A hook cannot be removed again, so there is one for
 the process, added by the first comparison; outside of one it returns at once. An event is heard
-before it takes place, so that it can also be refused. The screen and caches are no part of that
-world, nor are temporary folders where nothing is refused.
+before it takes place, so that it can also be refused. What is written to the screen, to caches
+and, unless effects are refused, to temporary folders is left out.
 """
 
 import builtins
@@ -64,15 +64,15 @@ class RefusedEffectError(BaseException):
 
 @dataclass(frozen=True, eq=False)
 class _Listener:
-    """Hears the thread that makes it, and those that are started from then on."""
+    """Listens to the thread that makes it, and to those that are started from then on."""
 
     seen: list[str]
     refused: bool
     caller: int = field(default_factory=threading.get_ident)
     before: frozenset[int] = field(default_factory=lambda: frozenset(sys._current_frames()))  # noqa: SLF001
 
-    def hear(self, clause: Callable[[], str]) -> None:
-        """Note what an event does, and refuse it where that was asked for."""
+    def note(self, clause: Callable[[], str]) -> None:
+        """Note what an event does, or refuse it."""
         said, thread = "", threading.get_ident()
         # An error here would become the user's.
         with contextlib.suppress(Exception):
@@ -111,7 +111,7 @@ def effects(files: Iterable[io.IOBase] = (), *, refused: bool = False) -> Iterat
     listener = _Listener(seen, refused)
     _listening.append(listener)
     try:
-        with _hearing_calls(listener):
+        with _listening_to_calls(listener):
             yield seen
         listener.wait()
     finally:
@@ -134,43 +134,35 @@ def _mark(file: io.IOBase) -> tuple[int, int] | None:
 
 
 @contextlib.contextmanager
-def _hearing_calls(listener: _Listener) -> Iterator[None]:
-    """Hear what has no event: a kernel has an ``input`` of its own, torch writes in C++.
+def _listening_to_calls(listener: _Listener) -> Iterator[None]:
+    """Listen to what has no event: a kernel has an ``input`` of its own, torch writes in C++.
 
     Threads have an event from Python 3.12 on.
     """
 
-    def thread(args: tuple[Any, ...]) -> str:
-        # tqdm has a thread that watches its bars, and nothing else.
-        watches = type(args[0]).__module__ == "tqdm._monitor"
-        return "starts a thread" if listener.refused and not watches else ""
+    def noted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def clause(*args: Any) -> str:
+            if name == "save":
+                path = args[1] if isinstance(args[1], (str, os.PathLike)) else ""
+                return _of_paths("writes", [path], strict=listener.refused)
+            # tqdm has a thread that watches its bars, and nothing else.
+            watches = args and type(args[0]).__module__ == "tqdm._monitor"
+            said = {"input": "asks for input", "start": "starts a thread"}[name]
+            return said if listener.refused and not watches else ""
 
-    def written(args: tuple[Any, ...]) -> str:
-        path = args[1] if isinstance(args[1], (str, os.PathLike)) else ""
-        return _of_paths("writes", [path], strict=listener.refused)
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            listener.note(lambda: clause(*args, *kwargs.values()))
+            return function(*args, **kwargs)
 
-    calls: list[tuple[Any, str, Callable[[tuple[Any, ...]], str]]] = [
-        (builtins, "input", lambda _: "asks for input" if listener.refused else ""),
-        (threading.Thread, "start", thread),
-        (torch, "save", written),
-    ]
+        return call
+
     with contextlib.ExitStack() as left:
-        for owner, name, clause in calls:
+        for owner, name in ((builtins, "input"), (threading.Thread, "start"), (torch, "save")):
             function = getattr(owner, name)
             left.callback(setattr, owner, name, function)
-            setattr(owner, name, _heard(function, clause, listener))
+            setattr(owner, name, noted(name, function))
         yield
-
-
-def _heard(
-    function: Callable[..., Any], clause: Callable[[tuple[Any, ...]], str], listener: _Listener
-) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        listener.hear(lambda: clause((*args, *kwargs.values())))
-        return function(*args, **kwargs)
-
-    return call
 
 
 @functools.cache
@@ -181,7 +173,7 @@ def _add_hook() -> None:
 def _hear(listening: list[_Listener], event: str, details: tuple[Any, ...]) -> None:
     # Python 3.13 calls it as the process ends, too, when names of modules are gone.
     for each in listening:
-        each.hear(functools.partial(_clause, event, details, strict=each.refused))
+        each.note(functools.partial(_clause, event, details, strict=each.refused))
 
 
 def _clause(event: str, details: tuple[Any, ...], *, strict: bool) -> str:

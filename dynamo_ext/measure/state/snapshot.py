@@ -49,9 +49,9 @@ class Snapshot:
 
     Functions lead on to what they read; library code is not entered. ``tensors`` is every dense
     tensor that was found, ``uninitialized`` the parameters and buffers of lazy modules that were
-    not called before. ``stopped`` names all that is no data, and stays as a run leaves it: an
-    iterator, a file, a widget, a thread, a lock. ``unrestorable`` are those that a run may leave
-    otherwise than it found them, and ``files`` those that are open.
+    not called before. ``stopped`` names what is not data, and stays as a run leaves it: an
+    iterator, a file, a widget, a thread, a lock. ``unrestorable`` are those that a run may change,
+    and ``files`` those that are open.
     """
 
     def __init__(self, roots: Mapping[str, Any]) -> None:
