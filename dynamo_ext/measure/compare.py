@@ -45,7 +45,6 @@ _ALLOW = (
     "To compare it all the same, add allow_writes=True; to measure its graphs alone, add "
     "per_graph=True."
 )
-_ALONE = "Only graphs were measured: a run of the code {}."
 _CALL_FIRST = "Call the module once, then compare."
 
 
@@ -134,26 +133,25 @@ class _Comparing:
             raise OptionError(_LAZY, _CALL_FIRST)
         if beyond := snapshot.out_of_reach():
             raise OptionError(_BEYOND.format(beyond), _NAME_IT)
-        if not (settings.allow_writes or set(outside) <= {WORKERS}):
-            if not settings.per_graph:
-                raise LastingEffectError(_STOPPED.format(said), _ALLOW)
-            self._alone = True
-            self._notes.append(_ALONE.format(said))
-            return
+        self._alone = not (settings.allow_writes or set(outside) <= {WORKERS})
+        if self._alone and not settings.per_graph:
+            raise LastingEffectError(_STOPPED.format(said), _ALLOW)
         self._check.eager = workload.results()
         changed = workload.restore(thorough=True)
-        if snapshot.unrestorable:
-            self._run_again()
-            workload.restore(thorough=True)
         lasting = bool(snapshot.unrestorable or outside)
         workload.repeatable = not (changed or lasting or self._settings.train)
         if snapshot.stopped:
             self._notes.append(f"Not put back between runs: {', '.join(snapshot.stopped)}.")
+        if self._alone:
+            self._notes.append(f"Only graphs were measured: a run of the code {said}.")
+            return
+        if snapshot.unrestorable:
+            self._run_again()
         if outside:
             self._notes.append(f"Each run of the code also {said}: that cannot be taken back.")
 
     def _run_again(self) -> None:
-        """Refuse code whose results are others each time, for what is not put back."""
+        """Refuse code that gives other results each time, for what is not put back."""
         workload = self._workload
         try:
             workload.eager_call()()
@@ -164,6 +162,7 @@ class _Comparing:
             lost = workload.snapshot.unrestorable
             are = f"{', '.join(lost)} {'is' if len(lost) == 1 else 'are'}"
             raise OptionError(_OTHERWISE.format(wrong.rstrip("."), are), _MAKE_IT)
+        workload.restore(thorough=True)
 
     def _measure(self) -> None:
         workload, settings = self._workload, self._settings

@@ -472,6 +472,11 @@ def test_code_that_writes_may_not_in_other_processes_either(writing):
     with pytest.raises(LastingEffectError, match=r"out\.txt.*allow_writes=True"):
         dynamo_ext.compare(f, (torch.ones(3),), ["aot_eager", "eager"], rounds=ROUNDS, isolate=True)
     assert runs() == 1
+    found = dynamo_ext.compare(
+        f, (torch.ones(3),), ["aot_eager"], rounds=ROUNDS, isolate=True, per_graph=True
+    )
+    assert runs() == 3
+    assert [time.backend for time in found.record.graphs[0].times] == ["eager", "aot_eager"]
 
 
 def test_what_is_stopped_is_said_once():
