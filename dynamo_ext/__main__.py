@@ -2,12 +2,13 @@
 
 import argparse
 import runpy
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dynamo_ext.errors import DynamoExtError, OptionError
+from dynamo_ext.errors import DynamoExtError, LastingEffectError, OptionError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -15,6 +16,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         return int(given.run(given))
+    except LastingEffectError as error:
+        typed = sys.argv[1:] if arguments is None else arguments
+        command = shlex.join(["python", "-m", "dynamo_ext", *typed])
+        print(error.with_commands(command), file=sys.stderr)  # noqa: T201
+        return 2
     except DynamoExtError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a command's answer
         return 2
@@ -35,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--fp64", action="store_true", help="judge by float64, too")
     compare.add_argument("--train", action="store_true", help="go on to the gradients")
     compare.add_argument("--per-graph", action="store_true", help="also race every graph by itself")
+    compare.add_argument("--allow-writes", action="store_true", help="it writes files, each time")
     compare.add_argument("--accuracy", metavar="BOUND", help="for lower precisions: cosine>=0.9999")
     compare.add_argument("--save", type=Path, metavar="FILE", help=".html, .json, .csv or .txt")
     backends = commands.add_parser("backends", help="what can run here, and what is missing")
@@ -56,6 +63,7 @@ def _compare(given: argparse.Namespace) -> int:
         fp64=given.fp64,
         train=given.train,
         per_graph=given.per_graph,
+        allow_writes=given.allow_writes,
         accuracy=given.accuracy,
     )
     print(found)  # noqa: T201

@@ -7,6 +7,7 @@ stack of this package's frames.
 
 import contextlib
 import re
+from typing import Self
 
 
 class DynamoExtError(Exception):
@@ -36,6 +37,18 @@ class InvalidBackendError(DynamoExtError):
 
 class OptionError(DynamoExtError):
     """An option does not exist, or its value cannot be used."""
+
+
+class LastingEffectError(OptionError):
+    """What is compared does what cannot be taken back, such as to write a file."""
+
+    def with_commands(self, command: str) -> Self:
+        """The same with the remedies of a command line, which is given as it was typed."""
+        remedy = (
+            f"To compare it all the same:\n    {command} --allow-writes\n"
+            f"To measure its graphs alone:\n    {command} --per-graph"
+        )
+        return type(self)(self.message, remedy)
 
 
 class CellError(DynamoExtError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,22 @@ def test_a_function_of_a_script_is_compared(
     assert main(words) == 0
     assert "aot_eager" in capsys.readouterr().out
     assert saved.exists()
+
+
+def test_each_command_that_is_offered_for_code_that_writes_works(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(script.parent)
+    script.write_text(f"{SCRIPT}\ndef saved():\n    torch.save(forward(), 'out.pt')\n")
+    words = ["compare", f"{script}:saved", "-b", "aot_eager,eager", "-n", "6", "--train"]
+    assert main(words) == 2
+    shown = capsys.readouterr().err
+    assert f"writes {script.parent / 'out.pt'}, and" in shown
+    offered = [shlex.split(line) for line in shown.splitlines() if line.startswith("    python")]
+    assert [line[3:-1] for line in offered] == [words, words]
+    for line in offered:
+        assert main(line[3:]) == 0
+        assert "out.pt" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

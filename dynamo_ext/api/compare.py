@@ -137,6 +137,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     dtype: str | None = None,
     train: bool = False,
     per_graph: bool = False,
+    allow_writes: bool = False,
     isolate: bool = False,
     compile_budget: float = 300.0,
     executor: Executor | None = None,
@@ -177,7 +178,11 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     train
         Go on to the gradients: backward from the sum of every floating result.
     per_graph
-        Also race every captured graph by itself, and the mix of the fastest end to end.
+        Also race every captured graph by itself, and the mix of the fastest end to end. Code that
+        writes a file, and may not, runs for that alone.
+    allow_writes
+        Compare code that does what cannot be taken back, in every run: writes or deletes a file,
+        starts a process, uses the network. Without it the comparison stops after the first run.
     isolate
         Compile and time each candidate in a process of its own: a crash or a hang is a row.
     compile_budget
@@ -215,6 +220,8 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     ------
     UnknownBackendError, OptionError
         At once, before anything runs.
+    LastingEffectError
+        After the first run, where the code does what ``allow_writes`` allows.
     Exception
         Whatever the target raises by itself.
     """
@@ -257,6 +264,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         dtype=dtype or "",
         train=train,
         per_graph=per_graph,
+        allow_writes=allow_writes,
         seed=seed,
         bound=AccuracyBound.parse(accuracy, metric) if accuracy else None,
         check_on=tuple(map(tuple, check_on)),

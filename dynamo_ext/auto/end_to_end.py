@@ -198,8 +198,8 @@ class Rehearsal:
         if said:
             self.due = False
             return f"It {said[0]}, which cannot be taken back."
-        if any(each.initialized for each in workload.snapshot.uninitialized):
-            return "It calls a lazy module for the first time."
+        if lack := _not_put_back(workload):
+            return lack
         taken = time.perf_counter() - started
         if taken > LONGEST:
             self.due = False
@@ -267,6 +267,14 @@ class Rehearsal:
 def _unrepeatable(workload: CellWorkload) -> str:
     lost = workload.snapshot.unrestorable
     return f"{lost[0]} cannot be put back between runs." if lost else ""
+
+
+def _not_put_back(workload: CellWorkload) -> str:
+    """What a run has changed that a later one would notice."""
+    if any(each.initialized for each in workload.snapshot.uninitialized):
+        return "It calls a lazy module for the first time."
+    beyond = workload.snapshot.out_of_reach()
+    return f"It changes a tensor that {beyond} alone leads to." if beyond else ""
 
 
 def _precision(entry: GraphEntry) -> str:

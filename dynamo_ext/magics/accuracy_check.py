@@ -7,13 +7,13 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import torch
-from IPython.utils.capture import capture_output
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.capture.listen.graph_recorder import forget_recorded
 from dynamo_ext.errors import OptionError
+from dynamo_ext.magics.hidden_displays import nothing_displayed
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
@@ -100,7 +100,9 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
             # Dynamo tells compiled code apart by the identity of the compiler.
             tracer = traced(Compiler(compiler.backend, compiler.options, compiler.availability))
         state.check = Rehearsal(
-            lambda: CellWorkload(state.program, namespace, names, title="", silence=capture_output),
+            lambda: CellWorkload(
+                state.program, namespace, names, title="", silence=nothing_displayed
+            ),
             tracer,
             cycles,
             Settings(bound=bound, check_on=inputs),

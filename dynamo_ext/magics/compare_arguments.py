@@ -64,6 +64,8 @@ def parser() -> MagicArgumentParser:
         help=f"hold weights and inputs in this precision: {' or '.join(DTYPES)}")  # fmt: skip
     add("--train", action="store_true", help="go on to the gradients of the cell's results")
     add("--per-graph", action="store_true", help="also race every captured graph by itself")
+    add("--allow-writes", action="store_true", help="compare a cell that writes files, starts "
+        "processes or uses the network, which each run does again")  # fmt: skip
     add("--isolate", action="store_true", help="each candidate in a process of its own")
     add("--compile-budget", type=_from(_SHORTEST, float), default=300.0, metavar="SECONDS",
         help="seconds of compiling a graph, after which a candidate begins no further part of it "

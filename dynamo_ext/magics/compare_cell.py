@@ -5,7 +5,6 @@ from dataclasses import fields
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import capture_output
 
 from dynamo_ext.api.compare import ComparisonResult
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
@@ -13,6 +12,7 @@ from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.magics.accuracy_check import bound_of, other_inputs
 from dynamo_ext.magics.cell_source import CellText
+from dynamo_ext.magics.hidden_displays import nothing_displayed
 from dynamo_ext.magics.resolve_backend import executor_of
 from dynamo_ext.measure.candidates import Candidate, candidates_of, refuse_useless_inputs
 from dynamo_ext.measure.compare import compare_workload
@@ -49,7 +49,7 @@ def compare_cell(
         task = CellTask.of(program, namespace, title, cell)
         return ComparisonResult(compare_apart(task, candidates, settings, executor))
     workload = CellWorkload(
-        program, namespace, names, title=title, train=arguments.train, silence=capture_output
+        program, namespace, names, title=title, train=arguments.train, silence=nothing_displayed
     )
     return ComparisonResult(compare_workload(workload, candidates, settings, cell=cell))
 

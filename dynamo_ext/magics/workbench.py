@@ -23,7 +23,7 @@ from dynamo_ext.capture.listen.graph_recorder import recorded
 from dynamo_ext.capture.report.source_lines import name_cells_by
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.capture.tracer import Tracer
-from dynamo_ext.errors import CellError, DynamoExtError, UnknownBackendError
+from dynamo_ext.errors import CellError, DynamoExtError, LastingEffectError, UnknownBackendError
 from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
 from dynamo_ext.magics.cell_errors import show_as, show_error, show_syntax_error
@@ -193,6 +193,9 @@ class Workbench:
         try:
             with waiting, reporting_to(waiting.show):
                 result = compare_cell(self._shell, text, program, self._names, arguments)
+        except LastingEffectError as error:
+            command = f"%%dynamo {line.strip()}"
+            raise error.with_commands(command) from None
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, (UsageError, DynamoExtError)):
                 raise

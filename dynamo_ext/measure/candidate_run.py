@@ -54,6 +54,8 @@ class CompiledCandidate:
     wrong: str = ""
     failure: str = ""
     remedy: str = ""
+    warm_ups: int = WARM_UPS
+    unmeasured: str = "Stopped before its turn."
     region: int = -1
     heard: RecordedCompiler | None = None
     codes: list[weakref.ref[types.CodeType]] = field(default_factory=list)
@@ -134,7 +136,7 @@ class CompiledCandidate:
             call()
             self.first_call_seconds = time.perf_counter() - started
             self.results = workload.results()
-            for _ in range(WARM_UPS):
+            for _ in range(self.warm_ups):
                 workload.restore()
                 self.runs += 1
                 call()
@@ -221,7 +223,7 @@ class CompiledCandidate:
             return "wrong", self.wrong, ""
         if self.report is not None and not coverage(self.report).in_engine:
             return "eager", *why_eager(self.report)
-        return ("measured", "", "") if timed else ("unmeasured", "Stopped before its turn.", "")
+        return ("measured", "", "") if timed else ("unmeasured", self.unmeasured, "")
 
 
 def settle(backend: Any, call: Callable[[], object], seconds: float) -> None:

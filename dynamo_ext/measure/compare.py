@@ -9,15 +9,15 @@ from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.capture import session
 from dynamo_ext.capture.report.work import work_of
-from dynamo_ext.errors import OptionError
+from dynamo_ext.errors import LastingEffectError, OptionError
 from dynamo_ext.interruptions import suppressed
-from dynamo_ext.measure import memory, per_graph
+from dynamo_ext.measure import accuracy, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate, of_callables
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.result_check import ResultCheck, held_in
 from dynamo_ext.measure.settings import Settings
-from dynamo_ext.measure.state.side_effects import effects
+from dynamo_ext.measure.state.side_effects import WORKERS, effects
 from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
@@ -31,6 +31,20 @@ _LAZY = (
     "would be a first call, which is plain Python."
 )
 _NOTHING_LOWERED = "No candidate computes in a lower precision: the bound has judged none."
+_BEYOND = (
+    "The code changes a tensor that it reaches through {} alone, which is not put back: each run "
+    "would begin with other values."
+)
+_NAME_IT = "Let the code name the tensor, or what holds it, as well: then it is put back."
+_OTHERWISE = "Run again, the code gives other results ({}): {} not put back between runs."
+_MAKE_IT = "Make it in the code itself, so that each run has a new one."
+_STOPPED = (
+    "A run of the code {}, and a comparison is hundreds of runs: it has stopped after the first."
+)
+_ALLOW = (
+    "To compare it all the same, add allow_writes=True; to measure its graphs alone, add "
+    "per_graph=True."
+)
 _CALL_FIRST = "Call the module once, then compare."
 
 
@@ -46,8 +60,10 @@ def compare_workload(
     An interrupt ends the measuring and keeps what there is (``partial``); everything the workload
     reaches is as before in any case. ``progress.reporting_to`` gets how far it is.
 
-    Raises ``OptionError`` where the code initialises a lazy module, which is put back as it was;
-    ``Exception`` what the code itself raises when it runs plainly.
+    Raises ``OptionError`` where the runs could not begin alike: the code initialises a lazy
+    module, or changes what is not put back; ``LastingEffectError`` where it does what cannot be
+    taken back and is not allowed to; ``Exception`` what the code itself raises when it runs
+    plainly.
     """
     return _Comparing(workload, candidates, settings).run(cell)
 
@@ -76,6 +92,7 @@ class _Comparing:
         self._mix: Mix | None = None
         self._started = time.perf_counter()
         self._short = False
+        self._alone = False
 
     def run(self, cell: CodeBlock | None) -> Comparison:
         workload, settings = self._workload, self._settings
@@ -101,7 +118,7 @@ class _Comparing:
         workload, settings = self._workload, self._settings
         self._board.begin("plain")
         workload.restore()
-        with effects() as outside:
+        with effects(workload.snapshot.files) as outside:
             started = time.perf_counter()
             workload.eager_call()()
             self._base.first_call_seconds = time.perf_counter() - started
@@ -111,20 +128,47 @@ class _Comparing:
             samples = settings.rounds * len(self._rows)
             timing = samples * max(self._base.first_call_seconds, MIN_SAMPLE_SECONDS)
             self._board.timing_seconds = min(settings.budget, timing)
-        if any(each.initialized for each in workload.snapshot.uninitialized):
+        snapshot, said = workload.snapshot, "; ".join(outside[:5])
+        if any(each.initialized for each in snapshot.uninitialized):
             raise OptionError(_LAZY, _CALL_FIRST)
+        if beyond := snapshot.out_of_reach():
+            raise OptionError(_BEYOND.format(beyond), _NAME_IT)
+        self._alone = not (settings.allow_writes or set(outside) <= {WORKERS})
+        if self._alone and not settings.per_graph:
+            raise LastingEffectError(_STOPPED.format(said), _ALLOW)
         self._check.eager = workload.results()
         changed = workload.restore(thorough=True)
-        lasting = bool(workload.snapshot.unrestorable or outside)
+        lasting = bool(snapshot.unrestorable or outside)
         workload.repeatable = not (changed or lasting or self._settings.train)
-        for lost in workload.snapshot.unrestorable[:5]:
-            self._notes.append(f"{lost} cannot be put back between runs.")
+        if snapshot.stopped:
+            self._notes.append(f"Not put back between runs: {', '.join(snapshot.stopped)}.")
+        if self._alone:
+            self._notes.append(f"Only graphs were measured: a run of the code {said}.")
+            return
+        if snapshot.unrestorable:
+            self._run_again()
         if outside:
-            said = "; ".join(outside[:5])
             self._notes.append(f"Each run of the code also {said}: that cannot be taken back.")
+
+    def _run_again(self) -> None:
+        """Refuse code that gives other results each time, for what is not put back."""
+        workload = self._workload
+        try:
+            workload.eager_call()()
+            wrong = accuracy.against(workload.results(), self._check.eager).detail
+        except Exception as error:  # noqa: BLE001 - the first run did not raise it
+            wrong = one_line(error)
+        if wrong:
+            lost = workload.snapshot.unrestorable
+            are = f"{', '.join(lost)} {'is' if len(lost) == 1 else 'are'}"
+            raise OptionError(_OTHERWISE.format(wrong.rstrip("."), are), _MAKE_IT)
+        workload.restore(thorough=True)
 
     def _measure(self) -> None:
         workload, settings = self._workload, self._settings
+        if self._alone:
+            self._graphs_alone()
+            return
         if settings.dtype:
             workload.eager_call()()
             self._check.single, self._check.eager = self._check.eager, workload.results()
@@ -157,6 +201,16 @@ class _Comparing:
             self._board.begin("graphs")
             candidates = [e.candidate for e in self._compiled if e.timed and e.candidate.compiler]
             self._graphs, self._mix = per_graph.race_graphs(workload, candidates, base, settings)
+
+    def _graphs_alone(self) -> None:
+        """Race the graphs of one run, and nothing that would run the code again and again."""
+        for each in self._rows:
+            each.unmeasured = "Only its graphs were measured."
+            if each.candidate.call is None and each.candidate.compiler is None:
+                each.compile(self._workload)
+        self._board.begin("graphs")
+        candidates = [each.candidate for each in self._compiled if each.candidate.compiler]
+        self._graphs, _ = per_graph.race_graphs(self._workload, candidates, None, self._settings)
 
     def _compile(self) -> None:
         # What is compiled later is some 0.5 % faster, for where it is in memory: in an order

@@ -10,7 +10,7 @@ import torch
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.capture.report.work import work_of
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
+from dynamo_ext.measure.candidate_run import WARM_UPS, CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.multi_backend import (
     EAGER,
@@ -40,10 +40,12 @@ SLACK = 0.05
 def race_graphs(
     workload: Workload,
     candidates: list[Candidate],
-    base: TimedCallable,
+    base: TimedCallable | None,
     settings: Settings,
-) -> tuple[tuple[GraphComparison, ...], Mix]:
+) -> tuple[tuple[GraphComparison, ...], Mix | None]:
     """Race each graph by itself, then the code with the best choice against the plain code.
+
+    Without ``base`` the code runs once, and its graphs alone are raced.
 
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
     """
@@ -53,7 +55,7 @@ def race_graphs(
     asked = [FULL, *(each.precision for each in candidates)]
     lowest = max(asked, key=lambda name: BOUNDS.get(name, 0.0))
     mix = Candidate("mix", board.name, board, here, precision=lowest, bound=settings.bound)
-    whole = CompiledCandidate(mix)
+    whole = CompiledCandidate(mix, warm_ups=WARM_UPS if base else 0)
     try:
         whole.compile(workload, check_on=settings.check_on)
         mixed = whole.make_timed(workload)
@@ -61,16 +63,19 @@ def race_graphs(
             raise RuntimeError(whole.failure)
         # Copies that nothing is compared with.
         whole.results = None
-        for switch in board.switches:
-            switch.calls, switch.inputs = 0, None
-        workload.restore()
-        mixed.call()
+        if base is not None:
+            for switch in board.switches:
+                switch.calls, switch.inputs = 0, None
+            workload.restore()
+            mixed.call()
         called = [switch for switch in board.switches if switch.calls]
         share = settings.budget * (1 - SMALLEST_SHARE) / max(len(called), 1)
         graphs = []
         for switch in called:
             with torch.set_grad_enabled(switch.grad):
                 graphs.append(_graph(switch, share, settings))
+        if base is None:
+            return tuple(graphs), None
         board.choose({s.number: g.fastest for s, g in zip(called, graphs, strict=True)})
         return tuple(graphs), _mix(mixed, graphs, base, settings)
     finally:

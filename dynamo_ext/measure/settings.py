@@ -21,6 +21,7 @@ class Settings:
     dtype: str = ""
     train: bool = False
     per_graph: bool = False
+    allow_writes: bool = False
     seed: int = 0
     bound: AccuracyBound | None = None
     check_on: tuple[Any, ...] = ()

@@ -205,7 +205,7 @@ def test_a_warning_is_given_in_the_cells_own_run(
             "It",
         ),
         ("!true", "It starts a process, which"),
-        ("torch.save(x, path)", "It writes a file"),
+        ("torch.save(x, path)", "It writes /"),
     ],
 )
 def test_a_cell_that_cannot_run_twice_runs_once(

@@ -14,6 +14,7 @@ from tests.capture.live import Live, live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 SETUP = """
 import random, numpy as np
@@ -246,3 +247,38 @@ def test_a_bound_that_cannot_be_checked_is_one_sentence(cells: Live, line: str, 
     ran, _ = cells.failed(f"%%dynamo compare {line} --quiet\ny = net(x)")
     assert said in str(ran.error)
     assert names(cells) == before
+
+
+def test_each_command_that_is_offered_for_a_cell_that_writes_works(
+    cells: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = names(cells)
+    # With an option of each kind: what is offered has them all.
+    line = f"compare -b aot_eager,ts --baseline ts --opt ts.verify=False {QUIET}"
+    body = "y = net(x)\nfor _ in range(2):\n    optimizer.step()\ntorch.save(y, 'out.pt')"
+    ran = cells.run(f"%%dynamo {line}\n{body}")
+    assert type(ran.error).__name__ == "UsageError"
+    said = str(ran.error)
+    assert f"writes {tmp_path / 'out.pt'}, and" in said
+    offered = [text.strip() for text in said.splitlines() if text.startswith("    %%dynamo")]
+    assert offered == [f"%%dynamo {line} --allow-writes", f"%%dynamo {line} --per-graph"]
+    assert names(cells) == before
+    for command in offered:
+        cells.well(f"{command}\n{body}")
+        record = cells.names["r"].record
+        assert any("out.pt" in note for note in record.notes)
+        assert bool(record.graphs) == ("--per-graph" in command)
+        assert (record.candidates[0].timing is None) == ("--per-graph" in command)
+        assert names(cells) == before
+
+
+def test_what_is_shown_on_the_screen_is_no_effect(cells: Live) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    cells.well("import matplotlib.pyplot as plt, sys, logging")
+    cells.well(
+        f"%%dynamo compare -b aot_eager {QUIET}\n"
+        "y = f(x)\nprint(y)\nsys.stderr.write('a')\nlogging.warning('a')\n"
+        "display(y)\nplt.plot(y.tolist())\nplt.show()"
+    )
+    assert cells.names["r"]["aot_eager"].timing is not None

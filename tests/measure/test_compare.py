@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
+import queue
+import threading
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -12,7 +16,7 @@ import torch
 import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.base import Support
-from dynamo_ext.errors import OptionError, UnknownBackendError
+from dynamo_ext.errors import LastingEffectError, OptionError, UnknownBackendError
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.settings import Settings
@@ -408,23 +412,141 @@ def test_nothing_compiled_is_left_behind():
     assert all(entry.code is None for entry in entries)
 
 
-def test_files_that_the_code_writes_are_said(tmp_path):
+@pytest.fixture
+def writing(tmp_path, monkeypatch):
+    """A function that writes to a file of the user's, and how often it has run."""
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out.txt"
+
+    def write():
+        with open(out, "a") as made:  # noqa: PTH123 - Dynamo passes over what pathlib calls
+            made.write("1")
+
     def f(x):
-        (tmp_path / "out.txt").write_text("1")
-        return x + 1
+        y = x + 1
+        write()
+        return y
 
-    found = dynamo_ext.compare(f, (torch.ones(3),), [fine], rounds=ROUNDS)
+    return f, lambda: len(out.read_text())
+
+
+def test_code_that_writes_a_file_is_stopped_after_its_first_run(writing, tmp_path):
+    f, runs = writing
+    with pytest.raises(LastingEffectError) as raised:
+        dynamo_ext.compare(f, (torch.ones(3),), [fine], rounds=ROUNDS)
+    assert runs() == 1
+    assert raised.value.message.startswith(f"A run of the code writes {tmp_path / 'out.txt'}, and")
+    assert "allow_writes=True" in raised.value.remedy
+    assert "per_graph=True" in raised.value.remedy
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (again.message, again.remedy) == (raised.value.message, raised.value.remedy)
+
+
+def test_code_that_may_write_is_compared(writing):
+    f, runs = writing
+    found = dynamo_ext.compare(f, (torch.ones(3),), [fine], rounds=ROUNDS, allow_writes=True)
+    assert [row.outcome for row in found.record.candidates] == ["measured"] * 2
     assert any("out.txt" in note for note in found.record.notes)
+    assert runs() > ROUNDS
 
 
-def test_iterators_that_are_used_up_are_said():
-    batches = iter([torch.ones(3)] * 100)
+def test_the_graphs_of_code_that_writes_are_measured_alone(writing):
+    f, runs = writing
+    found = dynamo_ext.compare(
+        f, (torch.ones(3),), [slow, "tensorrt"], rounds=ROUNDS, per_graph=True
+    )
+    assert runs() == 2
+    record = Comparison.from_dict(json.loads(found.to_json()))
+    rows = {row.name: row.outcome for row in record.candidates}
+    assert rows == {"eager": "unmeasured", "slow": "unmeasured", "tensorrt": "unavailable"}
+    [graph] = record.graphs
+    assert [time.backend for time in graph.times] == ["eager", "slow"]
+    assert (graph.calls, graph.times[1].speedup.verdict) == (1, "slower")
+    assert record.mix is None
+    assert any(note.startswith("Only graphs were measured") for note in record.notes)
+    assert "Only its graphs were measured." in repr(found)
+
+
+def test_code_that_writes_may_not_in_other_processes_either(writing):
+    f, runs = writing
+    with pytest.raises(LastingEffectError, match=r"out\.txt.*allow_writes=True"):
+        dynamo_ext.compare(f, (torch.ones(3),), ["aot_eager", "eager"], rounds=ROUNDS, isolate=True)
+    assert runs() == 1
+    found = dynamo_ext.compare(
+        f, (torch.ones(3),), ["aot_eager"], rounds=ROUNDS, isolate=True, per_graph=True
+    )
+    assert runs() == 3
+    assert [time.backend for time in found.record.graphs[0].times] == ["eager", "aot_eager"]
+
+
+def test_what_is_stopped_is_said_once():
+    batches, lock = iter([torch.ones(3)] * 100), threading.Lock()
+
+    def f():
+        with lock:
+            return next(batches) + 1
+
+    notes = dynamo_ext.compare(f, (), [fine], rounds=ROUNDS).record.notes
+    [said] = [note for note in notes if note.startswith("Not put back between runs: ")]
+    assert "batches (a list_iterator)" in said
+    assert "lock (a lock)" in said
+
+
+@pytest.mark.parametrize("kind", ["iterator", "reference", "proxy", "thread", "queue"])
+def test_a_tensor_that_only_something_stopped_leads_to_may_not_change(kind):
+    owner = torch.nn.Linear(2, 2)
+    held = queue.Queue()
+    held.put(owner.weight)
+    holder = {
+        "iterator": iter([[owner.weight]] * 100),
+        "reference": weakref.ref(owner),
+        "proxy": weakref.proxy(owner),
+        "thread": threading.Thread(args=(owner.weight,)),
+        "queue": held,
+    }[kind]
+    found = {
+        "iterator": lambda: next(holder)[0],
+        "reference": lambda: holder().weight,
+        "proxy": lambda: holder.weight,
+        "thread": lambda: holder._args[0],
+        "queue": lambda: holder.queue[0],
+    }[kind]
+
+    def f():
+        return found().data.add_(1).sum()
+
+    weight = owner.weight.detach().clone()
+    with pytest.raises(OptionError, match=r"through .*holder.* alone"):
+        dynamo_ext.compare(f, (), [fine], rounds=ROUNDS)
+    assert torch.equal(owner.weight, weight)
+
+    def named():
+        owner  # noqa: B018 - as the remedy says
+        return f()
+
+    found_again = dynamo_ext.compare(named, (), [fine], rounds=ROUNDS)
+    assert torch.equal(owner.weight, weight)
+    assert found_again["fine"].timing is not None
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [([1.0, 2.0, 3.0], "result: 1 of 1 values are off"), ([1.0], "StopIteration")],
+)
+def test_code_that_gives_other_results_each_time_is_refused(values, said):
+    batches = iter([torch.tensor([value]) for value in values])
 
     def f():
         return next(batches) + 1
 
-    found = dynamo_ext.compare(f, (), [fine], rounds=ROUNDS)
-    assert any("batches" in note for note in found.record.notes)
+    with pytest.raises(OptionError, match=said) as raised:
+        dynamo_ext.compare(f, (), [fine], rounds=ROUNDS)
+    assert "batches (a list_iterator) is not put back" in raised.value.message
+
+    def made():
+        return next(iter([torch.tensor([value]) for value in values])) + 1
+
+    assert dynamo_ext.compare(made, (), [fine], rounds=ROUNDS)["fine"].timing is not None
 
 
 def test_an_error_of_the_code_itself_is_the_users():

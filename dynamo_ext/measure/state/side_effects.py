@@ -2,95 +2,166 @@
 
 Listens to Python's audit events (PEP 578). A hook cannot be removed again, so there is one for
 the process, added by the first comparison; outside of one it returns at once. An event is heard
-before it takes place, so that it can also be refused.
+before it takes place, so that it can also be refused. What is written to the screen, to caches
+and, unless effects are refused, to temporary folders is left out.
 """
 
 import builtins
 import contextlib
 import functools
+import io
 import os
+import stat
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
-_EVENTS = {
-    "os.remove": "deletes",
-    "os.rename": "renames",
-    "os.rmdir": "deletes the folder",
-    "os.mkdir": "makes the folder",
-    "os.link": "links",
-    "os.symlink": "links",
-    "os.truncate": "cuts",
-    "shutil.rmtree": "deletes the folder",
-    "shutil.copyfile": "copies",
-    "shutil.move": "moves",
-    "sqlite3.connect": "opens the database",
-    "socket.connect": "connects to the network",
-    "socket.sendto": "sends to the network",
-    "subprocess.Popen": "starts a process",
-    "os.system": "starts a process",
-    "os.posix_spawn": "starts a process",
-    "os.fork": "starts a process",
-    "os.forkpty": "starts a process",
+_EVENTS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "os.remove": ("deletes", (0,)),
+    "os.rename": ("renames", (0, 1)),
+    "os.rmdir": ("deletes the folder", (0,)),
+    "os.mkdir": ("makes the folder", (0,)),
+    "os.link": ("links", (1,)),
+    "os.symlink": ("links", (1,)),
+    "os.truncate": ("cuts", (0,)),
+    "shutil.rmtree": ("deletes the folder", (0,)),
+    "shutil.copyfile": ("copies to", (1,)),
+    "shutil.move": ("moves", (0, 1)),
+    "sqlite3.connect": ("opens the database", (0,)),
+    "socket.connect": ("connects to the network", ()),
+    "socket.sendto": ("sends to the network", ()),
+    "subprocess.Popen": ("starts a process", ()),
+    "os.system": ("starts a process", ()),
+    "os.posix_spawn": ("starts a process", ()),
+    "os.fork": ("starts a process", ()),
+    "os.forkpty": ("starts a process", ()),
 }
-_WITHOUT_EVENT = (
-    (builtins, "input", "asks for input"),
-    (threading.Thread, "start", "starts a thread"),
-    (torch, "save", "writes a file"),
-)
-"""A kernel has an ``input`` of its own; threads have an event from Python 3.12 on."""
+"""What each event does, and which of its details are the paths that it changes."""
 
-_listening: list[tuple[int, list[str], bool]] = []
+WORKERS = "starts processes that work for it"
+"""What code does that computes in processes of Python's own or torch's."""
+
+_WORKERS_OF = ("multiprocessing.", "torch.", "triton.")
+_CACHES = {"__pycache__", ".cache", "Caches"}
+_CACHE_NAMES = {"TORCH_HOME", "HF_HOME", "TRITON_HOME", "MPLCONFIGDIR"}
+_PATIENCE = 1.0
+"""Seconds to wait for threads that outlive the run that started them."""
+
+_LOOK = 0.01
 
 
 class RefusedEffectError(BaseException):
     """Raised in the place of an effect; no ``except Exception`` of the user's may handle it."""
 
 
-@contextlib.contextmanager
-def effects(*, refused: bool = False) -> Iterator[list[str]]:
-    """Listen for the length of a ``with`` block, to this thread alone.
+@dataclass(frozen=True, eq=False)
+class _Listener:
+    """Listens to the thread that makes it, and to those that are started from then on."""
 
-    The list is of what happened, each once, as clauses: ``writes out.csv``. Where effects are
-    ``refused``, none takes place: ``RefusedEffectError`` is raised instead. Then threads and
-    questions to the user are effects, too.
+    seen: list[str]
+    refused: bool
+    caller: int = field(default_factory=threading.get_ident)
+    before: frozenset[int] = field(default_factory=lambda: frozenset(sys._current_frames()))  # noqa: SLF001
+
+    def note(self, clause: Callable[[], str]) -> None:
+        """Note what an event does, or refuse it."""
+        said, thread = "", threading.get_ident()
+        # An error here would become the user's.
+        with contextlib.suppress(Exception):
+            if thread == self.caller or thread not in self.before:
+                said = clause()
+                if said and said not in self.seen:
+                    self.seen.append(said)
+        if said and self.refused:
+            raise RefusedEffectError
+
+    def wait(self) -> None:
+        """Give threads that are still there time for what they write."""
+        until = time.monotonic() + _PATIENCE
+        started = [each for each in threading.enumerate() if each.ident not in self.before]
+        while any(each.is_alive() for each in started) and time.monotonic() < until:
+            time.sleep(_LOOK)
+
+
+_listening: list[_Listener] = []
+
+
+@contextlib.contextmanager
+def effects(files: Iterable[io.IOBase] = (), *, refused: bool = False) -> Iterator[list[str]]:
+    """Listen for the length of a ``with`` block to this thread, and to those that it starts.
+
+    The list is of what happened, each once, as clauses: ``writes /home/me/out.csv``. Of ``files``
+    that are open, it has those that were written to. Where effects are ``refused``, none takes
+    place: ``RefusedEffectError`` is raised instead. Then threads and questions to the user are
+    effects, too.
     """
     _add_hook()
+    # The first call tries which folder can be written.
+    tempfile.gettempdir()
     seen: list[str] = []
-    _listening.append((threading.get_ident(), seen, refused))
+    written = [(file, mark) for file in files if (mark := _mark(file))]
+    listener = _Listener(seen, refused)
+    _listening.append(listener)
     try:
-        with _refusing(seen) if refused else contextlib.nullcontext():
+        with _listening_to_calls(listener):
             yield seen
+        listener.wait()
     finally:
-        _listening[:] = [each for each in _listening if each[1] is not seen]
+        _listening.remove(listener)
+    for file, mark in written:
+        said = f"writes {_lasting(file.name)}"  # type: ignore[attr-defined]
+        if mark != _mark(file) and said not in seen:
+            seen.append(said)
+
+
+def _mark(file: io.IOBase) -> tuple[int, int] | None:
+    """What changes where an open file is written to; none where that leaves no trace."""
+    with contextlib.suppress(Exception):
+        if file.writable() and _lasting(file.name):  # type: ignore[attr-defined]
+            file.flush()
+            found = os.fstat(file.fileno())
+            if stat.S_ISREG(found.st_mode) and file not in {sys.__stdout__, sys.__stderr__}:
+                return found.st_size, found.st_mtime_ns
+    return None
 
 
 @contextlib.contextmanager
-def _refusing(seen: list[str]) -> Iterator[None]:
-    """Refuse what has no event."""
-    caller = threading.get_ident()
+def _listening_to_calls(listener: _Listener) -> Iterator[None]:
+    """Listen to what has no event: a kernel has an ``input`` of its own, torch writes in C++.
 
-    def instead(clause: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+    Threads have an event from Python 3.12 on.
+    """
+
+    def noted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def clause(*args: Any) -> str:
+            if name == "save":
+                path = args[1] if isinstance(args[1], (str, os.PathLike)) else ""
+                return _of_paths("writes", [path], strict=listener.refused)
             # tqdm has a thread that watches its bars, and nothing else.
             watches = args and type(args[0]).__module__ == "tqdm._monitor"
-            if threading.get_ident() != caller or watches:
-                return function(*args, **kwargs)
-            seen.append(clause)
-            raise RefusedEffectError
+            said = {"input": "asks for input", "start": "starts a thread"}[name]
+            return said if listener.refused and not watches else ""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            listener.note(lambda: clause(*args, *kwargs.values()))
+            return function(*args, **kwargs)
 
         return call
 
     with contextlib.ExitStack() as left:
-        for owner, name, clause in _WITHOUT_EVENT:
+        for owner, name in ((builtins, "input"), (threading.Thread, "start"), (torch, "save")):
             function = getattr(owner, name)
             left.callback(setattr, owner, name, function)
-            setattr(owner, name, instead(clause, function))
+            setattr(owner, name, noted(name, function))
         yield
 
 
@@ -99,31 +170,72 @@ def _add_hook() -> None:
     sys.addaudithook(functools.partial(_hear, _listening))
 
 
-def _hear(
-    listening: list[tuple[int, list[str], bool]], event: str, details: tuple[Any, ...]
-) -> None:
+def _hear(listening: list[_Listener], event: str, details: tuple[Any, ...]) -> None:
     # Python 3.13 calls it as the process ends, too, when names of modules are gone.
-    for thread, seen, refused in listening:
-        said = ""
-        # An error here would become the user's.
-        with contextlib.suppress(Exception):
-            if thread == threading.get_ident():
-                said = _clause(event, details)
-                said = "" if "__pycache__" in said else said
-                if said and said not in seen:
-                    seen.append(said)
-        if said and refused:
-            raise RefusedEffectError
+    for each in listening:
+        each.note(functools.partial(_clause, event, details, strict=each.refused))
 
 
-def _clause(event: str, details: tuple[Any, ...]) -> str:
+def _clause(event: str, details: tuple[Any, ...], *, strict: bool) -> str:
     """What an audit event did outside this process; empty where it leaves no trace there."""
-    if event == "open":
-        path, _, flags = details
-        writes = isinstance(path, (str, bytes)) and flags & _WRITING
-        return f"writes {os.fsdecode(path)}" if writes else ""
-    if event not in _EVENTS:
+    verb, places = ("writes", (0,)) if event == "open" else _EVENTS.get(event, ("", ()))
+    passes: dict[str, Callable[[], bool]] = {
+        "open": lambda: not details[2] & _WRITING,
+        "os.mkdir": lambda: os.path.isdir(details[0]),  # noqa: PTH112 - a path of any kind
+        # Of a file in an open folder, a part of deleting that folder, the path is not known.
+        "os.remove": lambda: details[1] != -1,
+        "os.rmdir": lambda: details[1] != -1,
+        # The address of another process of this machine is a path.
+        "socket.connect": lambda: not isinstance(details[1], tuple),
+    }
+    if not verb or (event in passes and passes[event]()):
         return ""
+    if places:
+        return _of_paths(verb, [details[place] for place in places], strict=strict)
+    if "process" in verb and _is_worker():
+        return WORKERS
     first = details[0] if details else ""
     subject = f" {os.fsdecode(first)}" if first and isinstance(first, (str, bytes)) else ""
-    return _EVENTS[event] + subject
+    return verb + subject
+
+
+def _is_worker() -> bool:
+    """Whether Python's own or torch's code starts a process, called by whom it may."""
+    frame = sys._getframe()  # noqa: SLF001 - what raised the event is on the stack
+    while frame := frame.f_back:  # type: ignore[assignment]
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith(_WORKERS_OF):
+            return True
+        if name.partition(".")[0] not in {*sys.stdlib_module_names, "dynamo_ext"}:
+            break
+    return False
+
+
+def _of_paths(verb: str, paths: list[Any], *, strict: bool) -> str:
+    found = next(filter(None, (_lasting(each, strict=strict) for each in paths)), "")
+    return f"{verb} {found}" if found else ""
+
+
+def _lasting(path: Any, *, strict: bool = False) -> str:
+    """A path in full; empty for the screen, and in caches of libraries and temporary folders.
+
+    Such a folder may hold the current one, whose files are the user's. ``strict`` takes for a cache
+    what is called so alone.
+    """
+    if isinstance(path, int) or not path or b":memory:" in os.fsencode(path):
+        return ""
+    shown = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - its links stay
+    full, here, home = Path(shown).resolve(), Path.cwd(), Path.home()
+    if shown.startswith(("/dev/", "/proc/")) or _CACHES.intersection(full.parts):
+        return ""
+    if strict:
+        return shown
+    named = [v for n, v in os.environ.items() if "CACHE" in n or n in _CACHE_NAMES]
+    folders = [Path(each).resolve() for each in (tempfile.gettempdir(), *named) if each]
+    # Where a program keeps its own things, in ~/.triton; a ~/.netrc is the user's.
+    folders += [p for p in full.parents if p.parent == home and p.name.startswith(".")]
+    for folder in folders:
+        users = full.is_relative_to(here) and folder in here.parents
+        if full.is_relative_to(folder) and not users:
+            return ""
+    return shown

@@ -9,6 +9,8 @@ import array
 import collections
 import contextlib
 import functools
+import inspect
+import io
 import itertools
 import operator
 import random
@@ -23,7 +25,14 @@ import torch
 from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.capture.report.source_lines import is_library
 from dynamo_ext.formatting import article
-from dynamo_ext.measure.state.object_kinds import WITHOUT_A_WAY_BACK, is_plain
+from dynamo_ext.measure.state.object_kinds import (
+    WEAK,
+    is_plain,
+    is_stopped,
+    leads_everywhere,
+    referents,
+    stays_the_same,
+)
 from dynamo_ext.measure.state.tensor_state import GRADIENT, TensorState, UninitializedState
 
 MAX_OBJECTS = 500_000
@@ -31,34 +40,47 @@ MAX_OBJECTS = 500_000
 _OF_MODULE = re.compile(r"\['_(?:modules|parameters|buffers)'\]\['([^']+)'\]")
 """How a path goes through a module."""
 
+_OF_CYTHON = {"pandas._libs.internals.BlockManager", "pandas._libs.internals.Block"}
+"""Classes that have a table's columns and name no slots."""
+
 
 class Snapshot:
     """Everything that can be reached from some named objects, as it is now.
 
     Functions lead on to what they read; library code is not entered. ``tensors`` is every dense
     tensor that was found, ``uninitialized`` the parameters and buffers of lazy modules that were
-    not called before. ``unrestorable`` has sentences about what cannot be put back: iterators,
-    files, generators, connections, the work of a pool of threads.
+    not called before. ``stopped`` names what is not data, and stays as a run leaves it: an
+    iterator, a file, a widget, a thread, a lock. ``unrestorable`` are those that a run may change,
+    and ``files`` those that are open.
     """
 
     def __init__(self, roots: Mapping[str, Any]) -> None:
         self.tensors: list[torch.Tensor] = []
+        self.stopped: list[str] = []
         self.unrestorable: list[str] = []
+        self.files: list[io.IOBase] = []
         self.uninitialized: list[UninitializedState] = []
         self._states: dict[str, TensorState] = {}
+        self._beyond: list[tuple[str, TensorState]] = []
         self._undo: list[Callable[[], bool]] = []
         # Keeping what was seen keeps its id from being given to something else.
         self._seen: dict[int, Any] = {}
+        stopped: list[tuple[str, Any]] = []
         pending: collections.deque[tuple[str, Any]] = collections.deque(roots.items())
         while pending and len(self._seen) < MAX_OBJECTS:
             path, value = pending.popleft()
             if is_plain(value) or id(value) in self._seen:
                 continue
             self._seen[id(value)] = value
+            if is_stopped(type(value)):
+                stopped.append((f"{path} ({article(type(value).__name__)})", value))
+                continue
             attributes = getattr(value, "__dict__", None)
             if isinstance(attributes, dict):
                 pending.append((path, attributes))
             pending.extend(self._take(value, path))
+        for said, value in stopped:
+            self._look_beyond(said, value)
 
     def changed(self) -> dict[str, torch.Tensor]:
         """The tensors whose content or memory is not what it was, and gradients that are new.
@@ -98,12 +120,39 @@ class Snapshot:
             raise failed
         return noticed
 
+    def out_of_reach(self) -> str:
+        """What alone leads to a tensor that changed, which is put back; empty where none did."""
+        changed = [said for said, state in self._beyond if state.restore(thorough=True)]
+        return changed[0] if changed else ""
+
+    def _look_beyond(self, said: str, stopped: Any) -> None:
+        """Name what is stopped, and note the tensors that nothing else leads to."""
+        if leads_everywhere(stopped):
+            return
+        pending, alone = [stopped], 0
+        while pending and len(self._seen) < MAX_OBJECTS:
+            value = pending.pop()
+            if issubclass(type(value), io.IOBase):
+                self.files.append(value)
+            for each in referents(value):
+                if id(each) in self._seen or is_plain(each) or leads_everywhere(each):
+                    continue
+                self._seen[id(each)] = each
+                alone += 1
+                if not issubclass(type(each), torch.Tensor):
+                    pending.append(each)
+                    continue
+                with contextlib.suppress(RuntimeError, NotImplementedError):
+                    self._beyond.append((said, TensorState(each)))
+        # Most weak references are to what was found in another way.
+        if alone or not issubclass(type(stopped), WEAK):
+            self.stopped.append(said)
+        if not stays_the_same(type(stopped)):
+            self.unrestorable.append(said)
+
     @functools.singledispatchmethod
     def _take(self, value: Any, path: str) -> Iterable[tuple[str, Any]]:
         """Note one object's content; what it leads to, besides its attributes."""
-        if isinstance(value, WITHOUT_A_WAY_BACK):
-            self.unrestorable.append(f"{path} ({article(type(value).__name__)})")
-            return ()
         found: list[tuple[str, Any]] = []
         if isinstance(value, torch.nn.Module):
             # A lazy one becomes one of another class at its first call.
@@ -282,6 +331,13 @@ def _ids(value: dict[Any, Any]) -> list[int]:
 
 
 def _refill(value: Any, was: Any) -> None:
+    if type(value) is dict:
+        # Another thread may look at an object whose attributes these are.
+        for key in [key for key in value if key not in was]:
+            del value[key]
+        value.update(was)
+        if _ids(value) == _ids(was):
+            return
     value.clear()
     (value.extend if isinstance(was, list) else value.update)(was)
 
@@ -289,6 +345,8 @@ def _refill(value: Any, was: Any) -> None:
 def _slots(cls: type) -> Iterator[str]:
     for base in cls.__mro__:
         slots = vars(base).get("__slots__", ())
+        if f"{base.__module__}.{base.__name__}" in _OF_CYTHON:
+            slots = [name for name, kept in vars(base).items() if inspect.isgetsetdescriptor(kept)]
         for name in (slots,) if isinstance(slots, str) else tuple(slots):
             if name not in {"__dict__", "__weakref__"}:
                 private = name.startswith("__") and not name.endswith("__")

@@ -15,7 +15,7 @@ from dynamo_ext.measure.state.snapshot import Snapshot
 def test_the_work_of_a_pool_of_threads_and_connections_are_named():
     with socket.socket() as made, sqlite3.connect(":memory:") as base, ThreadPoolExecutor() as pool:
         lost = Snapshot({"pool": pool, "made": made, "base": base}).unrestorable
-    assert [text.split(" ")[0] for text in lost] == ["made", "base", "pool['_work_queue']"]
+    assert [text.split(" ")[0] for text in lost] == ["pool", "made", "base"]
 
 
 def test_the_shell_is_not_entered():

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
+import time
+from pathlib import Path
 
 import pytest
 import torch
 
 from dynamo_ext.measure.state.side_effects import (
+    WORKERS,
     RefusedEffectError,
     effects,
 )
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_the_users(tmp_path, monkeypatch):
+    # Else pytest's folder would be one for temporary files.
+    monkeypatch.chdir(tmp_path)
 
 
 def test_writing_is_heard_and_reading_is_not(tmp_path):
@@ -43,13 +54,107 @@ def test_processes_and_the_network_are_heard():
 
 
 def test_other_threads_and_other_times_are_not(tmp_path):
-    path = tmp_path / "a.txt"
+    path, begun, done = tmp_path / "a.txt", threading.Event(), threading.Event()
+
+    def write():
+        begun.wait()
+        path.write_text("x")
+        done.set()
+
+    threading.Thread(target=write).start()
     with effects() as seen:
-        thread = threading.Thread(target=lambda: path.write_text("x"))
-        thread.start()
-        thread.join()
+        begun.set()
+        done.wait()
     path.write_text("y")
     assert seen == []
+
+
+@pytest.mark.parametrize("seconds", [0, 0.2])
+def test_threads_that_it_starts_are_heard_also_when_they_outlive_it(tmp_path, seconds):
+    path = tmp_path / "a.txt"
+
+    def write():
+        time.sleep(seconds)
+        path.write_text("x")
+
+    with effects() as seen:
+        threading.Thread(target=write, daemon=True).start()
+    assert seen == [f"writes {path}"]
+
+
+def _overwrites(path):
+    with path.open("w") as made:
+        made.write("x")
+
+
+@pytest.mark.parametrize(
+    "place", ["{temporary}/a", "{cache}/a", "__pycache__/a", ".cache/lib/a", "{home}/.lib/a"]
+)
+def test_temporary_files_and_caches_are_no_effects(tmp_path, monkeypatch, place):
+    folders = {name: tmp_path / name for name in ("temporary", "cache", "home", "here")}
+    monkeypatch.setattr(tempfile, "tempdir", str(folders["temporary"]))
+    monkeypatch.setenv("SOME_CACHE_DIR", str(folders["cache"]))
+    monkeypatch.setenv("HOME", str(folders["home"]))
+    for each in folders.values():
+        (each / ".lib").mkdir(parents=True)
+    monkeypatch.chdir(folders["here"])
+    path = Path(place.format(**folders))
+    with effects() as seen:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _overwrites(path)
+        path.unlink()
+        Path(os.devnull).write_text("x")
+        with tempfile.TemporaryDirectory() as made:
+            _overwrites(Path(made, "a"))
+    assert seen == []
+
+
+def test_a_temporary_file_is_refused_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    with pytest.raises(RefusedEffectError), effects(refused=True):
+        (tmp_path / "temporary" / "a").write_text("x")
+
+
+def test_the_current_folder_is_the_users_also_among_temporary_ones(tmp_path):
+    assert tmp_path.is_relative_to(tempfile.gettempdir())
+    with effects() as seen:
+        _overwrites(Path("out.csv"))
+        tempfile.mkstemp()
+    assert seen == [f"writes {tmp_path / 'out.csv'}"]
+
+
+def test_open_files_are_heard_where_they_are_written(tmp_path):
+    path = tmp_path / "log.txt"
+    with path.open("w") as log, path.open() as read, io.StringIO() as text:
+        log.write("before")
+        with effects([log, read, text, sys.stdout]) as seen:
+            read.read()
+            text.write("x")
+        assert seen == []
+        with effects([log, read]) as seen:
+            log.write("x")
+    assert seen == [f"writes {path}"]
+
+
+def test_a_folder_that_is_there_is_not_made(tmp_path):
+    with effects() as seen:
+        (tmp_path / "new").mkdir(exist_ok=True)
+        (tmp_path / "new").mkdir(exist_ok=True)
+    assert seen == [f"makes the folder {tmp_path / 'new'}"]
+
+
+def test_what_torch_saves_is_heard_with_its_place(tmp_path):
+    with effects() as seen:
+        torch.save(torch.ones(1), io.BytesIO())
+        torch.save(torch.ones(1), "a.pt")
+    assert seen == [f"writes {tmp_path / 'a.pt'}"]
+
+
+def test_processes_that_work_for_it_are_told_apart():
+    data = torch.utils.data.TensorDataset(torch.ones(4, 1))
+    with effects() as seen:
+        assert len(list(torch.utils.data.DataLoader(data, num_workers=1))) == 4
+    assert seen == [WORKERS]
 
 
 def test_what_is_refused_does_not_happen(tmp_path):
@@ -85,7 +190,7 @@ def _in_a_terminal():
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (lambda path: torch.save(torch.ones(1), path), "writes a file"),
+        (lambda path: torch.save(torch.ones(1), path), "writes /"),
         (sqlite3.connect, "opens the database"),
         (lambda path: path.symlink_to(__file__), "links"),
         (lambda path: path.hardlink_to(__file__), "links"),

@@ -8,11 +8,15 @@ import dataclasses
 import functools
 import io
 import os
+import queue
 import random
+import threading
 import types
+import weakref
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -61,6 +65,36 @@ def restored(root, change, read):
     assert not snapshot.restore()
 
 
+class Counting:
+    """An iterator of the user's own."""
+
+    n = 0
+
+    def __next__(self):
+        self.n += 1
+        return self.n
+
+    def __iter__(self):
+        return self
+
+
+def table():
+    return pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
+
+
+def scheduled():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    optimizer.step()
+    return scheduler
+
+
+def loader():
+    data, draws = torch.utils.data.TensorDataset(torch.ones(4)), torch.Generator()
+    sampler = torch.utils.data.RandomSampler(data, generator=draws)
+    return torch.utils.data.DataLoader(data, sampler=sampler)
+
+
 def half_complex(value):
     return torch.view_as_real(value).tolist()
 
@@ -87,6 +121,17 @@ def half_complex(value):
         (lambda: Point(1, [2]), lambda v: v.children.append(5), lambda v: list(v.children)),
         (lambda: Slotted(1), lambda v: setattr(v, "value", 2), lambda v: v.value),
         (lambda: ([1],), lambda v: v[0].append(1), lambda v: list(v[0])),
+        (Counting, next, lambda v: v.n),
+        (table, lambda v: v.__setitem__("c", 1), lambda v: v.to_dict()),
+        (table, lambda v: v.iloc.__setitem__((0, 0), 9.0), lambda v: v.to_dict()),
+        (lambda: np.ma.array([1, 2], mask=[0, 1]), lambda v: v.mask.fill(1), lambda v: v.tolist()),
+        (
+            lambda: torch.amp.GradScaler("cpu"),
+            lambda v: v.scale(torch.ones(1)),
+            lambda v: v._scale,
+        ),
+        (scheduled, lambda v: v.step(), lambda v: (v.last_epoch, v.get_last_lr())),
+        (loader, lambda v: setattr(v, "timeout", 5), lambda v: v.timeout),
         (lambda: types.SimpleNamespace(a=1), lambda v: setattr(v, "b", 1), lambda v: dict(vars(v))),
         (lambda: torch.ones(3), lambda v: v.add_(1), lambda v: v.tolist()),
         (lambda: torch.eye(2), lambda v: v.add_(1).t_(), lambda v: (v.tolist(), v.stride())),
@@ -251,6 +296,59 @@ def test_generators_of_random_numbers_are_put_back():
 def test_what_cannot_be_put_back_is_named():
     found = Snapshot({"it": iter([1]), "gen": (i for i in "a"), "file": io.StringIO()})
     assert [text.split()[0] for text in found.unrestorable] == ["it", "gen", "file"]
+
+
+@pytest.mark.parametrize(
+    "stopped", [threading.Thread(), threading.Lock(), iter([1]), queue.Queue()]
+)
+def test_an_attribute_that_is_no_data_keeps_its_identity(stopped):
+    owner = types.SimpleNamespace(held=stopped, seen=[], count=0)
+    kept = Snapshot({"owner": owner})
+    owner.held, owner.count = None, 3
+    owner.seen.append(1)
+    assert kept.restore()
+    assert owner.held is stopped
+    assert (owner.seen, owner.count) == ([], 0)
+    assert [text.partition(" ")[0] for text in kept.stopped] == ["owner['held']"]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_iterator_of_a_loader_is_left_alone(workers):
+    data = torch.utils.data.TensorDataset(torch.arange(4.0))
+    batches = iter(
+        torch.utils.data.DataLoader(data, num_workers=workers, persistent_workers=workers > 0)
+    )
+    kept = Snapshot({"batches": batches})
+    found = [next(batches)[0].item()]
+    kept.restore()
+    found += [each.item() for (each,) in batches]
+    assert found == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_a_weak_proxy_of_what_is_gone_is_no_error():
+    gone = weakref.proxy(torch.nn.Linear(1, 1))
+    kept = Snapshot({"gone": gone, "held": [gone]})
+    assert not kept.restore()
+    assert kept.stopped == []
+
+
+def test_an_object_that_is_read_meanwhile_never_lacks_an_attribute():
+    owner, missing, end = types.SimpleNamespace(kept=1), [], threading.Event()
+
+    def read():
+        while not end.is_set():
+            if not hasattr(owner, "kept"):
+                missing.append(1)
+
+    snapshot = Snapshot({"owner": owner})
+    reader = threading.Thread(target=read)
+    reader.start()
+    for _ in range(20_000):
+        owner.more = 1
+        snapshot.restore()
+    end.set()
+    reader.join()
+    assert missing == []
 
 
 def test_where_one_thing_cannot_be_put_back_all_else_is():
