@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import sys
 import time
 import traceback
@@ -17,13 +18,12 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 import dynamo_ext
-from benchmarks import workers
+from benchmarks import float64, workers
 from benchmarks.engine_facts import engine_facts, first_line
 from benchmarks.libraries.models import MODELS
 from benchmarks.part import model_parser
 from benchmarks.stored_row import ModelRow
 from benchmarks.zoo.model import SEED
-from dynamo_ext.numerics import higher_precision, tolerance
 
 INSTALLED = Path(__file__).parents[2] / "build" / "libraries" / ".installed"
 """Among the packages, once `make libraries` has put them there."""
@@ -80,7 +80,8 @@ def measure(run: str) -> Row:
             status, error = "failed", f"{type(failure).__name__}: {first_line(str(failure))}"
         else:
             seconds += time.perf_counter() - started
-            error = _wrong(model, inputs, found, expected, gradients=gradients)
+            exact = functools.partial(_exact, model, inputs, gradients=gradients)
+            error = float64.disagreement(found, expected, exact)
             status = "wrong" if error else "right"
         if error:
             error = f"{step}: {error}"
@@ -125,26 +126,11 @@ def results(
     return [tensor.detach() for tensor in found]
 
 
-def _wrong(
-    model: Callable[..., Any],
-    inputs: Sequence[torch.Tensor],
-    found: Sequence[torch.Tensor],
-    expected: Sequence[torch.Tensor],
-    *,
-    gradients: bool,
-) -> str:
-    """What is wrong, where the model in float64 says so, too."""
-    wrong = tolerance.disagreement(found, expected)
-    if not wrong or len(found) != len(expected):
-        return wrong
+def _exact(
+    model: Callable[..., Any], inputs: Sequence[torch.Tensor], *, gradients: bool
+) -> list[torch.Tensor]:
     exact = copy.deepcopy(model).double() if isinstance(model, torch.nn.Module) else model
-    doubled = [tensor.double() if tensor.is_floating_point() else tensor for tensor in inputs]
-    try:
-        true = results(exact, exact, doubled, gradients=gradients)
-    except Exception:  # noqa: BLE001 - not every model runs in float64
-        return wrong
-    triples = zip(found, expected, true, strict=True)
-    return "" if all(higher_precision.is_as_good(*triple) for triple in triples) else wrong
+    return results(exact, exact, [float64.doubled(t) for t in inputs], gradients=gradients)
 
 
 def main() -> int:
