@@ -15,7 +15,7 @@ from benchmarks.libraries.models import MODELS, Model, Run
 from benchmarks.libraries.run import Row, measure, results
 from benchmarks.workers import Bounds
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NET = Run(lambda net, x: {"out": net(x).tanh(), "number": 2}, torch.nn.Linear(3, 2))
 
 
