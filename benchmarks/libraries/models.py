@@ -195,7 +195,7 @@ MODELS = {
     "FT-Transformer": Model("rtdl_revisiting_models", _tokens, _table),
     "spline flow": Model("zuko", _flow, _table),
     "masked affine flow": Model("normflows", _affine, _table),
-    "continuous-time RNN": Model("ncps", _of("ncps.torch", "CfC", 32, 16), _sequence),
+    "continuous-time RNN": Model("ncps", _of("ncps.torch", "CfC", 32, 16), _random(8, 32)),
     "spiking neurons": Model("snntorch", _spikes, _table),
     "mel spectrogram": Model(
         "nnAudio",
