@@ -94,7 +94,11 @@ def measure(run: str) -> Row:
         f"{chosen.library} {version(chosen.library)}",
         graphs=len(report.graphs),
         breaks=sum(found.count for found in report.breaks),
-        refused=tuple(sorted({f.operator for f in report.fallbacks if f.stage == "unsupported"})),
+        refused=tuple(
+            sorted(
+                {f.operator for f in report.fallbacks if f.operator and f.stage == "unsupported"}
+            )
+        ),
         seconds=seconds,
         **engine_facts(report),
     )
