@@ -11,6 +11,7 @@ BASE := .venv$(addprefix -,$(filter-out python3,$(notdir $(PYTHON))))
 VENV := $(BASE)$(addprefix -torch-,$(TORCH))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LIBRARIES := build/libraries/.installed
 
 # For the package and for what builds it: pip reads both from the environment.
 export PIP_CONSTRAINT := constraints.txt
@@ -20,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests test-sweeps test-crosses test-quick test-torch test-newer-torch test-version versions lab notebooks bench sweep models callcost fairness auto docs screenshots test-gpu gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-crosses test-quick test-torch test-newer-torch test-version versions lab notebooks bench sweep models callcost fairness auto libraries docs screenshots test-gpu gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -89,7 +90,7 @@ lab: $(STAMP) ## JupyterLab on the notebooks
 notebooks: $(STAMP) ## execute the notebooks and store their outputs, without widget state
 	$(BIN)/python notebooks/execute.py --in-place notebooks/*.ipynb
 
-bench: $(STAMP) ## every measurement, page by page; ARGS="--quick" for a few minutes of tiny models, "--full" for large batches
+bench: $(STAMP) $(LIBRARIES) ## every measurement, page by page; ARGS="--quick" for a few minutes of tiny models, "--full" for large batches
 	$(BIN)/python -m benchmarks $(ARGS)
 
 sweep: $(STAMP) ## torch's own operator samples through every engine; writes docs/operators.md
@@ -106,6 +107,15 @@ fairness: $(STAMP) ## how often a comparison finds what is not there, or misses 
 
 auto: $(STAMP) ## auto beside every backend alone over the model zoo; writes docs/auto.md
 	$(BIN)/python -m benchmarks.auto --write docs/auto.md
+
+# Beside the environment, and without what they need, so that no second torch comes with them.
+$(LIBRARIES): $(STAMP) benchmarks/libraries/requirements.txt
+	rm -rf build/libraries
+	PIP_CONSTRAINT= $(BIN)/python -m pip install -qq --no-deps --target build/libraries -r benchmarks/libraries/requirements.txt
+	touch $@
+
+libraries: $(LIBRARIES) ## small models of libraries on PyPI through the engines; writes docs/libraries.md
+	$(BIN)/python -m benchmarks.libraries --write docs/libraries.md
 
 docs: $(STAMP) ## the documentation as a site, with the notebooks; leaves build/site
 	$(BIN)/python -m mkdocs build --quiet

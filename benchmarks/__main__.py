@@ -34,6 +34,7 @@ PAGES = {
     "operators": "operators.md",
     "random_programs": "random-programs.md",
     "architectures": "architectures.md",
+    "libraries": "libraries.md",
     "fairness": "fairness.md",
 }
 """Each part, and the page that it writes."""

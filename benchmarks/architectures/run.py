@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import torch
 
 import dynamo_ext
+from benchmarks import float64
 from benchmarks.architectures.inputs import Inputs
 from benchmarks.architectures.make import Made, build, results
 from benchmarks.architectures.shrink import Recipe
 from benchmarks.engine_facts import engine_facts
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo.model import SEED, mapped
-from dynamo_ext.numerics import higher_precision, tolerance
+from dynamo_ext.numerics import tolerance
 from dynamo_ext.records.report import Report
 
 STEPS = ("first call", "other input", "other batch size", "changed weights")
@@ -67,7 +69,8 @@ def measure(made: Made, engine: str) -> Row:
         for step, given in _steps(model, inputs):
             expected = results(model, given)
             found = results(compiled, given)
-            wrong = _wrong(model, given, found, expected)
+            exact = functools.partial(_exact, model, given)
+            wrong = float64.disagreement(found, expected, exact)
             if wrong:
                 status = "unsure" if _unsure(model, given, expected) else "wrong"
                 row = replace(row, status=status, step=step, reason=wrong)
@@ -91,22 +94,8 @@ def _move(model: torch.nn.Module, by: float, seed: int) -> None:
             weight.mul_(1 + by * torch.randn(weight.shape, generator=draws))
 
 
-def _wrong(
-    model: torch.nn.Module,
-    given: dict[str, Any],
-    found: Sequence[torch.Tensor],
-    expected: Sequence[torch.Tensor],
-) -> str:
-    """What is wrong, where the model in float64 says so, too."""
-    wrong = tolerance.disagreement(found, expected)
-    if not wrong or len(found) != len(expected):
-        return wrong
-    try:
-        true = results(copy.deepcopy(model).double(), mapped(given, _doubled))
-    except Exception:  # noqa: BLE001 - not every model runs in float64
-        return wrong
-    triples = zip(found, expected, true, strict=True)
-    return "" if all(higher_precision.is_as_good(*triple) for triple in triples) else wrong
+def _exact(model: torch.nn.Module, given: dict[str, Any]) -> list[torch.Tensor]:
+    return results(copy.deepcopy(model).double(), mapped(given, float64.doubled))
 
 
 def _unsure(
@@ -125,10 +114,6 @@ def _unsure(
         if tolerance.disagreement(results(moved, mapped(given, shake)), expected):
             return True
     return False
-
-
-def _doubled(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.double() if tensor.is_floating_point() else tensor
 
 
 def _facts(report: Report) -> dict[str, Any]:

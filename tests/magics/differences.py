@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import itertools
 import re
 import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 from IPython.core.error import UsageError
 
 from tests.corpus.case import Case
@@ -46,6 +49,40 @@ def differences(case: Case, plain: Session, magic: Session, *, engine: bool = Fa
     for name, value in plain.state.items():
         like.equal(name, value, magic.state[name])
     return like.differences
+
+
+def differently_joined(plain: Session, magic: Session) -> list[str]:
+    """Which two names autograd joins in another way, in words: the gradient of one at the other."""
+    found, other = _joined(plain.namespace), _joined(magic.namespace)
+    return [
+        f"the gradient of {later} at {earlier}: plain {gradient}, magic {other.get(key)}"
+        for key, gradient in found.items()
+        if not _alike(gradient, other.get(key))
+        for later, earlier in [key]
+    ]
+
+
+def _joined(namespace: dict[str, Any]) -> dict[tuple[str, str], torch.Tensor | None]:
+    """Gradients of each name at each other one, unless the graph between them is used up."""
+    named = {
+        name: value
+        for name, value in namespace.items()
+        if isinstance(value, torch.Tensor) and value.requires_grad and not name.startswith("_")
+    }
+    found = {}
+    for later, earlier in itertools.permutations(named, 2):
+        goal = named[later].abs().sum()
+        with contextlib.suppress(RuntimeError):
+            (found[later, earlier],) = torch.autograd.grad(
+                goal, named[earlier], retain_graph=True, allow_unused=True
+            )
+    return found
+
+
+def _alike(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return torch.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True)
 
 
 def _outputs(case: Case, cleaner: Cleaner, outputs: list[Any]) -> list[Any]:

@@ -11,7 +11,12 @@ from dynamo_ext.backends import registry
 from tests.corpus import THEMES, Case
 from tests.corpus.case import MAGIC_LINE
 from tests.crosses import crossed, share
-from tests.magics.differences import differences, refusal, skip_where_python_is_older
+from tests.magics.differences import (
+    differences,
+    differently_joined,
+    refusal,
+    skip_where_python_is_older,
+)
 from tests.magics.shell import Session, run_case
 from tests.needs import needs_backend
 
@@ -21,7 +26,16 @@ LESSONS = [param for param in ALL if str(param.id).startswith("lessons")]
 LESSONS_ON_INDUCTOR = [param for param in LESSONS if param.values[0].inductor]  # type: ignore[attr-defined]
 GRADIENTS = [param for param in ALL if str(param.id).startswith("gradients")]
 ENGINES = ("aot_eager", "inductor", "onnxrt", "openvino", "ts", "tvm", "xla")
+JOINED = [param for param in ALL if str(param.id).startswith(("gradients", "training", "tensors"))]
 PROFILED = [param for param in ALL if str(param.id).startswith(("training", "tensors"))]
+
+
+def _on_engines(params: list[Any], every: int) -> list[Any]:
+    """Each engine with its share of the cases."""
+    return [
+        pytest.param(engine, *param.values, id=f"{engine}, {param.id}")
+        for engine, param in crossed(ENGINES, params, every)
+    ]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -71,30 +85,47 @@ def test_cell_is_a_cell(case: Case) -> None:
 @pytest.mark.sweep
 @pytest.mark.parametrize("case", share(LESSONS, 0, 3))
 def test_a_lesson_is_a_lesson_on_onnxrt(case: Case) -> None:
-    found = _differences("onnxrt", case)
+    found = _differences(case, "onnxrt")
     assert bool(found) is bool(case.known_difference), "\n".join(found)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("case", LESSONS_ON_INDUCTOR)
 def test_a_lesson_is_a_lesson_on_inductor(case: Case) -> None:
-    found = _differences("inductor", case)
+    found = _differences(case, "inductor")
     assert bool(found) is bool(case.known_difference), "\n".join(found)
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize(("engine", "case"), crossed(ENGINES, GRADIENTS, 4))
+@pytest.mark.parametrize(("engine", "case"), _on_engines(GRADIENTS, 4))
 def test_gradients_are_plain_ones_on(engine: str, case: Case) -> None:
     needs_backend(engine)
-    partitions = "min_partition" in {option.name for option in registry.get(engine).options}
-    found = _differences(engine, case, "--opt min_partition=1" if partitions else "")
+    found = _differences(case, engine, _whatever_it_takes(engine))
     assert not found, "\n".join(found)
 
 
-def _differences(engine: str, case: Case, more: str = "") -> list[str]:
-    plain = run_case(case, magic=False)
-    magic = run_case(case, magic=True, line=f"%%dynamo -b {engine} {more} --quiet")
-    return differences(case, plain, magic, engine=True)
+@pytest.mark.sweep
+@pytest.mark.parametrize(("engine", "case"), _on_engines(JOINED, 6))
+def test_autograd_joins_names_as_in_plain_cells_on(engine: str, case: Case) -> None:
+    skip_where_python_is_older(case)
+    needs_backend(engine)
+    found = differently_joined(*_sessions(case, engine, _whatever_it_takes(engine)))
+    assert not found, "\n".join(found)
+
+
+def _differences(case: Case, engine: str, options: str = "") -> list[str]:
+    return differences(case, *_sessions(case, engine, options), engine=True)
+
+
+def _sessions(case: Case, engine: str, options: str = "") -> tuple[Session, Session]:
+    line = f"%%dynamo -b {engine} {options} --quiet"
+    return run_case(case, magic=False), run_case(case, magic=True, line=line)
+
+
+def _whatever_it_takes(engine: str) -> str:
+    """The option with which an engine gets single operations, too."""
+    partitions = "min_partition" in {option.name for option in registry.get(engine).options}
+    return "--opt min_partition=1" if partitions else ""
 
 
 @pytest.mark.parametrize("case", PROFILED)

@@ -1,0 +1,36 @@
+"""What is wrong with results, where the same in float64 says so, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_ext.numerics import higher_precision, tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+
+
+def disagreement(
+    found: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor],
+    exact: Callable[[], Sequence[torch.Tensor]],
+) -> str:
+    """How an engine's results are farther from the exact ones than eager's; nothing where not.
+
+    ``exact`` gives those of float64. It is called where the two disagree, and may fail.
+    """
+    wrong = tolerance.disagreement(found, expected)
+    if not wrong or len(found) != len(expected):
+        return wrong
+    try:
+        triples = zip(found, expected, exact(), strict=True)
+    except Exception:  # noqa: BLE001 - not every model runs in float64
+        return wrong
+    return "" if all(higher_precision.is_as_good(*triple) for triple in triples) else wrong
+
+
+def doubled(tensor: torch.Tensor) -> torch.Tensor:
+    """An input in float64, where it is a floating-point one."""
+    return tensor.double() if tensor.is_floating_point() else tensor

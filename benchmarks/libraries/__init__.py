@@ -1,0 +1,1 @@
+"""Small models of libraries that build on torch, through the engines."""
