@@ -16,7 +16,7 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.backends import entrypoints, registry, user_backends
-from dynamo_ext.backends.base import Backend, Support, fact
+from dynamo_ext.backends.base import Backend, Support
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.errors import (
     BackendUnavailableError,
@@ -361,18 +361,3 @@ def test_an_engine_is_a_line_in_the_registry(monkeypatch: pytest.MonkeyPatch) ->
     assert registry.probe(Toy()).remedy == "Install what has a_package_that_is_not_there."
     with pytest.raises(AttributeError, match="no attribute 'toys'"):
         _ = entrypoints.toys
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("forkless", "fork_unsafe_runtime"),
-        ("checks_itself", "self_verifying"),
-        ("on_trial", "unsettled_calls"),
-    ],
-)
-def test_old_names_of_attributes_are_read_with_a_warning(old: str, new: str) -> None:
-    backend: Any = types.SimpleNamespace(**{old: 7})
-    with pytest.warns(FutureWarning, match=f"{old} is called {new} now"):
-        assert fact(backend, new) == 7
-    assert not fact(types.SimpleNamespace(), new)
