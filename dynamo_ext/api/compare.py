@@ -6,7 +6,6 @@ import json
 import math
 import numbers
 import reprlib
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,7 +145,6 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     accuracy: str | None = None,
     metric: Callable[[Any, Any], float] | None = None,
     check_on: Sequence[Sequence[Any]] = (),
-    beside: Mapping[str, Callable[..., Any]] | None = None,
 ) -> ComparisonResult:
     """Find which backend is faster on some code, whether it is right, and how sure that is.
 
@@ -203,8 +201,6 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     check_on
         Tuples of other arguments: int8 is calibrated on them, and ``accuracy`` is checked on all of
         them together instead.
-    beside
-        The old name of ``callables``.
 
     Returns
     -------
@@ -231,10 +227,6 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     from dynamo_ext.numerics.accuracy_bound import AccuracyBound
     from dynamo_ext.widgets.progress import Waiting
 
-    if beside is not None:
-        message = "compare(beside=…) is called compare(callables=…) now."
-        warnings.warn(message, FutureWarning, stacklevel=2)
-        callables = {**(callables or {}), **beside}
     if not callable(target):
         message = f"A {type(target).__name__} cannot be compared: it cannot be called."
         raise OptionError(message, "Pass a function or module, and its arguments as args=(x, …).")
