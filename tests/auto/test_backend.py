@@ -392,6 +392,13 @@ def test_who_would_begin_after_the_time_for_compiling_is_left_out(monkeypatch):
     assert rows["ofi"].seconds > 0
 
 
+def test_torchscript_races_where_it_is_named_alone():
+    usual = auto.candidate_names({"candidates": "available", "tune": True})
+    assert {"onnxrt", "openvino"} <= {*usual}
+    assert not {"ts", "ofi", "nnc"} & {*usual}
+    assert auto.candidate_names({"candidates": "ts+ofi", "tune": False}) == ["ts", "ofi"]
+
+
 @pytest.mark.parametrize("asked", ["available", "openvino+onnxrt"])
 def test_what_compiles_for_each_size_is_not_raced_where_sizes_change(
     monkeypatch, real_clock, asked
