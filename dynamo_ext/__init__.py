@@ -57,7 +57,6 @@ _LAZY = {
     "last_report": "dynamo_ext.capture.session",
     "measure_machine": "dynamo_ext.measure.machine_limits",
     "optimize": "dynamo_ext.api.optimize",
-    "race_on": "dynamo_ext.auto.backend",
     "register_backend": "dynamo_ext.backends.entrypoints",
     "run": "dynamo_ext.api.optimize",
 }

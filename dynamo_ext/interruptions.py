@@ -17,8 +17,8 @@ import itertools
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from traceback import walk_stack, walk_tb
 from types import BuiltinFunctionType, FrameType, TracebackType
 from typing import Any, Self
@@ -104,6 +104,24 @@ def interruption(error: BaseException) -> BaseException | None:
     The caller of this is what caught ``error``.
     """
     return _interruption(error, sys._getframe(1))  # noqa: SLF001 - CPython's own name for it
+
+
+@contextmanager
+def interrupts_later() -> Iterator[list[int]]:
+    """Have an interrupt act after the block, in which it is in the list that this gives.
+
+    For engines that make errors of their own of a ``KeyboardInterrupt``.
+    """
+    here = threading.current_thread() is threading.main_thread()
+    came: list[int] = []
+    former = signal.signal(signal.SIGINT, lambda number, _: came.append(number)) if here else None
+    try:
+        yield came
+    finally:
+        if here:
+            signal.signal(signal.SIGINT, former or signal.SIG_DFL)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def pass_on(error: BaseException) -> None:

@@ -31,7 +31,6 @@ ROOMS_OF: dict[str, set[str]] = {
     "errors": set(),
     "interruptions": set(),
     "records": {"errors"},
-    "comparison": {"records"},
     "formatting": {"records"},
     "torch_private": {"errors"},
     "numerics": {"errors", "interruptions", "torch_private"},

@@ -82,7 +82,7 @@ def _words(guard: Guard) -> str:
 def _pattern(guard: Guard) -> object:
     """What guards have in common that differ in an index and their frame alone."""
     code = tuple(_INDEX.sub("[*]", text) if "._modules['" in text else text for text in guard.code)
-    about = _INDEX.sub("[*]", guard.source), _INDEX.sub("[*]", guard.words), guard.variable
+    about = _INDEX.sub("[*]", guard.source), guard.variable
     tensor = guard.dtype, guard.device, guard.shape, guard.requires_grad
     return about, guard.kind, code, guard.expected, guard.is_length, tensor
 
@@ -94,6 +94,5 @@ def _alike(members: list[Guard]) -> Alike:
             first,
             source=_INDEX.sub("[*]", first.source),
             subject=_LAYER.sub(".*", _INDEX.sub("[*]", first.subject)),
-            words=_INDEX.sub("[*]", first.words),
         )
     return Alike(first, tuple(members))

@@ -10,8 +10,6 @@ _COMMENT = re.compile(r"\s+#\s.*$", re.DOTALL)
 
 def condition(guard: Guard) -> str:  # noqa: PLR0911 - one a form
     """The condition as a sentence; torch's own text where no sentence is known for it."""
-    if guard.words:
-        return guard.words
     subject, kind = f"`{guard.subject}`", guard.kind
     if kind == "TENSOR_MATCH" and guard.dtype:
         return _tensor(guard)
@@ -58,9 +56,7 @@ def actual(recompile: Recompile) -> str:
 
 
 def _grad(recompile: Recompile, value: str) -> str:
-    # An earlier version recorded both.
-    is_bare = recompile.kind == "grad" and value in {"True", "False"}
-    return f"requires_grad={value}" if is_bare else value
+    return f"requires_grad={value}" if recompile.kind == "grad" else value
 
 
 _SENTENCES = {

@@ -6,7 +6,6 @@ import json
 import math
 import numbers
 import reprlib
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,7 +146,6 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     accuracy: str | None = None,
     metric: Callable[[Any, Any], float] | None = None,
     check_on: Sequence[Sequence[Any]] = (),
-    beside: Mapping[str, Callable[..., Any]] | None = None,
 ) -> ComparisonResult:
     """Find which backend is faster on some code, whether it is right, and how sure that is.
 
@@ -208,8 +206,6 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     check_on
         Tuples of other arguments: int8 is calibrated on them, and ``accuracy`` is checked on all of
         them together instead.
-    beside
-        The old name of ``callables``.
 
     Returns
     -------
@@ -239,10 +235,6 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     from dynamo_ext.numerics.accuracy_bound import AccuracyBound
     from dynamo_ext.widgets.progress import Waiting
 
-    if beside is not None:
-        message = "compare(beside=…) is called compare(callables=…) now."
-        warnings.warn(message, FutureWarning, stacklevel=2)
-        callables = {**(callables or {}), **beside}
     targets.check(target, "compared", args)
     if dtype is not None and dtype not in DTYPES:
         message = f"dtype={dtype!r} is not a dtype to compare in."

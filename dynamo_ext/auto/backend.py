@@ -10,7 +10,6 @@ from dynamo_ext.backends import calibration, crash_records, precision, registry
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
-from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.errors import OptionError
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound, of_users
@@ -175,11 +174,6 @@ def _calibrated(names: Sequence[str]) -> str:
     """A part of the key of races: what wins in int8 by calibration need not win without."""
     rounds = any(precision.behind(name) == "int8" for name in names)
     return ", calibrated" if rounds and calibration.is_active() else ""
-
-
-def race_on(*_: object, **__: object) -> None:
-    """Say what takes its place."""
-    refuse_removed("dynamo_ext", ["race_on"])
 
 
 def candidate_names(options: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,6 @@ three questions. ``CompilerFn`` is TorchDynamo's own contract for a backend call
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -178,24 +177,8 @@ class Backend(Protocol):
         ...
 
 
-_OLD_NAMES = {
-    "fork_unsafe_runtime": "forkless",
-    "self_verifying": "checks_itself",
-    "unsettled_calls": "on_trial",
-}
-"""Names that an earlier version had: they are read for one more release."""
-
-
 def fact(backend: Backend, name: str) -> Any:
     """An attribute of a backend that need not derive from ``Backend``: its own, or the default."""
-    old = _OLD_NAMES.get(name, "")
-    if hasattr(backend, old):
-        kind = type(backend).__name__
-        message = (
-            f"{kind}.{old} is called {name} now; this release is the last to read the old name."
-        )
-        warnings.warn(message, FutureWarning, stacklevel=2)
-        name = old
     return getattr(backend, name, getattr(Backend, name, None))
 
 

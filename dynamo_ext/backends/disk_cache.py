@@ -24,7 +24,7 @@ from dynamo_ext.errors import FallbackWarning
 FOLDER = "DYNAMO_EXT_CACHE"
 """An environment variable: the folder of the cache, in place of the platform's."""
 
-TABLES = ("contests", "answers", "machines", "checks")
+TABLES = ("contests", "answers", "machines")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS {} (
@@ -173,14 +173,8 @@ def device_model(device: torch.device) -> str:
     """
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    name = processor("model name") or platform.processor() or platform.machine()
-    return f"{name} ({os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()})"
-
-
-@functools.cache
-def processor(key: str) -> str:
-    """What Linux writes of the first processor under a key, a regular expression; or nothing."""
     info = Path("/proc/cpuinfo")
     text = info.read_text(encoding="utf-8", errors="replace") if info.exists() else ""
-    found = re.search(rf"^(?:{key})\s*:(.*)$", text, re.MULTILINE)
-    return found[1].strip() if found else ""
+    found = re.search(r"^model name\s*:(.*)$", text, re.MULTILINE)
+    name = found[1].strip() if found else platform.processor() or platform.machine()
+    return f"{name} ({os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()})"

@@ -120,15 +120,15 @@ def current() -> Journal:
     return _current.get() or Journal(warns=True)
 
 
-@contextlib.contextmanager
-def doing(words: str) -> Iterator[None]:
-    """Have shown what the block does for the graph being compiled, where progress is shown."""
-    listener = _listener.get() or (lambda _: None)
-    listener(words)
-    try:
-        yield
-    finally:
-        listener("")
+def tell(words: str) -> bool:
+    """Have shown what a backend does for the graph being compiled, until it tells an empty text.
+
+    Whether it is shown: not everywhere is.
+    """
+    listener = _listener.get()
+    if listener is not None:
+        listener(words)
+    return listener is not None
 
 
 @contextlib.contextmanager
@@ -137,7 +137,7 @@ def active(
 ) -> Iterator[Journal]:
     """Make ``journal`` the one that backends write to while a graph compiles.
 
-    ``on_progress`` gets what they are ``doing``, and an empty text at its end.
+    ``on_progress`` gets what they ``tell``.
     """
     tokens = _current.set(journal), _listener.set(on_progress)
     try:

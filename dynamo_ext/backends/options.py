@@ -3,7 +3,7 @@
 import difflib
 import math
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynamo_ext.errors import OptionError
@@ -11,21 +11,6 @@ from dynamo_ext.records.common import OptionSpec
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
-
-_RACES = "auto races in the process that asks for it; compare with isolate or executor uses others."
-_SEED = "dynamo_ext.compare takes a seed; a cell's schedule has seed 0."
-
-REMOVED = {
-    ("%%dynamo", "--executor"): _RACES,
-    ("%%dynamo compare", "--seed"): _SEED,
-    ("auto", "isolate"): _RACES,
-    ("dynamo_ext", "race_on"): _RACES,
-    ("onnxrt", "optimization"): "ONNX Runtime always rewrites a graph as far as it can.",
-    ("tvm_meta_schedule", "cost_model"): "XGBoost always chooses what is measured next.",
-    ("tvm_meta_schedule", "tracker"): "Tune on a machine of this kind, and copy its `database` "
-    "folder here.",
-}
-"""By owner and option: what takes the place of what an earlier version had."""
 
 
 def mapping_of(owner: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -55,7 +40,7 @@ def resolve(
     for name, value in mapping_of(backend, given).items():
         if name in known:
             values[name] = _convert(backend, known[name], value)
-        elif "*" not in known or (backend, name) in REMOVED:
+        elif "*" not in known:
             raise OptionError(*_unknown(backend, name, list(known)))
         else:
             # Compilers are distinguished by this, so it is hashable.
@@ -63,18 +48,7 @@ def resolve(
     return values
 
 
-def refuse_removed(owner: str, words: Iterable[str]) -> None:
-    """Raise ``OptionError`` for a word of an earlier version; it says what to use instead."""
-    for word in words:
-        name = word.partition("=")[0]
-        if (owner, name) in REMOVED:
-            message = f"{owner} has no {name} any more."
-            raise OptionError(message, REMOVED[owner, name])
-
-
 def _unknown(backend: str, name: str, known: list[str]) -> tuple[str, str]:
-    if (backend, name) in REMOVED:
-        return f"{backend} has no option {name!r} any more.", REMOVED[backend, name]
     if not known:
         return f"{backend} has no option {name!r}.", "It takes no options at all."
     near = difflib.get_close_matches(name, known, n=1)

@@ -9,7 +9,6 @@ from typing import NoReturn
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser
 
-from dynamo_ext.backends.options import refuse_removed
 from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
 
@@ -22,9 +21,8 @@ def closest(word: str, known: Collection[str]) -> str:
     return near[0] if near else ""
 
 
-def parse(magic: str, parser: MagicArgumentParser, line: str) -> argparse.Namespace:
+def parse(parser: MagicArgumentParser, line: str) -> argparse.Namespace:
     """Read a line; raise ``UsageError`` where ``parser``, or the shell's splitter, refuses it."""
-    refuse_removed(magic, line.split())
     try:
         parsed: argparse.Namespace = parser.parse_argstring(line)
     except ValueError as error:

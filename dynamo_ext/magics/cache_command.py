@@ -1,4 +1,4 @@
-"""``%dynamo cache``: races, engines that ended a process, answers of engines, checks."""
+"""``%dynamo cache``: races, engines that ended a process, answers of engines."""
 
 import collections
 from pathlib import Path
@@ -10,7 +10,6 @@ from dynamo_ext.auto.cache import Entry, Place, Store
 from dynamo_ext.backends import crash_records, known_machines
 from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.support import support_cache
-from dynamo_ext.backends.torch_private import vec_isa
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.formatting import count
 from dynamo_ext.magics.argument_errors import refuse
@@ -45,8 +44,6 @@ def _shown(store: Store) -> str:
     lines = [_summary(store.all(), store.path), *_ended(crash_records.all_of())]
     if answers := len(support_cache.AnswerTable().rows()):
         lines.append(f"{count(answers, 'answer')} of engines on whether they take an operation.")
-    if checks := len(vec_isa.Checks().rows()):
-        lines.append(f"{count(checks, 'check')} of the C++ compiler by Inductor.")
     return "\n".join(lines)
 
 
@@ -54,8 +51,6 @@ def _cleared(store: Store) -> str:
     said = f"{count(store.clear(), 'race')} forgotten."
     if answers := support_cache.clear():
         said += f" {count(answers, 'answer')} of engines forgotten."
-    if checks := vec_isa.Checks().clear():
-        said += f" {count(checks, 'check')} of the C++ compiler forgotten."
     if known_machines.forget():
         said += " What %dynamo machine measured is forgotten."
     if ended := crash_records.clear():

@@ -96,7 +96,7 @@ def compare_arguments(line: str) -> argparse.Namespace | None:
     ``backends`` are a list without repeats, ``opt`` a mapping. Raises ``UsageError``, or
     ``OptionError`` without backends.
     """
-    parsed = parse("%%dynamo compare", parser(), line)
+    parsed = parse(parser(), line)
     if parsed.help:
         return None
     names = [part.strip() for text in parsed.backends or () for part in text.split(",")]

@@ -134,7 +134,7 @@ class DynamoMagics(Magics):
         if first == COMPARE:
             self._compare(line, rest, cell)
             return
-        parsed = parse("%%dynamo", self.dynamo.parser, line)
+        parsed = parse(self.dynamo.parser, line)
         if parsed.help:
             print(_help(self.dynamo))  # noqa: T201 - a magic's help goes to stdout
             return

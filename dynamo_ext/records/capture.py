@@ -90,15 +90,13 @@ class Guard:
     ``variable`` is the user's name that it protects (``model`` for ``model.layers[0].weight``),
     ``source`` the whole expression, ``subject`` the same as the user would write it, ``kind``
     torch's guard type, ``code`` torch's text. ``expected`` is the value, type or length that it
-    must keep. Tensors have ``dtype``, ``device``, ``shape``. ``words`` is a sentence of an earlier
-    version.
+    must keep. Tensors have ``dtype``, ``device``, ``shape``.
     """
 
     frame: str
     variable: str
     source: str
     kind: str
-    words: str = ""
     code: tuple[str, ...] = ()
     line: SourceLine | None = None
     subject: str = ""

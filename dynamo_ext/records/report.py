@@ -180,7 +180,4 @@ class Report:
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """A report from ``to_dict`` or its JSON; else raises ``RecordFormatError``."""
-        if isinstance(record, dict) and record.get("schema") == 1:
-            # It has some facts in sentences alone: their fields get the defaults, for unknown.
-            record = {**record, "schema": SCHEMA_VERSION}
         return structured(cls, record, SCHEMA_VERSION, "a dynamo_ext report", "Report.to_dict()")

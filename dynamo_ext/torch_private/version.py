@@ -28,7 +28,6 @@ REMEDY = "Install torch 2.13.0."
 
 CORE = "capturing code"
 OLDER = "repairing torch 2.11 and 2.12"
-CHECKS = "remembering Inductor's checks of the compiler"
 _BACKENDS = "every backend but eager"
 _PATCHES = "capture/torch_private/patches"
 FEATURES: dict[str, tuple[str, ...]] = {
@@ -38,7 +37,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "compiling without timing guards": (f"{_PATCHES}/guard_timing.py",),
     "recurrent layers, masked transformers": (f"{_PATCHES}/torch_layers.py",),
     OLDER: (f"{_PATCHES}/older_torch.py",),
-    CHECKS: ("backends/torch_private/vec_isa.py",),
     _BACKENDS: ("backends/torch_private",),
 }
 """What does not work without certain files, and their folders, as a user calls it.

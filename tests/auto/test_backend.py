@@ -355,11 +355,6 @@ def test_a_race_is_no_part_of_running_the_graph(monkeypatch):
     assert again.race_seconds == raced.race_seconds
 
 
-def test_what_carried_races_elsewhere_says_what_takes_its_place():
-    with pytest.raises(OptionError, match=r"no race_on any more\. auto races in the process that"):
-        dynamo_ext.race_on(None)
-
-
 def test_no_race_is_held_within_a_checkpoint(races):
     module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
     fast = dynamo_ext.optimize("auto", options={"budget": 0.2})(module)
@@ -395,6 +390,13 @@ def test_who_would_begin_after_the_time_for_compiling_is_left_out(monkeypatch):
     assert rows["ts"].outcome == "eager"
     assert "the 1 s for compiling the graph were used up" in rows["ts"].reason
     assert rows["ofi"].seconds > 0
+
+
+def test_torchscript_races_where_it_is_named_alone():
+    usual = auto.candidate_names({"candidates": "available", "tune": True})
+    assert {"onnxrt", "openvino"} <= {*usual}
+    assert not {"ts", "ofi", "nnc"} & {*usual}
+    assert auto.candidate_names({"candidates": "ts+ofi", "tune": False}) == ["ts", "ofi"]
 
 
 @pytest.mark.parametrize("asked", ["available", "openvino+onnxrt"])

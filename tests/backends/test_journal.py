@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_ext.backends.journal import Journal
+from dynamo_ext.backends.journal import Journal, active, tell
 
 
 def test_a_backend_that_comes_back_has_what_it_said() -> None:
@@ -19,3 +19,13 @@ def test_a_backend_that_comes_back_has_what_it_said() -> None:
     first.add_fallback("run", "partition", partition="inference_1", message="It raised.")
     assert ours.lowered == {"inference_0": 3}
     assert len(ours.fallbacks) == 2
+
+
+def test_what_a_backend_says_goes_to_what_listens_to_its_graph() -> None:
+    heard: list[str] = []
+    assert not tell("before")
+    with active(Journal(), heard.append):
+        assert tell("it compiles")
+        with active(Journal()):
+            assert not tell("a candidate of auto's")
+    assert heard == ["it compiles"]

@@ -16,7 +16,7 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.backends import entrypoints, registry, user_backends
-from dynamo_ext.backends.base import Backend, Support, fact
+from dynamo_ext.backends.base import Backend, Support
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.errors import (
     BackendUnavailableError,
@@ -121,8 +121,6 @@ def test_bad_options_name_good_ones() -> None:
         registry.compiler("onnxrt", {"freeze": "maybe"})
     with pytest.raises(OptionError, match="reduce-overhead"):
         registry.compiler("inductor", {"mode": "most"})
-    with pytest.raises(OptionError, match=r"any more\. ONNX Runtime always rewrites"):
-        registry.compiler("onnxrt", {"optimization": "basic"})
     with pytest.raises(OptionError, match="no options"):
         resolve("mine", (), {"a": "b"})
 
@@ -160,13 +158,6 @@ def test_values_that_do_not_fit(default: Any, given: Any) -> None:
         ("onnxrt", {"min_partition": -3}, "'min_partition' cannot be -3. Give it 0 or more"),
         ("tvm_meta_schedule", {"trials": -1}, "'trials' cannot be -1. Give it 0 or more"),
         ("tvm_meta_schedule", {"budget": -0.5}, "'budget' cannot be -0.5. Give it 0 or more"),
-        ("auto", {"isolate": True}, "any more. auto races in the process that asks for it; comp"),
-        (
-            "tvm_meta_schedule",
-            {"tracker": "h:9/k"},
-            "'tracker' any more. Tune on a machine of this",
-        ),
-        ("tvm_meta_schedule", {"cost_model": "random"}, "any more. XGBoost always chooses"),
         ("auto", {"budget": "nan"}, "'budget' cannot be 'nan'"),
         ("auto", {"budget": "inf"}, "'budget' cannot be 'inf'. Give it 0 or more, and finite"),
         ("auto", {"budget": 10**400}, "'budget' cannot be "),
@@ -361,18 +352,3 @@ def test_an_engine_is_a_line_in_the_registry(monkeypatch: pytest.MonkeyPatch) ->
     assert registry.probe(Toy()).remedy == "Install what has a_package_that_is_not_there."
     with pytest.raises(AttributeError, match="no attribute 'toys'"):
         _ = entrypoints.toys
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("forkless", "fork_unsafe_runtime"),
-        ("checks_itself", "self_verifying"),
-        ("on_trial", "unsettled_calls"),
-    ],
-)
-def test_old_names_of_attributes_are_read_with_a_warning(old: str, new: str) -> None:
-    backend: Any = types.SimpleNamespace(**{old: 7})
-    with pytest.warns(FutureWarning, match=f"{old} is called {new} now"):
-        assert fact(backend, new) == 7
-    assert not fact(types.SimpleNamespace(), new)

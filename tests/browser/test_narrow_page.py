@@ -76,7 +76,7 @@ def test_a_number_and_its_unit_stay_on_one_line(narrow):
 
 def test_a_long_name_leaves_room_for_what_is_said_of_it(narrow):
     made = tuple(
-        Guard("0/0", name, f"G['{name}']()", "WEAKREF_ALIVE", f"`{name}()` must stay alive", ())
+        Guard("0/0", name, f"G['{name}']()", "WEAKREF_ALIVE", subject=f"{name}()")
         for name in ("x", NAME)
     )
     report = Report("optimize", "eager", "cell", None, 1.0, 0.5, guards=made)

@@ -102,8 +102,6 @@ def refused(cells: Live, text: str) -> Ran:
         ("-b onnxrt,inductor", "-b takes one backend here. Several are compared by %%dynamo compa"),
         ("-b onnxrt, inductor", "Several backends have no spaces: %%dynamo compare -b "),
         ("-b kept,torch", "%%dynamo compare -b kept,torch."),
-        ("-b auto --executor kept", "%%dynamo has no --executor any more. auto races in the proc"),
-        ("-b auto --executor=kept", "%%dynamo has no --executor any more. auto races in the proc"),
         ("compare -b", "Argument -b/--backends/--backend: expected one argument."),
         ("compare -b eager --budget", "Argument --budget: expected one argument."),
         ("compare run -b eager", "Unrecognized arguments: run. One mode"),

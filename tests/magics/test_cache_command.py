@@ -10,7 +10,6 @@ from dynamo_ext.auto import backend as auto
 from dynamo_ext.auto.cache import Store
 from dynamo_ext.backends import crash_records, disk_cache
 from dynamo_ext.backends.support.support_cache import AnswerTable
-from dynamo_ext.backends.torch_private.vec_isa import Checks
 from dynamo_ext.records.autotune import GraphRace
 from tests.capture.live import Live, live
 from tests.stores import left_behind
@@ -66,13 +65,6 @@ def test_answers_of_engines_are_counted_and_forgotten(cells: Live) -> None:
     assert "1 answer of engines on whether" in cells.well("%dynamo cache").out
     assert "1 answer of engines forgotten" in cells.well("%dynamo cache clear").out
     assert "of engines" not in cells.well("%dynamo cache").out
-
-
-def test_checks_of_the_compiler_are_counted_and_forgotten(cells: Live) -> None:
-    Checks().keep([("a", "avx2", "passed", 1.0)])
-    assert "1 check of the C++ compiler by Inductor." in cells.well("%dynamo cache").out
-    assert "1 check of the C++ compiler forgotten." in cells.well("%dynamo cache clear").out
-    assert "C++" not in cells.well("%dynamo cache").out
 
 
 @pytest.mark.parametrize("place", ["here", "[" * 100_000, "null", '{"device": 5}', "{}"])

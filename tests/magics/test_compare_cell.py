@@ -127,8 +127,6 @@ def test_dynamos_names_are_not_in_the_namespace_afterwards(cells: Live) -> None:
         ("-b aot_eager --compile-budget 0", "--compile-budget: 0 is not a number of at least 0.1"),
         ("-b auto --opt budget=inf", "'budget' cannot be 'inf'. Give it 0 or more, and finite"),
         ("-b auto --opt budget=nan", "'budget' cannot be 'nan'. Give it 0 or more"),
-        ("-b aot_eager --seed 1", "no --seed any more. dynamo_ext.compare takes a seed; a cell's"),
-        ("-b aot_eager --seed=1", "no --seed any more. dynamo_ext.compare takes a seed; a cell's"),
         ("-b aot_eager -n zero", "zero is not a whole number of at least 6"),
         ("-b aot_eager -n 1.5", "1.5 is not a whole number of at least 6"),
         ("-b aot_eager --baseline ts", "baseline"),

@@ -665,19 +665,6 @@ def test_a_callable_has_a_name_and_a_place_of_its_own(name, kwargs, words):
         )
 
 
-@pytest.mark.parametrize(
-    "named",
-    [{"beside": {"fine": torch.sin}}, {"beside": {}, "callables": {"fine": torch.sin}}],
-    ids=["alone", "both"],
-)
-def test_the_old_name_of_callables_says_the_new_one(named):
-    with (
-        pytest.warns(FutureWarning, match="callables="),
-        pytest.raises(OptionError, match="listed twice"),
-    ):
-        dynamo_ext.compare(torch.sin, (torch.ones(2),), [fine], budget=0.1, **named)
-
-
 def test_a_first_call_of_a_lazy_module_is_no_thing_to_compare() -> None:
     """What a run changes is put back: all would be first calls."""
     net = torch.nn.Sequential(torch.nn.LazyLinear(3))

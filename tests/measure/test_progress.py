@@ -114,8 +114,9 @@ def test_what_a_backend_says_it_does_is_told_until_it_is_done(passed):
 
 
 def looking(graph, inputs):
-    with journal.doing("it looks around"):
-        return graph
+    journal.tell("it looks around")
+    journal.tell("")
+    return graph
 
 
 def test_a_comparison_tells_what_a_backend_says_it_does():

@@ -92,11 +92,11 @@ def _facts(
     tensor = _TENSOR.search(text)
     source = tensor["source"] if tensor else ""
     kind = _TENSOR_KINDS.get(tensor["what"], "") if tensor else ""
-    if both := _EXPECTED.search(text):
-        return source, kind, {"expected": both["expected"], "actual": both["actual"].rstrip(".")}
     if grad := _GRAD.search(text):
         asked = grad["expected"] == "1"
         return source, kind, {"expected": str(asked), "actual": str(not asked)}
+    if both := _EXPECTED.search(text):
+        return source, kind, {"expected": both["expected"], "actual": both["actual"].rstrip(".")}
     for pattern, form, read, more in _FORMS:
         if found := re.search(pattern, text):
             source = found["source"]

@@ -70,7 +70,7 @@ def test_a_standing_fallback_is_in_every_report() -> None:
 
 
 def test_equal_guards_of_a_frame_are_one() -> None:
-    guard = Guard("0/0", "x", "L['x']", "TENSOR_MATCH", "words")
+    guard = Guard("0/0", "x", "L['x']", "TENSOR_MATCH")
     run = RunLog()
     run.compiled.append(frame(guards=(guard, guard)))
     report = build_report(run, FACTS)

@@ -143,7 +143,7 @@ def test_guards_are_searched(reports, page):
     assert "model : 36 guards" in page(pane.body.value).text
     pane.find.value = "layers[7]"
     assert "1 match of 40." in page(pane.body.value).text
-    assert "model.layers[7].weight is a float32 tensor" in page(pane.body.value).text
+    assert "model.layers[7].weight must stay a float32 tensor" in page(pane.body.value).text
     pane.find.value = "nowhere"
     assert "0 matches of 40." in page(pane.body.value).text
 

@@ -1,6 +1,5 @@
 """Inductor, called on a captured graph."""
 
-import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,12 +7,9 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import effects, journal
+from dynamo_ext.backends import effects
 from dynamo_ext.backends.torch_private.aot import donate_nothing, finished
 from dynamo_ext.backends.torch_private.decompositions import refuse_wrong_cuts
-from dynamo_ext.backends.torch_private.vec_isa import checked_once
-
-_FIRST_TIME = "inductor checks the C++ compiler, for the first time on this machine"
 
 
 def inductor_compile(
@@ -31,19 +27,17 @@ def inductor_compile(
         from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
         patches = {"fallback_random": eagers_random, **list_mode_options(mode)}
-        checks = functools.partial(checked_once, functools.partial(journal.doing, _FIRST_TIME))
-        with checks():
 
-            def compile_inner(graph: GraphModule, *rest: Any, **facts: Any) -> Any:
-                donate_nothing()
-                if facts.get("is_backward"):
-                    _draw_nothing_unused(graph)
-                return compile_fx_inner(graph, *rest, **facts)
+        def compile_inner(graph: GraphModule, *rest: Any, **facts: Any) -> Any:
+            donate_nothing()
+            if facts.get("is_backward"):
+                _draw_nothing_unused(graph)
+            return compile_fx_inner(graph, *rest, **facts)
 
-            # The backward pass is compiled later, when it is first called.
-            config: Any = torch.compiler.config
-            inner = checks()(config.patch(cache_key_tag=config.cache_key_tag)(compile_inner))
-            compiled: Any = compile_fx(graph, inputs, inner, config_patches=patches)
+        # The backward pass is compiled later, when it is first called.
+        config: Any = torch.compiler.config
+        inner = config.patch(cache_key_tag=config.cache_key_tag)(compile_inner)
+        compiled: Any = compile_fx(graph, inputs, inner, config_patches=patches)
     return finished(compiled)
 
 

@@ -35,7 +35,6 @@ class TorchScriptBackend(Backend):
 
     name = "ts"
     summary = "TorchScript: the graph in torch's own interpreter, weights folded in"
-    races = True
     dynamic_shapes = True
     lowered_by_autocast = True
     options: Sequence[OptionSpec] = (*PARTITION_OPTIONS, precision.option("bf16", "fp16"))
@@ -101,7 +100,6 @@ class NncBackend(TorchScriptBackend):
 
     name = "nnc"
     summary = "TorchScript with NNC, its tensor-expression compiler"
-    races = False
     options = PARTITION_OPTIONS
 
     def probe(self) -> Availability:

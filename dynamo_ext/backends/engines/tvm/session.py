@@ -20,7 +20,7 @@ _LOCK = threading.RLock()
 class Program:
     """A partition as a fused module: it can be built again and again, scheduled in other ways.
 
-    ``functions`` are all PrimFuncs that want a schedule, by their names.
+    ``functions`` are all PrimFuncs of its ``module`` that want a schedule, by their names.
     """
 
     def __init__(self, graph: GraphModule) -> None:
@@ -38,12 +38,12 @@ class Program:
             relax.transform.DeadCodeElimination(),
         ]
         with tvm_target.target():
-            self._module = tvm.transform.Sequential(passes)(converted.module)
+            self.module = tvm.transform.Sequential(passes)(converted.module)
         self._graph = graph
         # A reshape alone becomes a view when it is lowered, and is known by its plain loops.
         self.functions = {
             name: function
-            for name, function in self._module.functions.items()
+            for name, function in self.module.functions.items()
             if isinstance(function, tvm.tirx.PrimFunc) and not name.name_hint.startswith("reshape")
         }
 
@@ -53,7 +53,7 @@ class Program:
         from tvm import relax
         from tvm.relax.backend.cpu_generic import pipeline
 
-        module = self._module.clone()
+        module = self.module.clone()
         for name, function in self.functions.items():
             made = schedule(function).mod["main"].without_attr("global_symbol")
             module.update_func(name, made.with_attr("tirx.is_scheduled", True))  # noqa: FBT003
