@@ -17,7 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.fx_graph import own_copy
-from dynamo_ext.backends.pipeline.unused_draws import drawn
+from dynamo_ext.backends.passes.unused_draws import drawn
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
 _MODES = frozenset({"_set_grad_enabled", "_enter_inference_mode", "_exit_inference_mode"})

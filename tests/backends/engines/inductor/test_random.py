@@ -116,13 +116,11 @@ def test_a_second_backward_pass_does_not_run_what_torch_has_compiled_for_one() -
         return [torch.autograd.grad(y, x, retain_graph=keep)[0] for keep in (True, False)]
 
     # Its code, which may write to what is saved, is on disk then.
-    torch.compile(scaled)(X.clone().requires_grad_()).sum().backward()
     x = torch.linspace(-1, 1, 8).requires_grad_()
     torch.compile(scaled)(x).sum().backward()
     torch._dynamo.reset()
-    torch.testing.assert_close(
-        gradients(dynamo_ext.optimize("inductor")(scaled)), gradients(scaled)
-    )
+    compiled = dynamo_ext.optimize("inductor", options={"random": "torch"})(scaled)
+    torch.testing.assert_close(gradients(compiled), gradients(scaled))
 
 
 @pytest.fixture
