@@ -15,7 +15,7 @@ import torch
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Attempt
 from tests import forks
-from tests.kernels import kernel, until
+from tests.backends.kernels import kernel, until
 from tests.stores import (
     at_once,
     keys,

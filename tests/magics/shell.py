@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import io
 import random
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,7 +21,6 @@ from traitlets import Type
 from traitlets.config import Config
 
 from tests.corpus.case import MAGIC_LINE, Case
-from tests.interrupts import interruptible
 
 Output = tuple[Any, ...]
 Install = Callable[[InteractiveShell], None]
@@ -154,6 +154,19 @@ def _default_warnings() -> None:
         warnings.simplefilter("ignore", quiet)
     warnings.filterwarnings("default", category=DeprecationWarning, module="__main__")
     warnings.showwarning = _show_warning
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Have SIGINT interrupt, as it does in a kernel's cell.
+
+    A run that a shell has started in the background ignores it.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

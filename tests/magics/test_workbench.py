@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import signal
 import subprocess
 import sys
 import traceback
@@ -296,6 +297,17 @@ def test_an_interrupt_in_the_compiler_itself_says_where(
     ran = cells.run("%%dynamo -b onnxrt --quiet\ny = (x + 1).sin() * 2 + 1")
     assert isinstance(ran.error, KeyboardInterrupt)
     assert "KeyboardInterrupt: stopped while the cell was being compiled." in ran.shown
+
+
+def test_a_cell_is_interrupted_where_the_run_ignores_it() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with live() as cells:
+            ran = cells.run("import signal\nsignal.raise_signal(signal.SIGINT)")
+        assert isinstance(ran.error, KeyboardInterrupt)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_interrupt_while_running(cells: Live) -> None:

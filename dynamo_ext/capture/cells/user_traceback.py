@@ -46,7 +46,7 @@ def users_traceback(
     """The part of a traceback from the cell inwards, without compilers but what they call of it.
 
     Where the cell is not on it, from the user's frames inwards. None if a compiler was
-    ``interrupted``: the line that called it is no matter.
+    ``interrupted``: the line that called it does not matter.
     """
     entries = list(_entries(traceback))
     starts = [i for i, tb in enumerate(entries) if tb.tb_frame.f_code.co_filename == cell_file]

@@ -28,7 +28,7 @@ from dynamo_ext.measure.remote.compare import FunctionTask, compare_apart
 from dynamo_ext.measure.remote.isolated_process import ending
 from dynamo_ext.measure.settings import Settings
 from tests.capture.live import live
-from tests.interrupts import interruptible
+from tests.magics.shell import interruptible
 
 ROUNDS = 8
 
