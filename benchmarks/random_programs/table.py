@@ -64,7 +64,7 @@ Of `aot_eager` and Inductor under plain `torch.compile`, and of how many program
 of at most 64 on at most ten rows, between them elementwise operations and numbers in tensors
 without dimensions, called with one size or two. Inputs or layers learn in about four of ten. Each
 runs in a process of its own, on one thread or two. Without what keeps OpenVINO from fusing such
-products ([limits](limits.md)) about one in ten ended its process.
+products ([limits](limits.md)), about one in five ended its process.
 
 {sequences}
 """
