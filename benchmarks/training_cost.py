@@ -10,6 +10,7 @@ import argparse
 import copy
 import statistics
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
