@@ -48,7 +48,7 @@ def divide(graph: GraphModule) -> range:
     own: tuple[Node, ...] = output.args[0]  # type: ignore[assignment]
     output.args = ((*own, *(node for node in added if node not in own)),)
     graph.recompile()
-    return range(len(own), len(output.args[0]))  # type: ignore[arg-type]
+    return range(len(own), len(output.args[0]))
 
 
 def _may_fuse(source: Node, node: Node) -> bool:
