@@ -45,10 +45,10 @@ def divide(graph: GraphModule) -> range:
         if sum(each.op == "call_function" and each in computed for each in operands) > 1:
             added.update(dict.fromkeys(between[p] for p in products[node] & between.keys()))
     output = graph.graph.output_node()
-    own: Any = output.args[0]
+    own: tuple[Node, ...] = output.args[0]  # type: ignore[assignment]
     output.args = ((*own, *(node for node in added if node not in own)),)
     graph.recompile()
-    return range(len(own), len(own) + len([node for node in added if node not in own]))
+    return range(len(own), len(output.args[0]))
 
 
 def _may_fuse(source: Node, node: Node) -> bool:
