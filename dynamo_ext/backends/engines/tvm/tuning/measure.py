@@ -62,7 +62,7 @@ def _timed(text: str, target: Any) -> list[float]:
 
 
 def tools(worker: Worker, told: Callable[[int, Sequence[Any]], None]) -> tuple[Any, Any, list[Any]]:
-    """MetaSchedule's builder, runner and callbacks: they record times and end where it is over.
+    """MetaSchedule's builder, runner and callbacks: they record times, and raise where it is over.
 
     ``told`` gets the number of a task, and the results of its latest candidates.
     """
@@ -80,16 +80,16 @@ def tools(worker: Worker, told: Callable[[int, Sequence[Any]], None]) -> tuple[A
     @derived_object
     class Runner(ms.runner.PyRunner):  # type: ignore[misc]
         def run(self, inputs: Any) -> Any:
+            if worker.over():
+                # Told to end its tasks, TVM may end one twice, which it takes for an error, too.
+                raise TimeoutError
             results = [worker.time(str(each.artifact_path)) for each in inputs]
             return [ms.runner.LocalRunnerFuture(*each) for each in results]
 
     @derived_object
     class Progress(callbacks.PyMeasureCallback):  # type: ignore[misc]
-        def apply(self, scheduler: Any, task: int, _: Any, __: Any, results: Any) -> None:
+        def apply(self, _: Any, task: int, __: Any, ___: Any, results: Any) -> None:
             told(task, results)
-            for position, each in enumerate(scheduler.tasks_):
-                if worker.over() and not each.is_terminated:
-                    scheduler.terminate_task(position)
 
     recording = [callbacks.AddToDatabase(), callbacks.UpdateCostModel()]
     return Builder(), Runner(), [*recording, Progress()]

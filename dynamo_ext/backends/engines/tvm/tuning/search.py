@@ -128,20 +128,26 @@ def tune(functions: Sequence[Any], database: Any, options: Mapping[str, Any]) ->
         builder, runner, callbacks = measure.tools(worker, told)
         model = ms.cost_model.XGBModel(num_warmup_samples=16, num_tuning_cores=target.threads())
         if worth:
-            ms.tune.tune_tasks(
-                tasks=[_context(function) for _, function in worth],
-                task_weights=[float(function.weight) for _, function in worth],
-                work_dir="",
-                # One that is reached ends TVM where a callback has ended the tasks already.
-                max_trials_global=2**31 - 1,
-                max_trials_per_task=most,
-                num_trials_per_iter=BATCH,
-                builder=builder,
-                runner=runner,
-                database=database,
-                cost_model=model,
-                measure_callbacks=callbacks,
-            )
+            try:
+                ms.tune.tune_tasks(
+                    tasks=[_context(function) for _, function in worth],
+                    task_weights=[float(function.weight) for _, function in worth],
+                    work_dir="",
+                    max_trials_global=most * len(worth),
+                    max_trials_per_task=most,
+                    num_trials_per_iter=BATCH,
+                    builder=builder,
+                    runner=runner,
+                    database=database,
+                    cost_model=model,
+                    measure_callbacks=callbacks,
+                    # Each task in turn: the other way TVM records nothing before each has had one.
+                    task_scheduler="round-robin",
+                )
+            except Exception as error:
+                pass_on(error)
+                if not over():
+                    raise
         _show("")
         for pair in pairs:
             if pair[0] and (pair not in worth or _record(database, pair[1])):
