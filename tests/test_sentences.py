@@ -36,12 +36,6 @@ if TYPE_CHECKING:
 FOR_READERS = {"message", "remedy", "lack", "reason", "note", "words", "guard", "untimed"}
 """Fields of records with sentences of ours, or with others' among ours."""
 
-NEW_IN_SCHEMA_2 = {
-    "fallbacks": ("harmless", "cause", "lack", "break_index"),
-    "frames": ("turn",),
-    "breaks": ("kind", "name"),
-    "recompiles": ("kind", "subject", "dimension"),
-}
 WORDINGS = ("Andere Worte {}.", "Nothing needs to be done, not {}: a recompile limit, a loop. pip")
 CHOSEN = (
     "item", "if", "while", "print", "loop", "numpy", "mask", "graph_break", "context", "format",
@@ -237,30 +231,6 @@ def test_the_runs_have_all_that_was_told_by_words(reports: dict[str, Report]) ->
     }  # fmt: skip
     assert {b.kind for report in every for b in report.breaks} >= {"branch", "about_compiling"}
     assert {b.name for report in every for b in report.breaks} >= {"spam", "mark_dynamic"}
-
-
-def older(report: Report) -> Report:
-    """A report as schema 1 saved it, read again."""
-    saved: dict[str, Any] = {**report.to_dict(), "schema": 1}
-    for part, lacking in NEW_IN_SCHEMA_2.items():
-        saved[part] = [
-            {key: held for key, held in each.items() if key not in lacking} for each in saved[part]
-        ]
-    for graph in saved["graphs"]:
-        for part in graph["partitions"]:
-            del part["role"]
-    return Report.from_dict(saved)
-
-
-def test_saved_reports_of_schema_1_open_and_no_text_is_read_for_facts(
-    reports: dict[str, Report],
-) -> None:
-    for report in reports.values():
-        found = older(report)
-        assert found.schema == report.schema
-        assert [each.message for each in found.fallbacks] == [f.message for f in report.fallbacks]
-        for wording in WORDINGS:
-            assert made_of(reworded(found, wording)) == made_of(found)
 
 
 def warned(function: Callable[..., Any], backend: str) -> list[str]:

@@ -16,8 +16,9 @@ from dynamo_ext.backends.base import MIN_PARTITION, StayEager, Support, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import attribute, may_differentiate, named
 from dynamo_ext.backends.passes import fused_transformer
-from dynamo_ext.backends.pipeline import graph_parts, inplace_only, whole_graph
+from dynamo_ext.backends.pipeline import inplace_only, whole_graph
 from dynamo_ext.backends.pipeline.constant_folding import fold
+from dynamo_ext.backends.pipeline.division import graph_parts
 from dynamo_ext.backends.pipeline.freeze import watchable
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart

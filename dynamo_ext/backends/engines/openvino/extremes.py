@@ -1,6 +1,6 @@
 """The largest and the smallest of some elements, and their places, with NaN and infinity kept.
 
-As in ``mends``, each takes ``torch.ops.aten`` and what the operator takes, nodes as proxies.
+Each takes ``torch.ops.aten`` and what the operator takes, nodes as proxies.
 """
 
 import functools

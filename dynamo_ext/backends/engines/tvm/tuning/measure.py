@@ -81,7 +81,7 @@ def tools(worker: Worker, told: Callable[[int, Sequence[Any]], None]) -> tuple[A
     class Runner(ms.runner.PyRunner):  # type: ignore[misc]
         def run(self, inputs: Any) -> Any:
             if worker.over():
-                # Told to end its tasks, TVM may end one twice, which it takes for an error, too.
+                # Called to end its tasks, TVM may end one twice, which it takes for an error, too.
                 raise TimeoutError
             results = [worker.time(str(each.artifact_path)) for each in inputs]
             return [ms.runner.LocalRunnerFuture(*each) for each in results]

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 import dynamo_ext
-from dynamo_ext.backends.pipeline import graph_parts
+from dynamo_ext.backends.pipeline.division import graph_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

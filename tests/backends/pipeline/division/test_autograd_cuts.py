@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dynamo_ext.backends.base import StayEager
-from dynamo_ext.backends.pipeline.autograd_cuts import cuts
+from dynamo_ext.backends.pipeline.division.autograd_cuts import cuts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node, map_arg
 
 from dynamo_ext.backends.fx_graph import give_facts, named, own_copy
-from dynamo_ext.backends.pipeline.autograd_cuts import cuts, tensors
+from dynamo_ext.backends.pipeline.division.autograd_cuts import cuts, tensors
 from dynamo_ext.backends.pipeline.input_views import picks, value_of, written
 from dynamo_ext.torch_private import dispatch
 

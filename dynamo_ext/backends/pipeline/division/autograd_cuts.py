@@ -1,14 +1,14 @@
 """Where a captured graph is cut, so that autograd finds its results as it does in eager.
 
-A graph that AOTAutograd compiled is one node of autograd. There is no gradient of one of its
-results with respect to another and no place for a hook between the two, and after a backward pass
-from one there is none from another. A cell's names are results. So the graph is cut in front of the
-first operation that autograd records of a result, once nothing changes that result any more, and
-where nothing that follows belongs to the results before::
+A graph that AOTAutograd compiled is one node of autograd. Autograd has neither a gradient of one of
+its results with respect to another nor a place for a hook between the two, and after a backward
+pass from one it cannot make one from another. A cell's names are results. So the graph is cut in
+front of the first operation that autograd records of a result, once nothing changes that result any
+more, and where nothing that follows belongs to the results before::
 
     h = x @ w           # the cell binds h, and what follows reads it
     # cut
-    t = h * 2           # t is no result
+    t = h * 2           # the cell binds t again, so this one is not a result
     a = t.tanh()        # a is one, which nothing reads
     # cut
     b = v.exp().sum()   # b is another
