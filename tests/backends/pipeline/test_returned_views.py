@@ -69,7 +69,7 @@ def windows(x: torch.Tensor, i: int) -> Tensors:
 
 def repeated_and_used(x: torch.Tensor, i: int) -> Tensors:
     row = (x * 2 + i).sum(1, keepdim=True).expand(-1, 4)
-    return row, row * 3 + 1
+    return row, (row * 3 + 1).sin()
 
 
 FUNCTIONS = (sliced, column, of_a_result, split, mutated, chunks, reinterpreted)
