@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynamo_ext.backends.journal import Journal
+from dynamo_ext.records.graph import KeptOperation
 
 
 def test_a_backend_that_comes_back_has_what_it_said() -> None:
@@ -19,3 +20,11 @@ def test_a_backend_that_comes_back_has_what_it_said() -> None:
     first.add_fallback("run", "partition", partition="inference_1", message="It raised.")
     assert ours.lowered == {"inference_0": 3}
     assert len(ours.fallbacks) == 2
+
+
+def test_another_journal_takes_kept_products_over() -> None:
+    journal, other = Journal(), Journal()
+    other.kept["p"] = KeptOperation("p", 0.03, 0.002)
+    journal.merge(other)
+    other.kept["q"] = KeptOperation("q", 0.04, 0.002)
+    assert list(journal.kept) == ["p", "q"]
