@@ -1,4 +1,4 @@
-"""Operations that stay in float32 in graphs that are computed in a lower precision, in words."""
+"""Products that stay in float32 in graphs that are computed in int8, in words."""
 
 from dynamo_ext.analysis.placement import operator
 from dynamo_ext.formatting import place

@@ -47,7 +47,7 @@ class Journal:
         # By name: one whose engine is built again gets a new record.
         self.partitions: dict[str, Partition] = {}
         self.fallbacks: dict[tuple[str, ...], Fallback] = {}
-        # By name: those that stay in the code's precision where the graph is in a lower one.
+        # By name: products that stay in the code's precision where the graph is in int8.
         self.kept: dict[str, KeptOperation] = {}
         self.lowered: dict[str, int | None] = {}
 

@@ -25,6 +25,9 @@ WEIGHTS = {"aten::mm": 1, "aten::addmm": 2, CONVOLUTION: 1}
 KEPT = "products_in_full"
 """Where a partition's ``meta`` has the names of products that int8 leaves as they are."""
 
+REMEDY = "Use a precision with a smaller error, or float32: %%dynamo compare shows the errors."
+"""What to do where a result misses the bound of its precision, or the user's."""
+
 
 def option(*choices: str) -> OptionSpec:
     """The option ``precision`` of a backend that can compute in ``choices`` as well."""
@@ -48,11 +51,11 @@ _bound: ContextVar[tuple[AccuracyBound | None, bool]] = ContextVar(
 
 @contextlib.contextmanager
 def within(bound: AccuracyBound | None, *, strict: bool = False) -> Iterator[None]:
-    """Have graphs that are compiled in the block keep operations to blame where they miss a bound.
+    """Give graphs that are compiled in the block the user's bound of a lower precision.
 
-    What misses it all the same runs as it is, if its precision's own bound is met, but for a
-    ``strict`` one: then eager runs it. A bound of a function of the user's says nothing of one
-    graph.
+    In int8, products stay in float32 where that meets it. Eager runs what misses a ``strict`` one;
+    with any other it runs as it is, if it meets its precision's own bound. A bound of a function of
+    the user's says nothing of one graph.
     """
     token = _bound.set((bound and bound.of_graphs, strict))
     try:

@@ -67,13 +67,11 @@ class Partition:
 
 @dataclass(frozen=True)
 class KeptOperation:
-    """An operation that stays in the code's precision in a graph that is computed in a lower one.
+    """A product that stays in the code's precision in a partition that is computed in int8.
 
     ``name`` is that of the captured ``Operation``. ``error_without`` is the largest relative error
-    of a result (root mean square) where this one is lowered, too, and ``error`` that where it is
-    kept, both in eager under autocast. In int8 they are the engine's: the first where some of those
-    before it are kept, the second where all are. ``None``: a result is not finite then, or not
-    equal where it has to be.
+    of a result (root mean square) where some of those before it are kept, and ``error`` that where
+    all are. ``None``: a result is not finite then, or not equal where it has to be.
     """
 
     name: str
@@ -94,7 +92,7 @@ class Graph:
     ``run_seconds``; ``backward_untimed``: autograd runs its operations one by one.
     ``pairs`` are seconds of a further call and of one in eager, one after the other, in this run
     or an earlier one. ``compile_started`` (where ``compiled_now``), ``first_call_started`` and
-    ``last_call_ended`` are seconds after the run's start. ``kept`` are those of its operations that
+    ``last_call_ended`` are seconds after the run's start. ``kept`` are those of its products that
     are not lowered with the others; ``lowered`` are the operations of products that a call runs in
     the lower precision that was asked for, ``None`` where unknown. ``precision`` is that, and
     ``device`` where its inputs are. ``work`` is what a call asks of the machine, with the sizes

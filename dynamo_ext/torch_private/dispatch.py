@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 NUMBERS = (int, float, *SYMBOLS)
@@ -55,15 +55,6 @@ def autocasts(graph: GraphModule) -> bool:
     enter = torch.amp.autocast_mode._enter_autocast
     inside = any(node.target is enter for node in graph.graph.nodes)
     return inside or bool(torch._C._is_any_autocast_enabled())
-
-
-def take_out_of_autocast(node: Node, device: str, dtype: torch.dtype) -> None:
-    """Have an operation of a captured graph run outside of autocast, by the calls Dynamo writes."""
-    mode = torch.amp.autocast_mode
-    with node.graph.inserting_before(node):
-        entered = node.graph.call_function(mode._enter_autocast, (device, dtype, False, False))
-    with node.graph.inserting_after(node):
-        node.graph.call_function(mode._exit_autocast, (entered,))
 
 
 def is_fake(value: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynamo_ext.backends.journal import Journal, active, tell
+from dynamo_ext.records.graph import KeptOperation
 
 
 def test_a_backend_that_comes_back_has_what_it_said() -> None:
@@ -29,3 +30,11 @@ def test_what_a_backend_says_goes_to_what_listens_to_its_graph() -> None:
         with active(Journal()):
             assert not tell("a candidate of auto's")
     assert heard == ["it compiles"]
+
+
+def test_another_journal_takes_kept_products_over() -> None:
+    journal, other = Journal(), Journal()
+    other.kept["p"] = KeptOperation("p", 0.03, 0.002)
+    journal.merge(other)
+    other.kept["q"] = KeptOperation("q", 0.04, 0.002)
+    assert list(journal.kept) == ["p", "q"]

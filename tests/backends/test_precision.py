@@ -11,6 +11,7 @@ import torch
 import dynamo_ext
 from dynamo_ext.backends import precision, registry
 from dynamo_ext.errors import BackendUnavailableError, OptionError, UnknownBackendError
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
 from tests.needs import needs_backend
 
@@ -137,17 +138,39 @@ def test_training(backend: str) -> None:
         assert 0 < float((each.grad - right).norm() / right.norm()) < 0.05
 
 
-def test_what_loses_too_much_is_eagers() -> None:
-    def cancelling(x: torch.Tensor) -> torch.Tensor:
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor", "ts"])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_what_loses_too_much_is_eagers(backend: str, gradients: bool) -> None:
+    needs_backend(backend)
+
+    def cancelling(x: torch.Tensor, calls: torch.Tensor) -> torch.Tensor:
+        calls.add_(1.0)
         # The sum of each row is lost in bfloat16 beside the large product.
         return x @ torch.ones(64, 4) - 1000.0 * torch.ones(4)
 
     x = torch.full((8, 64), 1000.0 / 64) + torch.randn(8, 64) * 1e-3
-    compiled = dynamo_ext.optimize("eager:bf16")(cancelling)
-    assert torch.equal(compiled(x), cancelling(x))
+    x.requires_grad_(gradients)
+    calls = torch.zeros(1)
+    compiled = dynamo_ext.optimize(f"{backend}:bf16")(cancelling)
+    for count in (1.0, 2.0):
+        assert torch.equal(compiled(x, calls), cancelling(x, torch.zeros(1)))
+        assert float(calls) == count
     [fallback] = compiled.report().fallbacks
     assert fallback.stage == "verify"
     assert "bf16 may have 0.05" in fallback.message
+    assert fallback.remedy == precision.REMEDY
+
+
+def test_what_misses_a_strict_bound_of_the_users_is_eagers() -> None:
+    layer, x = torch.nn.Linear(64, 64), torch.randn(8, 64)
+    bound = AccuracyBound.parse("rel<=1e-6")
+    for strict in (False, True):
+        torch.compiler.reset()
+        compiled = dynamo_ext.optimize("eager:bf16")(layer)
+        with torch.no_grad(), precision.within(bound, strict=strict):
+            assert torch.equal(compiled(x), layer(x)) is strict
+        said = [each.message for each in compiled.report().fallbacks]
+        assert ["rel<=1e-06 was asked for" in each for each in said] == [True] * strict
 
 
 def test_integers_and_views_of_inputs_are_as_in_eager() -> None:

@@ -24,6 +24,7 @@ from dynamo_ext.measure.workload import FunctionWorkload
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.comparison import Comparison
 from dynamo_ext.timing import clock
+from dynamo_ext.widgets.comparison import static
 from tests.timing import fake_clock
 
 ROUNDS = 8
@@ -789,8 +790,10 @@ def test_a_row_keeps_products_for_the_bound_that_was_asked_for() -> None:
 
     x = torch.randn(4, 32)
     with torch.no_grad():
-        row = dynamo_ext.compare(deep, (x,), ["onnxrt:int8"], rounds=3, accuracy="rel<=0.03").record
-        [_, kept] = row.candidates
+        table = dynamo_ext.compare(deep, (x,), ["onnxrt:int8"], rounds=3, accuracy="rel<=0.03")
+        [_, kept] = table.record.candidates
         assert (kept.outcome, kept.accuracy[0].within) == ("measured", True)
         [part] = kept.report.graphs[0].kept
         assert part.error < 0.03 < part.error_without
+    assert "onnxrt:int8: `linear` of test_compare.py:" in " ".join(str(table).split())
+    assert "stays in float32" in static.html(table.record)

@@ -19,10 +19,8 @@ import torch
 
 from dynamo_ext.backends import calibration, crash_records, effects, precision
 from dynamo_ext.backends.fx_graph import held_tensors
-from dynamo_ext.backends.pipeline.autocast import sensitive_operations
-from dynamo_ext.backends.pipeline.autocast.sensitive_operations import Verdict
 from dynamo_ext.backends.undo import Undo
-from dynamo_ext.interruptions import Listening, pass_on
+from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics import higher_precision, lowered_precision, tolerance
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
@@ -34,15 +32,9 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from dynamo_ext.backends.compile_context import CompileContext
-    from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SecondForm
 
 RUN_FAILURES = 3
 """Failed calls after which a graph, or a partition, stays in eager."""
-
-_WITHOUT_GRADIENTS = (
-    "If no backward pass follows, call it under torch.no_grad(): the operations to blame are "
-    "looked for there, and stay in float32 alone."
-)
 
 _LEVELS = frozenset({"_grad_increment_nesting", "_jvp_increment_nesting"})
 
@@ -51,8 +43,7 @@ class GraphCall:
     """``call(*args)`` runs a compiled graph; ``graph`` is the captured one, which is eager's.
 
     With a lower precision among the options, results may be as far from the exact ones as
-    ``lowered_precision`` allows. Where they are farther, and no backward pass can follow, the graph
-    runs in its ``second`` form, if there is one that is right, with sensitive operations kept.
+    ``lowered_precision`` allows.
     """
 
     def __init__(
@@ -62,7 +53,6 @@ class GraphCall:
         context: CompileContext,
         *,
         check: bool,
-        second: SecondForm | None = None,
     ) -> None:
         self._graph = graph
         self._precision = precision.of(context.options)
@@ -72,7 +62,6 @@ class GraphCall:
         # Where derivatives of torch.func raise without gradients, the levels they entered stay.
         names = {getattr(node.target, "__name__", "") for node in graph.graph.nodes}
         self._check = check and _LEVELS.isdisjoint(names)
-        self._second = second
         self._context = context
         self._failures = 0
         self._proven = False
@@ -109,20 +98,12 @@ class GraphCall:
             if dispatch.ends_recomputation(error) or not (undo is None or undo.restore()):
                 raise
             return self._failed(error, args)
-        wrong, remedy, undone = "", "", False
+        wrong, undone = "", False
         if expected is not None:
             right = expected if self._precision == FULL else self._exact(args, undo, expected)
             wrong = self._wrong(args, undo, outputs, expected, right)
-            missed = not wrong and bool(self._context.missed(_flat(outputs), right.results))
             # What autograd has recorded of an input cannot be undone: the result has to stay then.
             undone = bool(wrong) and (undo is None or undo.restore())
-            # A search by results says nothing of gradients.
-            if self._second is not None and _may_be_differentiated(outputs):
-                remedy = _WITHOUT_GRADIENTS
-            elif (undone or (missed and undo is None)) and (
-                again := self._again(args, undo, expected, right)
-            ):
-                outputs, wrong = again[0], ""
         # What calibrates int8 runs in eager, so a later call is to be checked.
         self._proven = not (calibration.is_active() and self._precision == "int8")
         if not wrong:
@@ -130,54 +111,9 @@ class GraphCall:
         self._run = self._eager
         for name, partition in list(self._journal.partitions.items()):
             self._journal.partitions[name] = replace(partition, engine="eager", reason=wrong)
+        remedy = "" if self._precision == FULL else precision.REMEDY
         self._journal.add_fallback("verify", "graph", message=wrong, remedy=remedy)
         return self._eager(*args) if undone else outputs
-
-    def _again(
-        self,
-        args: Sequence[Any],
-        undo: Undo | None,
-        expected: _Outcome,
-        right: _Outcome,
-    ) -> tuple[Any] | None:
-        """What a call of the second form gives, with sensitive operations kept in it.
-
-        ``None`` where there is none that is right; what a call changes is as before it then.
-        """
-        second, self._second = self._second, None
-        if second is None or self._held:
-            return None
-
-        def judge(given: Sequence[Any], found: Any) -> Verdict:
-            wrong = self._wrong(given, undo, found, expected, right)
-            wrong = wrong or self._context.missed(_flat(found), right.results)
-            error = lowered_precision.largest_error(_flat(found), right.results)
-            most = 0.0 if self._context.bound else lowered_precision.BOUNDS[self._precision]
-            named = not wrong or most < error < float("inf")
-            return Verdict(wrong, error if named else None)
-
-        kept = sensitive_operations.found(second.lowering, lambda: _copies(args, undo) or (), judge)
-        if not kept:
-            return None
-        before = self._journal.lowered.get("")
-        try:
-            with Listening(), crash_records.during(self._context.attempt, "compiling"):
-                run = second.lower([each.name for each in kept], args)
-            with crash_records.during(self._context.attempt, "first running"):
-                outputs = run(*args)
-            wrong = self._wrong(args, undo, outputs, expected, right)
-            wrong = wrong or self._context.missed(_flat(outputs), right.results)
-        except Exception as error:  # noqa: BLE001 - eager takes over
-            pass_on(error)
-        else:
-            if not wrong:
-                self._run = run
-                self._journal.kept.update((each.name, each) for each in kept)
-                return (outputs,)
-        self._journal.lowered[""] = before
-        if undo is not None:
-            undo.restore()
-        return None
 
     def _expected(self, args: Sequence[Any], undo: Undo | None) -> _Outcome | None:
         """What eager makes of such inputs; ``None`` where that cannot be the reference."""
@@ -260,10 +196,6 @@ class _Outcome(NamedTuple):
 
 def _flat(outputs: Any) -> Sequence[Any]:
     return outputs if isinstance(outputs, (tuple, list)) else (outputs,)
-
-
-def _may_be_differentiated(outputs: Any) -> bool:
-    return any(isinstance(each, torch.Tensor) and each.requires_grad for each in _flat(outputs))
 
 
 def _copies(args: Sequence[Any], undo: Undo | None) -> Sequence[Any] | None:

@@ -115,7 +115,9 @@ class Runner:
                 expected = self._eager(*args)
                 found = self._check.trusted(args, constants, Ran(engine, outputs), expected)
                 if isinstance(found, str):
-                    self._die("verify", message=found, remedy=_CALIBRATE if engine.doubted else "")
+                    remedy = "" if self._precision == FULL else precision.REMEDY
+                    remedy = _CALIBRATE if engine.doubted else remedy
+                    self._die("verify", message=found, remedy=remedy)
                     return expected
                 engine, outputs = found
                 outputs = engine.lay_out(outputs, expected)

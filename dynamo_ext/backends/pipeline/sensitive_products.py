@@ -15,9 +15,14 @@ from torch.fx import GraphModule, Interpreter, Node
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.pipeline import compile_timeout
-from dynamo_ext.backends.pipeline.autocast.sensitive_operations import MOST_SECONDS, SHARE
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+
+SHARE = 0.25
+"""How many of the products may be kept; where there are few, one."""
+
+MOST_SECONDS = 30.0
+"""After so many seconds of a search no trial begins."""
 
 _LARGEST = 127
 
@@ -59,7 +64,7 @@ def fewest(count: int, tried: Callable[[int], bool]) -> int:
     """How many of the ranked products to keep, as few as bisection finds; 0 for too many.
 
     ``tried`` compiles with so many of ``count`` kept, and says whether results are right then. Its
-    last call is with the answer. Compiling takes no longer than a search in eager may.
+    last call is with the answer.
     """
     until = time.perf_counter() + MOST_SECONDS
     made: list[int] = []

@@ -1,6 +1,6 @@
 """Backends that take a captured graph whole: torch's own, and any callable of the user's."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -14,7 +14,6 @@ from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.autocast import cast_weights
 from dynamo_ext.backends.pipeline.autocast.cast_weights import CastOnce
 from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
-from dynamo_ext.backends.pipeline.autocast.sensitive_operations import SecondForm
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
 from dynamo_ext.records.common import FULL
@@ -36,89 +35,60 @@ def compiled(
 
     A backend that returns the graph's own ``forward`` gets no wrapper, so ``eager`` costs nothing;
     nor does one that is ``self_verifying``, because other backends made what it returns. With a
-    lower ``precision`` among the options the backend gets the graph under autocast, and where that
-    is too far off, again, with sensitive operations kept out of it. Weights are cast once, unless
-    ``freeze`` is false.
+    lower ``precision`` among the options the backend gets the graph under autocast. Weights are
+    cast once, unless ``freeze`` is false.
     """
-    backend, options = context.backend, context.options
-    lowering, run, itself = _compiled(graph, example_inputs, context, in_partitions)
+    run = handed_over(graph, example_inputs, context, in_partitions)
     if run == graph.forward:
         return forward_of(graph)
-    if fact(backend, "self_verifying"):
-        return run  # type: ignore[no-any-return]
-    check = bool(options.get("verify", False))
-    # Without Dynamo, a compiler would take the sizes of one call for those of all.
-    values = [*example_inputs, *(node.meta.get("example_value") for node in graph.graph.nodes)]
-    if lowering is None or (any(map(dispatch.is_symbolic, values)) and not itself):
-        return GraphCall(graph, run, context, check=check).call
-
-    def lower_again(kept: Collection[str], inputs: Sequence[Any]) -> Callable[..., Any]:
-        again, _ = _lowered(lowering, kept, inputs, context, in_partitions)
-        return again  # type: ignore[no-any-return]
-
-    second = SecondForm(lowering, lower_again)
-    return GraphCall(graph, run, context, check=check, second=second).call
+    if fact(context.backend, "self_verifying"):
+        return run
+    check = bool(context.options.get("verify", False))
+    return GraphCall(graph, run, context, check=check).call
 
 
 def handed_over(
     graph: GraphModule,
-    example_inputs: Sequence[Any],
+    inputs: Sequence[Any],
     context: CompileContext,
     in_partitions: Compile | None,
 ) -> Callable[..., Any]:
     """The same without a check: for a part of a graph, whose results are compared as a whole."""
-    run: Callable[..., Any] = _compiled(graph, example_inputs, context, in_partitions)[1]
-    return run
-
-
-def _compiled(
-    graph: GraphModule,
-    inputs: Sequence[Any],
-    context: CompileContext,
-    in_partitions: Compile | None,
-) -> tuple[Lowering | None, Any, bool]:
-    """How a graph is lowered, what the backend made of it, and whether that is the graph itself."""
     chosen = precision.of(context.options)
-    lowering = Lowering(graph, inputs, chosen) if chosen != FULL else None
-    itself = False
-    if lowering is None:
+    if chosen == FULL:
         run = _handed_over(graph, inputs, context)
     else:
-        run, itself = _lowered(lowering, (), inputs, context, in_partitions)
+        run = _lowered(Lowering(graph, inputs, chosen), inputs, context, in_partitions)
     if not callable(run):
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         raise LoweringError(message)
-    return lowering, run, itself
+    return run  # type: ignore[no-any-return]
 
 
 def _lowered(
     lowering: Lowering,
-    kept: Collection[str],
     inputs: Sequence[Any],
     context: CompileContext,
     in_partitions: Compile | None,
-) -> tuple[Any, bool]:
-    """What a backend makes of a lowered graph, and whether that is the graph itself."""
-    graph = lowering.graph(kept)
+) -> Any:
+    """What a backend makes of a lowered graph."""
+    graph = lowering.graph()
     weights: dict[int, torch.Tensor] = {}
     freeze = bool(context.options.get("freeze", True)) and not may_differentiate(inputs)
     # In the code's own blocks of autocast, products may be in another precision.
     if freeze and not dispatch.autocasts(lowering.captured):
-        weights = cast_weights.separate(graph, inputs, lowering.dtype, kept)
+        weights = cast_weights.separate(graph, inputs, lowering.dtype)
     made = cast_weights.casts(weights.values(), lowering.dtype)
-    examples = made
-    if not kept:
-        # Dynamo is tracing. Of tensors that it does not know, sizes would be symbols that it cannot
-        # guard; operations are kept in a later call.
-        added = graph.graph.find_nodes(op="placeholder")[len(inputs) :]
-        examples = [node.meta["example_value"] for node in added]
+    # Dynamo is tracing: of tensors that it does not know, sizes would be symbols that it cannot
+    # guard.
+    added = graph.graph.find_nodes(op="placeholder")[len(inputs) :]
+    examples = [node.meta["example_value"] for node in added]
     run = _handed_over(graph, [*inputs, *examples], context, lowering, in_partitions)
     if not callable(run):
-        return run, False
-    itself = run == graph.forward
-    if itself:
+        return run
+    if run == graph.forward:
         run = lowering.within(forward_of(graph))
-    return CastOnce(run, weights, made).call if weights else run, itself
+    return CastOnce(run, weights, made).call if weights else run
 
 
 def _handed_over(

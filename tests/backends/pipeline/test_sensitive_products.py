@@ -12,6 +12,7 @@ from dynamo_ext.analysis.kept_operations import clauses
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.pipeline import sensitive_products
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+from dynamo_ext.records.report import Report
 
 WIDTH = 32
 DEPTH = 8
@@ -86,6 +87,7 @@ def test_the_products_that_lose_too_much_stay_in_float32(
     assert len(clauses(report)) == len(planted)
     assert "(Deep.layers." in clauses(report)[0]
     assert all("stays in float32: error" in each for each in clauses(report))
+    assert Report.from_dict(report.to_dict()).graphs[0].kept == graph.kept
 
 
 def test_products_of_more_dimensions_are_kept_too(engine: str) -> None:
@@ -109,6 +111,7 @@ def test_where_too_many_lose_too_much_all_is_eagers(engine: str) -> None:
     [fallback] = report.fallbacks
     assert (fallback.stage, report.graphs[0].kept) == ("verify", ())
     assert "int8 may have 0.2" in fallback.message
+    assert fallback.remedy == precision.REMEDY
 
 
 def test_products_are_kept_for_a_bound_of_the_users(engine: str) -> None:

@@ -1,7 +1,7 @@
 """The weights of products under autocast, cast once: autocast casts them in every call."""
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,13 +31,13 @@ _GRADIENTS_ON = {"_set_grad_enabled": True, "_enter_inference_mode": False}
 
 
 def separate(
-    graph: GraphModule, inputs: Sequence[Any], dtype: torch.dtype, kept: Collection[str]
+    graph: GraphModule, inputs: Sequence[Any], dtype: torch.dtype
 ) -> dict[int, torch.Tensor]:
     """Have the products of a graph read weights in ``dtype``, which become its last inputs.
 
-    Returns the weights that they are casts of, by position. Products named ``kept`` are left alone,
-    and so are weights in memory that the graph changes, or of which a change would not be seen. A
-    graph that switches gradients on is left as it is: none would get through a cast.
+    Returns the weights that they are casts of, by position. Weights in memory that the graph
+    changes, or of which a change would not be seen, are left alone. A graph that switches gradients
+    on is left as it is: none would get through a cast.
     """
     placeholders: list[Node] = list(graph.graph.find_nodes(op="placeholder"))
     if any(map(_switches_gradients_on, graph.graph.nodes)):
@@ -47,7 +47,7 @@ def separate(
     written = [v for node, v in zip(placeholders, inputs, strict=True) if node in changed]
     found: dict[int, torch.Tensor] = {}
     for position, (node, value) in enumerate(zip(list(placeholders), inputs, strict=True)):
-        users = [user for user in node.users if user.target in PRODUCTS and user.name not in kept]
+        users = [user for user in node.users if user.target in PRODUCTS]
         if not users or not _is_weight(value) or "example_value" not in node.meta:
             continue
         if any(dispatch.share_memory(value, other) for other in written):

@@ -3,12 +3,12 @@
 Torch's own lists say which operations are computed in the lower dtype, and which (norms, softmax,
 losses) stay in float32. Results leave the graph in the dtypes that they have without it. Autocast
 is on around the calls of the graph, or around its compilation, and no part of it: a graph that
-raised would leave it on. It is off around single operations that are kept.
+raised would leave it on.
 """
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import is_not
 from typing import Any
@@ -53,15 +53,9 @@ class Lowering:
 
         return call
 
-    def graph(self, kept: Collection[str] = ()) -> GraphModule:
-        """A copy of the graph whose results have eager's dtypes under autocast, too.
-
-        So have the operands and the result of the operations named ``kept``.
-        """
+    def graph(self) -> GraphModule:
+        """A copy of the graph whose results have eager's dtypes under autocast, too."""
         made = own_copy(self.captured)
-        for node in list(made.graph.nodes):
-            if node.name in kept:
-                self._keep(node)
         _give_eagers_dtypes(made)
         made.recompile()
         return made
@@ -81,14 +75,6 @@ class Lowering:
         except Exception as error:  # noqa: BLE001 - not every graph runs without values
             pass_on(error)
             return None
-
-    def _keep(self, node: Node) -> None:
-        """Have an operation computed in eager's dtypes."""
-        with node.graph.inserting_before(node):
-            for source in filter(_may_be_lower, node.all_input_nodes):
-                node.replace_input_with(source, _cast(source))
-        for device in self._devices:
-            dispatch.take_out_of_autocast(node, device, self.dtype)
 
 
 def _alike(value: Any) -> Any:

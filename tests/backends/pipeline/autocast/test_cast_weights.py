@@ -332,17 +332,3 @@ def test_sizes_that_are_symbols(backend: str, made: list[str]) -> None:
         allowed = {"rtol": 0.0, "atol": 0.01} if backend == "ts" else {"rtol": 0.01, "atol": 1e-6}
         torch.testing.assert_close(fast(x), by_autocast(module, x), **allowed)
     assert made == ["new", "again"]
-
-
-def test_a_product_that_is_kept_reads_the_weight_itself() -> None:
-    module = Tied()
-    graph = torch.fx.Graph()
-    x, weight = graph.placeholder("x"), graph.placeholder("weight")
-    products = [graph.call_function(F.linear, (x, weight)) for _ in range(2)]
-    graph.output(tuple(products))
-    weight.meta["example_value"] = module.table.weight
-    traced = torch.fx.GraphModule(nn.Module(), graph)
-    inputs = [torch.ones(2, 6), module.table.weight]
-    found = cast_weights.separate(traced, inputs, torch.bfloat16, [products[0].name])
-    assert list(found) == [1]
-    assert [each.args[1].name for each in products] == ["weight", "weight_cast"]
