@@ -13,6 +13,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from dynamo_ext.errors import DynamoExtError
+from dynamo_ext.interruptions import interrupts_later
 from dynamo_ext.magics.argument_errors import closest, parse, refuse
 from dynamo_ext.magics.arguments import (
     COMMANDS,
@@ -46,9 +47,17 @@ class DynamoMagics(Magics):
     def workbench(self) -> Workbench:
         """The state behind the magics: programs, default backend, last report."""
         if self._workbench is None:
-            from dynamo_ext.magics.workbench import Workbench
+            try:
+                # torch._dynamo, once half imported, cannot be imported again.
+                with interrupts_later():
+                    from dynamo_ext.magics.workbench import Workbench
 
-            self._workbench = Workbench(self._own_shell)
+                    self._workbench = Workbench(self._own_shell)
+            except KeyboardInterrupt as error:
+                from dynamo_ext.magics.cell_errors import show_as
+
+                show_as(error, "stopped before the cell began.")
+                raise
         return self._workbench
 
     def close(self) -> None:

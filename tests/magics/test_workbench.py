@@ -17,8 +17,11 @@ import torch
 import dynamo_ext
 from dynamo_ext.backends import disk_cache, registry
 from dynamo_ext.backends.known_machines import remember
+from dynamo_ext.magics import workbench
+from dynamo_ext.magics.dynamo import DynamoMagics
 from dynamo_ext.records.report import Report
 from tests.capture.live import Live, counting_compiles, live
+from tests.magics.shell import interruptible
 from tests.widgets.comparisons import MACHINE
 
 if TYPE_CHECKING:
@@ -470,3 +473,20 @@ def test_another_magic_under_it_is_reporting_to_go_above(cells: Live) -> None:
 def test_explain_times_the_operations(cells: Live) -> None:
     cells.well("%dynamo explain x * 2")
     assert dynamo_ext.last_report().graphs[0].operation_seconds > 0
+
+
+def test_an_interrupt_while_torch_loads_acts_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        def __init__(self, _: object) -> None:
+            signal.raise_signal(signal.SIGINT)
+            self.loaded = True
+
+    monkeypatch.setattr(workbench, "Workbench", Slow)
+    magics = DynamoMagics.__new__(DynamoMagics)
+    magics._workbench, magics._own_shell = None, None
+    with interruptible(), pytest.raises(KeyboardInterrupt) as raised:
+        _ = magics.workbench
+    assert magics.workbench.loaded
+    assert raised.value._render_traceback_() == [
+        "KeyboardInterrupt: stopped before the cell began."
+    ]
