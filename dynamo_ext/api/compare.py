@@ -77,9 +77,8 @@ class ComparisonResult:
 
         Without ``axes`` they are new ones, in a figure of pyplot's.
 
-        ``kind`` is ``Speedup`` (with intervals), ``Time``, ``Samples``, ``Memory``, ``Error``
-        (speed against error), or ``Roofline`` (what is reached of the machine's limits, once
-        ``measure_machine()`` has measured them).
+        ``kind`` is ``Speedup`` (with intervals), ``Time``, ``Samples``, ``Memory`` or ``Error``
+        (speed against error).
 
         Raises ``OptionError`` for another kind, where there is nothing to draw, or without
         matplotlib.
