@@ -6,10 +6,13 @@ from dynamo_ext.records.common import FULL
 from dynamo_ext.records.machine import MachineLimits, Work
 from dynamo_ext.widgets.comparison.number_text import amount, size
 
-MEASURE = (
-    "%dynamo machine measures what this machine can do; reports and comparisons then show how "
-    "near to it each graph and row is."
-)
+
+def hint(record: str, part: str) -> str:
+    """How to have the limit shown, by a kind of record, of each part of it."""
+    return (
+        f"%dynamo machine measures what this machine can do; {record} then shows how near to it "
+        f"each {part} is."
+    )
 
 
 def asked(work: Work, what: str) -> str:

@@ -13,7 +13,7 @@ def sentences(record: Comparison) -> str:
     if work is None or not work.size:
         return ""
     if machine is None:
-        return f"{limits.asked(work, 'A run')} {limits.MEASURE}"
+        return f"{limits.asked(work, 'A run')} {limits.hint('a comparison', 'row')}"
     words = [limits.asked(work, "A run"), limits.least(work, machine)]
     nearest = record.best or record.base
     share = share_of_limit(record, nearest) if nearest else None

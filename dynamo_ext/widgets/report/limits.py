@@ -17,7 +17,8 @@ from dynamo_ext.widgets import limits
 
 def hint(report: Report) -> str:
     """How to have the machine's limit shown; empty where it is, or no graph was timed."""
-    return limits.MEASURE if report.machine is None and any(map(gain, report.graphs)) else ""
+    lacks = report.machine is None and any(map(gain, report.graphs))
+    return limits.hint("a report", "graph") if lacks else ""
 
 
 def sentence(report: Report, graph: Graph) -> str:

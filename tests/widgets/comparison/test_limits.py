@@ -10,7 +10,6 @@ from dynamo_ext.records.comparison import Comparison
 from dynamo_ext.records.machine import Work
 from dynamo_ext.widgets.comparison import columns, limits, static
 from dynamo_ext.widgets.comparison.number_text import amount
-from dynamo_ext.widgets.limits import MEASURE
 from tests.widgets.comparisons import EAGER, MACHINE, WORK, row, timing
 
 FASTER = row("openvino", 2.5e-3, 1.68)
@@ -54,7 +53,10 @@ def test_code_in_bfloat16_is_measured_by_its_own_limit() -> None:
 
 def test_a_machine_that_was_not_measured_is_a_hint() -> None:
     said = limits.sentences(record(FASTER, machine=None))
-    assert said.endswith(MEASURE)
+    assert said.endswith(
+        "%dynamo machine measures what this machine can do; a comparison then shows how near to it "
+        "each row is."
+    )
     assert COLUMN not in columns.shown(columns.COLUMNS, record(machine=None), [EAGER])
 
 

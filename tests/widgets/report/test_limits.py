@@ -77,7 +77,7 @@ def test_every_form_has_the_sentence() -> None:
 def test_one_hint_where_the_machine_was_not_measured() -> None:
     made = report(graph(None), graph(None, id="g1"), machine=None)
     for shown in (static.text(made).replace("\n", " "), str(static.html(made))):
-        assert shown.count("%dynamo machine measures") == 1
+        assert shown.count("how near to it each graph is.") == 1
     assert limits.hint(report(graph(None, pairs=()), machine=None)) == ""
 
 
