@@ -18,7 +18,9 @@ def sentences(record: Comparison) -> str:
     nearest = record.best or record.base
     share = share_of_limit(record, nearest) if nearest else None
     if nearest and share:
-        words.append(f"{printable(nearest.name)} reaches {percent(share)} of its limit.")
+        precision = machine_limit.computed_in(work, _ran_in(record, nearest))
+        reaches = f"{printable(nearest.name)} reaches {percent(share)}"
+        words.append(f"{reaches} of the limit in {precision}.")
     return " ".join(filter(None, words))
 
 

@@ -25,7 +25,7 @@ def test_products_bind_the_best_row() -> None:
     assert limits.sentences(record(FASTER)) == (
         "A run computes 200 MFLOP in products and moves at least 976.6 KiB. The limit of this "
         "machine in float32 is 2.00 ms (bound by products, 100 GFLOP/s). openvino reaches 80% of "
-        "its limit."
+        "the limit in float32."
     )
     assert COLUMN.cell(record(FASTER), FASTER) == "80%"
 
@@ -38,7 +38,7 @@ def test_memory_binds() -> None:
 
 def test_a_lower_precision_has_its_own_limit() -> None:
     lowered = dataclasses.replace(FASTER, name="openvino:bf16", precision="bf16")
-    assert "openvino:bf16 reaches 27% of its limit." in limits.sentences(record(lowered))
+    assert "openvino:bf16 reaches 27% of the limit in bf16." in limits.sentences(record(lowered))
     assert COLUMN.value(record(lowered), dataclasses.replace(lowered, precision="int8")) is None
     assert COLUMN.value(record(lowered), dataclasses.replace(lowered, outcome="eager")) is None
 
@@ -48,7 +48,7 @@ def test_code_in_bfloat16_is_measured_by_its_own_limit() -> None:
     made = record(dataclasses.replace(FASTER, timing=timing(1e-3)), work=work)
     said = limits.sentences(made)
     assert "The limit of this machine in bf16 is 667 µs (bound by products, 300 GFLOP/s)." in said
-    assert said.endswith("openvino reaches 67% of its limit.")
+    assert said.endswith("openvino reaches 67% of the limit in bf16.")
 
 
 def test_a_machine_that_was_not_measured_is_a_hint() -> None:
@@ -85,4 +85,4 @@ def test_large_numbers_have_a_prefix(value: float, text: str) -> None:
 def test_a_row_that_ran_in_float32_is_measured_by_its_limit() -> None:
     lowered = dataclasses.replace(FASTER, name="eager:bf16", precision="bf16", lowered=0)
     assert COLUMN.cell(record(lowered), lowered) == "80%"
-    assert "eager:bf16 reaches 80% of its limit." in limits.sentences(record(lowered))
+    assert "eager:bf16 reaches 80% of the limit in float32." in limits.sentences(record(lowered))
