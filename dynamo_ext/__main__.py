@@ -53,19 +53,9 @@ def _parser() -> argparse.ArgumentParser:
 def _compare(given: argparse.Namespace) -> int:
     from dynamo_ext.api.compare import compare
 
-    found = compare(
-        _function(given.target),
-        (),
-        given.backends,
-        rounds=given.rounds,
-        budget=given.budget,
-        baseline=given.baseline,
-        fp64=given.fp64,
-        train=given.train,
-        per_graph=given.per_graph,
-        allow_writes=given.allow_writes,
-        accuracy=given.accuracy,
-    )
+    own = {"run", "target", "save"}
+    options = {name: value for name, value in vars(given).items() if name not in own}
+    found = compare(_function(given.target), **options)
     print(found)  # noqa: T201
     if given.save is not None:
         found.save(given.save)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dynamo_ext.analysis import capture_advice, kept_operations, limit_advice
+from dynamo_ext.analysis import capture_advice, kept_operations
 from dynamo_ext.analysis.advice_step import MAX_LISTED, NEGLIGIBLE_WEIGHT, Advice, clause, how_often
 from dynamo_ext.analysis.placement import EAGER, coverage, eager_seconds, operator_times
 from dynamo_ext.analysis.speed import whole_gain
@@ -42,10 +42,8 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *capture_advice.breaks(report),
         *capture_advice.recompiles(report),
     ]
-    near = list(limit_advice.steps(report))
-    if not near and all(advice.weight < NEGLIGIBLE_WEIGHT for advice in found):
+    if all(advice.weight < NEGLIGIBLE_WEIGHT for advice in found):
         found += _nothing_wrong(report)
-    found += near
     least = max(COSTLY, report.seconds / 10)
 
     def order(advice: Advice) -> tuple[float, float]:
@@ -76,7 +74,6 @@ def _failures(report: Report) -> Iterator[Advice]:
         first = max(found, key=lambda f: (bool(f.remedy), f.count))
         where = first.operator or f"the engine for {first.scope} {first.subject}"
         step = "Compare the other backends on this cell: %%dynamo compare."
-        step = limit_advice.LITTLE if limit_advice.leaves_little(report, found) else step
         others = f"; {len(found) - 1:,} more" if len(found) > 1 else ""
         yield Advice(
             stage,
@@ -124,11 +121,8 @@ def _unsupported(report: Report) -> Iterator[Advice]:
             problem = f"{report.backend} leaves {left} to eager: {clause(message)}"
             evidence = f"met {how_often(kept)}"
         otherwise = "See which backend takes it: %%dynamo compare."
-        remedy = next((f.remedy for f in group if f.remedy), otherwise)
-        little = limit_advice.leaves_little(report, group)
-        step = limit_advice.LITTLE if little else remedy
-        harmless = little or all(f.harmless for f in group)
-        weight = 0.05 if harmless else 0.3 + 0.4 * share
+        step = next((f.remedy for f in group if f.remedy), otherwise)
+        weight = 0.05 if all(f.harmless for f in group) else 0.3 + 0.4 * share
         took = times.get(message, 0.0)
         yield Advice("unsupported", problem, step, evidence, weight, seconds=took)
 

@@ -1,14 +1,10 @@
 """How near each graph of a report is to what the machine can do."""
 
-from dataclasses import dataclass
-
 from dynamo_ext.analysis import machine_limit
-from dynamo_ext.analysis.machine_limit import Limit
 from dynamo_ext.analysis.placement import EAGER, place_graph
 from dynamo_ext.analysis.speed import gain
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Graph
-from dynamo_ext.records.machine import MachineLimits, Work
 from dynamo_ext.records.report import Report
 
 FEWEST_CALLS = 10
@@ -18,59 +14,16 @@ SURPASSED = 2.25
 """A share of a limit that hardly any engine reaches: what Winograd's convolutions save."""
 
 
-@dataclass(frozen=True)
-class Reached:
-    """One graph's calls of ``seconds`` under the limit of the precision that it ran in.
+def share_of_limit(report: Report, graph: Graph) -> float | None:
+    """The share of its limit that a graph's calls reach.
 
-    ``calls`` are those that it makes one by one, of operations or of engines. ``room`` is how many
-    times as fast the same precision could be at most, with one call of an engine.
+    ``None`` where its work, its time or the machine is not known.
     """
-
-    graph: Graph
-    work: Work
-    machine: MachineLimits
-    precision: str
-    calls: int
-    least: Limit
-    seconds: float
-    room: float
-
-    @property
-    def share(self) -> float:
-        """The share of its limit."""
-        return self.least.seconds / self.seconds
-
-    @property
-    def surpasses(self) -> bool:
-        """Whether it is so far beyond that the limit was measured too low, or less is computed."""
-        return self.share > SURPASSED
-
-    @property
-    def has_room(self) -> bool:
-        """Whether another backend in the same precision could gain what is worth a word."""
-        return self.room >= machine_limit.WORTH_WHILE
-
-    @property
-    def gains(self) -> list[tuple[str, float]]:
-        """The lower precisions that could gain, by how many times; none far from the limit."""
-        if self.share < machine_limit.NEAR or self.surpasses:
-            return []
-        lower = machine_limit.gains(self.work, self.machine, self.precision, self.calls)
-        # Engines round constant weights alone to int8.
-        return [pair for pair in lower if pair[0] != "int8" or not self.graph.differentiable]
-
-
-def reached(report: Report, graph: Graph) -> Reached | None:
-    """What a graph reaches; ``None`` where its work, its time or the machine is not known."""
     work, machine, seconds = graph.work, report.machine, call_seconds(report, graph)
     if work is None or machine is None or not seconds:
         return None
-    precision, calls = ran_in(report, graph), calls_of(report, graph)
-    least, joined = (machine_limit.limit(work, machine, precision, n) for n in (calls, 1))
-    if least is None or joined is None:
-        return None
-    room = seconds / joined.seconds
-    return Reached(graph, work, machine, precision, calls, least, seconds, room)
+    least = machine_limit.limit(work, machine, ran_in(report, graph), calls_of(report, graph))
+    return least.seconds / seconds if least else None
 
 
 def ran_in(report: Report, graph: Graph) -> str:
@@ -112,10 +65,3 @@ def call_seconds(report: Report, graph: Graph) -> float | None:
 
 def _sizes_vary(graph: Graph) -> bool:
     return any(not size.isdigit() for op in graph.operations for size in op.shape or ())
-
-
-def largest(report: Report) -> Reached | None:
-    """What the graph reaches that has the most time of the run; ``None`` where it is not known."""
-    called = [graph for graph in report.graphs if graph.calls]
-    most = max(called, key=lambda graph: graph.run_seconds, default=None)
-    return reached(report, most) if most is not None else None

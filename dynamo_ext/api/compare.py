@@ -77,9 +77,8 @@ class ComparisonResult:
 
         Without ``axes`` they are new ones, in a figure of pyplot's.
 
-        ``kind`` is ``Speedup`` (with intervals), ``Time``, ``Samples``, ``Memory``, ``Error``
-        (speed against error), or ``Roofline`` (what is reached of the machine's limits, once
-        ``measure_machine()`` has measured them).
+        ``kind`` is ``Speedup`` (with intervals), ``Time``, ``Samples``, ``Memory`` or ``Error``
+        (speed against error).
 
         Raises ``OptionError`` for another kind, where there is nothing to draw, or without
         matplotlib.
@@ -266,9 +265,6 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         raise OptionError(message, "Add accuracy, as in accuracy='metric>=0.95'.")
     listed = candidates_of(backends, options, baseline=baseline, bound=settings.bound)
     refuse_useless_inputs(listed, settings.check_on)
-    if baseline not in {"eager", *(each.name for each in listed)}:
-        message = f"The baseline {baseline} is not one of the backends."
-        raise OptionError(message, f"Use eager or one of {', '.join(e.name for e in listed)}.")
     if callables and (isolate or executor is not None or dtype is not None):
         message = "Your own callables run in this process, in their own precision."
         raise OptionError(message, "Leave out isolate, executor and dtype, or the callables.")

@@ -50,7 +50,7 @@ def candidates_of(
     for every backend that has it, ``tvm.trials`` for one row. The baseline ``eager`` is the code as
     it is, without Dynamo. ``bound`` is for lower precisions, and for ``auto``. Raises
     ``UnknownBackendError`` or ``OptionError`` where a name or an option is unknown, a name is
-    listed twice, or nothing is listed.
+    listed twice, nothing is listed, or the baseline is not.
     """
     rows = _rows(backends)
     if not rows:
@@ -63,6 +63,9 @@ def candidates_of(
     if unknown:
         message = f"No backend of this comparison has an option {unknown}."
         raise OptionError(message, "%dynamo backends NAME lists a backend's options.")
+    if baseline not in {"eager", *rows}:
+        message = f"The baseline {baseline} is not one of the backends."
+        raise OptionError(message, f"Use eager or one of {', '.join(rows)}.")
     # Captured and run as it is: not the same thing as the plain code.
     return [
         replace(each, name="eager under Dynamo") if each.name == baseline == "eager" else each

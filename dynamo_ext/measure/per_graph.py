@@ -8,7 +8,6 @@ from typing import Any, cast
 import torch
 
 from dynamo_ext.backends.fx_graph import held_tensors
-from dynamo_ext.capture.report.work import work_of
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.candidate_run import WARM_UPS, CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
@@ -103,7 +102,6 @@ def _graph(switch: MultiBackendGraph, budget: float, settings: Settings) -> Grap
         names = [each.name for each in candidates]
         times = [GraphTime(name, "unmeasured", reason=reason) for name in names]
         return replace(found, times=tuple(times))
-    work = work_of(eager.call, lambda: expected)
     bound = settings.bound and settings.bound.of_graphs
     for each in candidates[1:]:
         each.check(eager, expected, surroundings, tensors, bound)
@@ -115,7 +113,7 @@ def _graph(switch: MultiBackendGraph, budget: float, settings: Settings) -> Grap
         progress=lambda step: board.timing(step, running),
     )
     times = [_time(each, eager, switch) for each in candidates]
-    return replace(found, times=tuple(times), fastest=fastest(times), work=work)
+    return replace(found, times=tuple(times), fastest=fastest(times))
 
 
 def fastest(times: Iterable[GraphTime]) -> str:

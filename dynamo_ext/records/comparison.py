@@ -197,10 +197,7 @@ class GraphTime:
 
 @dataclass(frozen=True)
 class GraphComparison:
-    """One captured graph on every candidate; ``fastest`` is the best right one's name.
-
-    ``work`` is what one call of it asks of the machine, where that was counted.
-    """
+    """One captured graph on every candidate; ``fastest`` is the best right one's name."""
 
     graph: str
     operations: int
@@ -208,7 +205,6 @@ class GraphComparison:
     times: tuple[GraphTime, ...]
     fastest: str = ""
     source: str = ""
-    work: Work | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from dynamo_ext.errors import OptionError
 from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine, saved, structured
@@ -142,18 +141,13 @@ class Report:
         """All of it as a page that needs neither a kernel nor a network."""
         return str(self._in_form("static", "page"))
 
-    def plot(self, axes: Any = None, kind: str = "Time") -> Any:
-        """Draw on matplotlib's ``axes``, which it returns.
+    def plot(self, axes: Any = None) -> Any:
+        """Draw seconds of each part of the run as bars on matplotlib's ``axes``, which it returns.
 
-        Without ``axes`` they are new ones, in a figure of pyplot's. ``kind`` is ``Time``, seconds
-        of each part of the run as bars, or ``Roofline``, what graphs reach of the machine's limits.
-        Raises ``OptionError`` for another kind, where there is nothing to draw, or where matplotlib
-        is not installed.
+        Without ``axes`` they are new ones, in a figure of pyplot's. Raises ``OptionError`` where
+        matplotlib is not installed.
         """
-        if kind not in {"Time", "Roofline"}:
-            msg = f"There is no chart {kind!r} of a report."
-            raise OptionError(msg, "Use Time or Roofline.")
-        return self._in_form("timing" if kind == "Time" else "limits", "plot", axes)
+        return self._in_form("timing", "plot", axes)
 
     def _in_form(self, module: str, form: str = "text", *args: object) -> Any:
         # By name: what shows records imports them.

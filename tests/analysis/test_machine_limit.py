@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from dynamo_ext.analysis.machine_limit import Limit, gains, limit, share_of_calls
+from dynamo_ext.analysis.machine_limit import Limit, limit
 from dynamo_ext.records.machine import MachineLimits, Work
 
 MACHINE = MachineLimits(
@@ -27,18 +29,19 @@ def test_a_lower_precision_has_its_own_rate_and_half_the_bytes() -> None:
     assert limit(Work(0, 1000, 1), MACHINE, "bf16") == Limit(50.0, "memory")
 
 
+def test_int8_narrows_weights_alone() -> None:
+    machine = dataclasses.replace(MACHINE, products=(("float32", 100.0), ("int8", 400.0)))
+    assert limit(Work(0, 1000, 1, weights=800), machine, "int8") == Limit(40.0, "memory")
+
+
+def test_code_in_bfloat16_has_bfloat16s_limit() -> None:
+    assert limit(Work(1500, 10, 4, "bf16"), MACHINE) == Limit(5.0, "products")
+
+
+def test_calls_bind_where_they_take_longest() -> None:
+    assert limit(Work(10, 10, 1), MACHINE, calls=20) == Limit(10.0, "calls")
+
+
 @pytest.mark.parametrize(("work", "precision"), [(Work(1, 1, 1), "int8"), (Work(0, 0, 3), "")])
 def test_without_kernels_or_work_there_is_none(work: Work, precision: str) -> None:
     assert limit(work, MACHINE, precision) is None
-
-
-def test_what_gains_is_bound_otherwise() -> None:
-    assert gains(Work(3000, 10, 1), MACHINE) == [("bf16", 3.0)]
-    assert gains(Work(0, 5000, 1), MACHINE) == [("bf16", 2.0)]
-    slow = MachineLimits("", 1, "", (("float32", 100.0), ("bf16", 50.0)), ((10, 1e9),), 0.5)
-    assert gains(Work(3000, 10, 1), slow) == []
-
-
-def test_calls_take_their_share_of_eager() -> None:
-    assert share_of_calls(Work(0, 1, 10), MACHINE, 20.0) == 0.25
-    assert share_of_calls(Work(0, 1, 10), MACHINE, 1.0) == 1.0

@@ -41,7 +41,7 @@ def test_it_measures_once_and_comparisons_use_it(cells: Live) -> None:
     report = dynamo_ext.last_report()
     assert report.machine == remembered()
     assert report.graphs[0].work.operations == 2 * 2 * 8 * 8
-    assert "Of limit" in str(report._repr_html_())
+    assert "of the limit" in str(report._repr_html_())
     assert "forgotten" in cells.well("%dynamo cache clear").out
     assert remembered() is None
 

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import printable, seconds
 from dynamo_ext.records.comparison import CandidateResult, Comparison
-from dynamo_ext.widgets.comparison import drawing, pareto, roofline
-from dynamo_ext.widgets.comparison.limits import MEASURE
+from dynamo_ext.widgets.comparison import drawing, pareto
 from dynamo_ext.widgets.comparison.number_text import size
 from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
 from dynamo_ext.widgets.drawn import SQUARE, WIDTH, Drawn
-from dynamo_ext.widgets.roofline import HEAD
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,12 +22,8 @@ _HEADS = {
     "Samples": "Time of a call: all rounds, the line is the median",
     "Memory": "Memory that a call takes at most, above what was there before it",
     "Error": "Relative error of the results; the line joins those that none beats in both",
-    "Roofline": HEAD,
 }
 KINDS = tuple(_HEADS)
-_POINTS = {"Error": pareto, "Roofline": roofline}
-"""Charts with a point for each candidate, in place of a row."""
-
 _ROW, _FRAME = 0.34, 0.75
 
 
@@ -43,8 +37,8 @@ class Chart(Drawn):
         self, record: Comparison, rows: Sequence[CandidateResult], kind: str, *, log: bool = False
     ) -> None:
         self.record, self.kind, self.log = record, kind, log
-        if kind in _POINTS:
-            self.rows = _POINTS[kind].compared(record, rows)
+        if kind == "Error":
+            self.rows = pareto.compared(record, rows)
         elif kind == "Speedup":
             self.rows = [each for each in rows if counted(record, each)]
         elif kind == "Memory":
@@ -52,7 +46,7 @@ class Chart(Drawn):
         else:
             self.rows = [each for each in rows if each.timing is not None]
         if not self.rows:
-            self.lack = MEASURE if kind == "Roofline" and not record.machine else NOTHING
+            self.lack = NOTHING
 
     @property
     def alt(self) -> str:
@@ -62,8 +56,8 @@ class Chart(Drawn):
 
     def _said(self, each: CandidateResult) -> str:
         name = printable(each.name)
-        if self.kind in _POINTS:
-            return str(_POINTS[self.kind].said(self.record, each))
+        if self.kind == "Error":
+            return pareto.said(each)
         if self.kind == "Speedup" and each.speedup:
             of = f"{ratio(each.speedup.ratio)}, interval {interval(each.speedup)}"
             return f"{name} {of}, {verdict(self.record, each)[2:]}"
@@ -77,15 +71,15 @@ class Chart(Drawn):
 
     def _inches(self) -> tuple[float, float]:
         room = 1.6 if self.kind == "Samples" else 1.0
-        tall = SQUARE if self.kind in _POINTS else _FRAME + _ROW * room * len(self.rows)
+        tall = SQUARE if self.kind == "Error" else _FRAME + _ROW * room * len(self.rows)
         return WIDTH, tall
 
     def _draw(self, axes: Axes, text: str, quiet: str) -> None:
         from matplotlib.ticker import EngFormatter, MaxNLocator
 
         axes.set_xlabel(_HEADS[self.kind], color=quiet, fontsize=9, parse_math=False)
-        if self.kind in _POINTS:
-            _POINTS[self.kind].draw(axes, self.record, self.rows, text, quiet)
+        if self.kind == "Error":
+            pareto.draw(axes, self.rows, text, quiet)
             return
         drawing.draw(axes, self, text, quiet)
         if self.kind == "Memory":

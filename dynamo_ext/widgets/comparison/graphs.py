@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dynamo_ext.formatting import clip, count, printable, seconds, sentence
 from dynamo_ext.records.comparison import Comparison, GraphComparison, GraphTime
 from dynamo_ext.widgets import plain_text
-from dynamo_ext.widgets.comparison import limits
 from dynamo_ext.widgets.comparison.summary import WORDS, interval, probability, ratio
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
@@ -25,10 +24,7 @@ def html(record: Comparison) -> Markup:
     """Render the matrix, the mix, and each graph folded."""
     if not record.graphs:
         return EMPTY
-    folds = [
-        markup.titled(each.graph, graph(record, each), words=_fastest(each))
-        for each in record.graphs
-    ]
+    folds = [markup.titled(each.graph, graph(each), words=_fastest(each)) for each in record.graphs]
     return element("div", matrix(record), mix(record), *folds)
 
 
@@ -99,7 +95,7 @@ def mix_words(record: Comparison) -> str:
     return said
 
 
-def graph(record: Comparison, each: GraphComparison, limit: int | None = _LINES) -> Markup:
+def graph(each: GraphComparison, limit: int | None = _LINES) -> Markup:
     """Render one graph: a row a backend, fastest first, and its source."""
     times = sorted(each.times, key=lambda t: t.timing.median if t.timing else float("inf"))
     headers = ["Backend", "Median", "Quartiles", "Speedup", "p", "Outcome", "Why"]
@@ -107,7 +103,7 @@ def graph(record: Comparison, each: GraphComparison, limit: int | None = _LINES)
     if not any(row[-1] for row in rows):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
     table = markup.table(f"Graph {each.graph}", headers, rows, numeric={1, 2, 3, 4})
-    parts: list[object] = [table, markup.quiet(limits.of_graph(record, each))]
+    parts: list[object] = [table]
     if each.source.strip():
         source = markup.listing(each.source, limit, "more lines are in the record.")
         parts.append(markup.details("Source", source, opened=limit is None))

@@ -43,14 +43,12 @@ def front(rows: Sequence[CandidateResult]) -> list[CandidateResult]:
     return found
 
 
-def said(_record: Comparison, each: CandidateResult) -> str:
+def said(each: CandidateResult) -> str:
     """A candidate's point in words."""
     return f"{printable(each.name)} {error(each):.1e}, {ratio(_ratio(each))}"
 
 
-def draw(
-    axes: Axes, _record: Comparison, rows: Sequence[CandidateResult], text: str, quiet: str
-) -> None:
+def draw(axes: Axes, rows: Sequence[CandidateResult], text: str, quiet: str) -> None:
     """Draw compared rows as points with their names, and their front as a line."""
     axes.axhline(1, color=text, linewidth=1)
     best = front(rows)

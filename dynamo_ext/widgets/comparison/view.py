@@ -71,7 +71,7 @@ class ComparisonView(live.View):
         )
         self.order.add_class("dx-order")
         self.columns = control("Dropdown", "Columns", "230px", options=list(columns.GROUPS))
-        kinds = ["Speedup", "Time", "Memory", "Error", *(["Roofline"] if record.machine else [])]
+        kinds = ["Speedup", "Time", "Memory", "Error"]
         self.chart = control("Dropdown", "Chart", "150px", options=kinds)
         graphs = [("none", ""), *((g.graph, g.graph) for g in record.graphs)]
         self.graph = control("Dropdown", "Graph in detail", "240px", options=graphs)
@@ -166,7 +166,7 @@ class ComparisonView(live.View):
         if not record.graphs:
             return markup.quiet(graphs.NOTHING)
         detail = [
-            markup.join([element("h4", f"Graph {g.graph}"), graphs.graph(record, g, None)])
+            markup.join([element("h4", f"Graph {g.graph}"), graphs.graph(g, None)])
             for g in record.graphs
             if g.graph == self.graph.value
         ]

@@ -42,22 +42,14 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
     folded = [_folded(report, graph, share) for graph in report.graphs[:most]]
     rest = markup.left_out(len(report.graphs), most, "graph")
     shown = blocks.html([overview(report, most=most), Quiet(limits.hint(report))])
-    # Matplotlib takes a second: no cell waits for it.
-    drawn = chart(report) if most is None else EMPTY
-    return element("div", shown, drawn, *folded, rest)
-
-
-def chart(report: Report) -> Markup:
-    """Render what the graphs reach of the machine's limits, folded; empty where none is known."""
-    made = limits.Roofline(report)
-    return EMPTY if made.lack else markup.titled("Roofline", made.svg())
+    return element("div", shown, *folded, rest)
 
 
 def text(report: Report) -> str:
     """Render the list of graphs, and the first operations of the first ones."""
     if not report.graphs:
         return ""
-    parts = [blocks.text([overview(report, brief=True), Quiet(limits.hint(report))])]
+    parts = [blocks.text([overview(report), Quiet(limits.hint(report))])]
     for graph in report.graphs[:_TEXT_GRAPHS]:
         lasting = [op for op in graph.operations if not is_parameter(op)]
         shown = lasting[:_TEXT_ROWS]
@@ -167,16 +159,13 @@ def download(report: Report, graph: Graph) -> Markup:
     return element("p", link, quiet_words(" runs this graph with torch alone"))
 
 
-def overview(
-    report: Report, title: str = "", most: int | None = None, *, brief: bool = False
-) -> Table:
-    """One row a graph: where it ran, how often, how long; ``brief`` for a terminal."""
+def overview(report: Report, title: str = "", most: int | None = None) -> Table:
+    """One row a graph: where it ran, how often, how long."""
     names = {frame.id: function_name(frame.name) for frame in report.frames}
     rows = []
     modules = [modules_of(graph.operations) for graph in report.graphs[:most]]
     gains = len(speed.HEADERS) if any(map(gain, report.graphs)) else 1
-    near = [limits.cell(report, graph, brief=brief) for graph in report.graphs[:most]]
-    for graph, path, reached in zip(report.graphs, modules, near, strict=False):
+    for graph, path in zip(report.graphs, modules, strict=False):
         name = names.get(graph.frame)
         rows.append(
             [
@@ -189,11 +178,9 @@ def overview(
                 seconds(graph.compile_seconds) if graph.compiled_now else "reused",
                 seconds(graph.run_seconds),
                 *speed.cells(graph)[:gains],
-                *([reached] if any(near) else []),
             ]
         )
     numbers = ["Operations", "Calls", "Compile", "Run", *speed.HEADERS[:gains]]
-    numbers += [limits.HEADER] if any(near) else []
     within = ["Modules"] if any(modules) else []
     headers = ["Graph", "Function", *within, "Ran in", *numbers]
     if most is not None and len(report.graphs) > most:

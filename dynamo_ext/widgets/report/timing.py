@@ -44,17 +44,15 @@ def html(report: Report, most: int | None = _FRAMES) -> Markup:
 
 def text(report: Report) -> str:
     """Render the same for a terminal."""
-    return blocks.text(_blocks(report, _FRAMES, _TEXT_SLOTS, brief=True))
+    return blocks.text(_blocks(report, _FRAMES, _TEXT_SLOTS))
 
 
-def _blocks(
-    report: Report, most: int | None, slots: int, *, brief: bool = False
-) -> Iterator[Block]:
+def _blocks(report: Report, most: int | None, slots: int) -> Iterator[Block]:
     yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
     if loads := [f"{name} took {seconds(took)}" for name, took in report.loads if took >= _LOADED]:
         yield f"Before the run, loading {listing(loads)}."
     yield captured(report)
-    yield graphs.overview(report, graphs.TITLE, most, brief=brief)
+    yield graphs.overview(report, graphs.TITLE, most)
     yield from autotuning.blocks(report)
     headers = ["Operator", "Calls", "In eager", "Share", "Ran in"]
     title = "Operators, by their time in eager"

@@ -131,7 +131,7 @@ class GraphPane:
             each.observe(self._draw, "value")
         self.choice.observe(self._choose, "value")
         shown: list[blocks.Block] = [graphs.overview(report), blocks.Quiet(limits.hint(report))]
-        top = [widgets.HTML(framed(blocks.html(shown), graphs.chart(report)))]
+        top = [widgets.HTML(framed(blocks.html(shown)))]
         if len(report.graphs) > 1:
             top.append(self.choice)
         self.widget = widgets.VBox([*top, row(*controls), self.head, self.body])

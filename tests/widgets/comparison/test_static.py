@@ -19,7 +19,6 @@ from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison import columns, number_text, static, table
 from dynamo_ext.widgets.comparison.chart import KINDS, Chart
 from dynamo_ext.widgets.comparison.summary import closing, headline, ratio, status
-from tests.widgets.comparisons import MACHINE, WORK
 
 STRIPPED = re.compile(r"<style>.*?</style>|<svg.*?</svg>|var\([^)]*\)", re.DOTALL)
 
@@ -204,7 +203,7 @@ def test_text_says_how_it_was_measured_and_what_to_know(compared):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("log", [False, True])
 def test_a_chart_is_named_and_takes_the_themes_colours(compared, kind, log):
-    record = dataclasses.replace(compared["full"], work=WORK, machine=MACHINE)
+    record = compared["full"]
     made = Chart(record, record.candidates, kind, log=log).svg()
     assert '<svg role="img" aria-label="' in made
     assert "var(--jp-ui-font-color1, currentColor)" in made
@@ -239,7 +238,7 @@ def test_a_front_end_without_ipython_gets_html(compared):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plot_is_in_the_style_of_the_user(compared, kind):
-    result = ComparisonResult(dataclasses.replace(compared["full"], work=WORK, machine=MACHINE))
+    result = ComparisonResult(compared["full"])
     with style.context("dark_background"):
         axes = result.plot(kind, Figure().add_subplot())
     # Its words are white there, and never our own grey.
