@@ -1,13 +1,13 @@
 """``onnx2tf``: ONNX to TensorFlow, compiled by XLA (``jit_compile=True``).
 
-Partitions become ONNX as for ``onnxrt``, and a table of ours makes TensorFlow of each ONNX
-operation. The onnx2tf package, after which the road is named, is not used: it needs Python 3.12
-or an old TensorFlow, writes a SavedModel or TFLite file by way of files on disk, turns layouts
+Partitions become ONNX as for ``onnxrt``, and ``operations`` makes TensorFlow of it. The onnx2tf
+package is not used: it needs Python 3.12 or an old TensorFlow, goes by way of files, turns layouts
 around, and took 170 s for ResNet-18 where this takes seconds.
 """
 
-import importlib.metadata
 from collections.abc import Sequence
+from importlib.metadata import Distribution
+from itertools import chain
 from typing import Any
 
 from torch.fx import GraphModule, Node
@@ -36,6 +36,7 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
     cut_up: Sequence[str] = (
         *ThroughOnnx.cut_up,
         # XLA fuses the pieces.
+        "native_layer_norm.default",
         "_native_batch_norm_legit.default",
         "_native_batch_norm_legit_no_training.default",
         "hardswish.default",
@@ -43,7 +44,10 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
 
     def probe(self) -> Availability:
         """TensorFlow's version, without importing it."""
-        return Availability(available=True, version=_version(), device="cpu")
+        names = ("tensorflow-cpu", "tensorflow")
+        found = chain.from_iterable(Distribution.discover(name=name) for name in names)
+        version = next((distribution.version for distribution in found), "")
+        return Availability(available=True, version=version, device="cpu")
 
     def unsupported_reason(self, node: Node) -> str:
         """What ONNX's conversion gets wrong; ONNX Runtime's own kernels do not count here."""
@@ -63,16 +67,7 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
         model = convert.translate(graph)
         inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         outputs: Any = graph.graph.output_node().args[0]
-        return session.session(model, inputs, [node.meta["val"] for node in outputs]).run
-
-
-def _version() -> str:
-    for name in ("tensorflow-cpu", "tensorflow"):
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return ""
+        return session.compiled(model, inputs, [node.meta["val"] for node in outputs])
 
 
 BACKEND = OnnxToTensorFlowBackend()

@@ -159,7 +159,8 @@ def test_where_torch_raises_it_raises(harness: Harness, name: str) -> None:
 
 
 def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
-    export, adopt, give, take = session._dlpack()
+    dlpack = session.tensorflow().experimental.dlpack
+    adopt, give, take = dlpack.from_dlpack, dlpack.to_dlpack, session.from_dlpack
     lent, given = [], []
 
     def spy(value: Any) -> Any:
@@ -172,7 +173,8 @@ def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> N
         return given[-1]
 
     run = lowered("onnx2tf", lambda x: (torch.ops.aten.mul.Tensor(x, x),), torch.randn(32))
-    monkeypatch.setattr(session, "_dlpack", lambda: (export, spy, give, receive))
+    monkeypatch.setattr(dlpack, "from_dlpack", spy)
+    monkeypatch.setattr(session, "from_dlpack", receive)
     example = torch.randn(32)
     (first,), (second,) = run(example), run(example)
     assert lent == [example.data_ptr()] * 2
