@@ -8,7 +8,6 @@ import functools
 import inspect
 import itertools
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -27,9 +26,9 @@ _CONSTANTS = {"axes", "ends", "pads", "shape", "sizes", "starts", "steps"}
 """Parameters in the table that are lists of numbers, also where ONNX has an input for them."""
 
 _DEFAULTS = {
-    "auto_pad": "NOTSET", "batch_dims": 0, "ceil_mode": 0, "exclusive": 0, "mode": "constant",
-    "noop_with_empty_axes": 0, "reduction": "none", "reverse": 0, "round_mode": "up", "saturate": 1,
-    "storage_order": 0,
+    "alpha": 1.0, "auto_pad": "NOTSET", "batch_dims": 0, "beta": 1.0, "ceil_mode": 0,
+    "exclusive": 0, "mode": "constant", "noop_with_empty_axes": 0, "reduction": "none",
+    "reverse": 0, "round_mode": "up", "saturate": 1, "storage_order": 0,
 }  # fmt: skip
 """Attributes that an entry need not have where they have these values."""
 
@@ -41,16 +40,6 @@ def _refuse(what: str) -> NoReturn:
 
 def _reduction(reduce: Callable[..., Any]) -> Callable[..., Any]:
     return lambda value, axes=None, keepdims=1: reduce(value, axes or None, bool(keepdims))
-
-
-def _gemm(
-    left: Any, right: Any, bias: Any = None, *, alpha: float = 1, beta: float = 1, **turned: int
-) -> Any:
-    product = tf.matmul(left, right, bool(turned.get("transA")), bool(turned.get("transB")))
-    product = product if alpha == 1 else product * alpha
-    if bias is None or beta == 0:
-        return product
-    return product + (bias if beta == 1 else bias * beta)
 
 
 def _slice(value: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
@@ -93,30 +82,14 @@ def _scatter(value: Any, where: Any, updates: Any, reduction: str) -> Any:
 def _taps(value: Any, filler: float, shape: Any, window: Any) -> Iterator[Any]:
     """For each place in a window, what all windows have there."""
     strides, dilations, pads = window
-    padded = tf.pad(value, [(0, 0), (0, 0), *pads], constant_values=filler)
-    facts = list(zip(padded.shape[2:], shape, strides, dilations, strict=True))
-    for place in itertools.product(*map(range, shape)):
-        cut = [
-            slice(at * dilation, size - (kernel - 1 - at) * dilation, stride)
-            for at, (size, kernel, stride, dilation) in zip(place, facts, strict=True)
-        ]
-        yield padded[(slice(None), slice(None), *cut)]
-
-
-def _depthwise(value: Any, kernel: Any, window: Any) -> Any:
-    """A convolution of each channel by itself: a sum over the kernel's places.
-
-    XLA's own on the CPU took ninety times torch's time; it makes one loop of such a sum.
-    """
-    count, _, *shape = kernel.shape
-    # torch computes what half precision gives in float32.
-    full = tf.float32 if value.dtype in (tf.float16, tf.bfloat16) else value.dtype
-    # Before padding, so that a stretch of channels lies as the kernel's outputs do.
-    spread = tf.cast(tf.repeat(value, count // value.shape[1], axis=1), full)
-    factors = tf.reshape(tf.cast(kernel, full), [1, count, -1, *[1] * len(shape)])
-    taps = enumerate(_taps(spread, 0, shape, window))
-    terms = [tap * factors[:, :, number] for number, tap in taps]
-    return tf.cast(functools.reduce(operator.add, terms), value.dtype)
+    padded = tf.pad(value, [(0, 0), (0, 0), *np.reshape(pads, (2, -1)).T], constant_values=filler)
+    cuts = [
+        [slice(at * dilation, size - (kernel - 1 - at) * dilation, stride) for at in range(kernel)]
+        for size, kernel, stride, dilation in zip(
+            padded.shape[2:], shape, strides, dilations, strict=True
+        )
+    ]
+    yield from (padded[(..., *cut)] for cut in itertools.product(*cuts))
 
 
 def _conv(  # noqa: PLR0913 - ONNX's attributes
@@ -124,10 +97,15 @@ def _conv(  # noqa: PLR0913 - ONNX's attributes
     group: int, strides: Any, dilations: Any, pads: Any, kernel_shape: Any = None,
 ) -> Any:  # fmt: skip
     del kernel_shape
-    shape, ones = kernel.shape[2:], [1] * len(strides)
-    window = strides, dilations, np.reshape(pads, (2, -1)).T.tolist()
+    (count, _, *shape), ones, window = kernel.shape, [1] * len(strides), (strides, dilations, pads)
     if group == value.shape[1] and math.prod(shape) <= _MOST_TAPS:
-        result = _depthwise(value, kernel, window)
+        # XLA's own on the CPU took ninety times torch's time; it makes one loop of such a sum.
+        # torch computes what half precision gives in float32.
+        full = tf.float32 if value.dtype in (tf.float16, tf.bfloat16) else value.dtype
+        spread = tf.cast(tf.repeat(value, count // group, axis=1), full)
+        factors = tf.reshape(tf.cast(kernel, full), [1, count, -1, *ones])
+        taps = enumerate(_taps(spread, 0, shape, window))
+        result = tf.cast(tf.add_n([tap * factors[:, :, at] for at, tap in taps]), value.dtype)
     else:
         space = range(2, len(shape) + 2)
         # Batches and a kernel's outputs come first, which is the default.
@@ -136,10 +114,11 @@ def _conv(  # noqa: PLR0913 - ONNX's attributes
             output_feature_dimension=1, input_spatial_dimensions=space,
             kernel_spatial_dimensions=space, output_spatial_dimensions=space,
         )  # fmt: skip
-        result = xla.conv(value, kernel, strides, window[2], ones, dilations, numbers, group)
+        ends = np.reshape(pads, (2, -1)).T.tolist()
+        result = xla.conv(value, kernel, strides, ends, ones, dilations, numbers, group)
         # TensorFlow does not follow the shapes of XLA's convolution; a tap has as many places.
         sizes = next(_taps(value, 0, shape, window)).shape[2:]
-        result = tf.ensure_shape(result, [value.shape[0], kernel.shape[0], *sizes])
+        result = tf.ensure_shape(result, [value.shape[0], count, *sizes])
     return result if bias is None else result + tf.reshape(bias, [1, -1, *ones])
 
 
@@ -147,27 +126,25 @@ def _max_pool(value: Any, *, kernel_shape: Any, strides: Any, dilations: Any, pa
     if math.prod(kernel_shape) > _MOST_TAPS:
         _refuse("MaxPool with a large window")
     least = value.dtype.min if value.dtype.is_integer else -math.inf
-    window = strides, dilations, np.reshape(pads, (2, -1)).T.tolist()
     # XLA's maximum loses NaN here.
     return functools.reduce(
         lambda one, other: tf.where((one >= other) | tf.not_equal(one, one), one, other),
-        _taps(value, least, kernel_shape, window),
+        _taps(value, least, kernel_shape, (strides, dilations, pads)),
     )
 
 
 _TABLE: dict[str, Any] = {
-    "Abs": tf.abs, "Add": tf.add, "And": tf.logical_and, "Conv": _conv,
-    "Cos": tf.cos, "Equal": tf.equal, "Erf": tf.math.erf, "Exp": tf.exp, "Floor": tf.floor,
-    "Gemm": _gemm, "Greater": tf.greater, "GreaterOrEqual": tf.greater_equal,
-    "Identity": tf.identity, "IsNaN": tf.math.is_nan, "Less": tf.less,
-    "LessOrEqual": tf.less_equal, "Log": tf.math.log, "MatMul": tf.matmul, "MaxPool": _max_pool,
-    "Mul": tf.multiply, "Neg": tf.negative, "Not": tf.logical_not, "Or": tf.logical_or,
-    "Pad": _pad, "Pow": tf.pow, "Reciprocal": tf.math.reciprocal,
-    "ReduceMax": _reduction(tf.reduce_max), "ReduceMean": _reduction(tf.reduce_mean),
-    "ReduceMin": _reduction(tf.reduce_min), "ReduceSum": _reduction(tf.reduce_sum),
-    "Relu": tf.nn.relu, "Sigmoid": tf.sigmoid, "Sign": tf.sign,
-    "Sin": tf.sin, "Slice": _slice, "Softplus": tf.nn.softplus, "Sqrt": tf.sqrt,
-    "Sub": tf.subtract, "Tanh": tf.tanh, "Where": tf.where,
+    "Abs": tf.abs, "Add": tf.add, "And": tf.logical_and, "Conv": _conv, "Cos": tf.cos,
+    "Equal": tf.equal, "Erf": tf.math.erf, "Exp": tf.exp, "Floor": tf.floor,
+    "Greater": tf.greater, "GreaterOrEqual": tf.greater_equal, "Identity": tf.identity,
+    "IsNaN": tf.math.is_nan, "Less": tf.less, "LessOrEqual": tf.less_equal, "Log": tf.math.log,
+    "MatMul": tf.matmul, "MaxPool": _max_pool, "Mul": tf.multiply, "Neg": tf.negative,
+    "Not": tf.logical_not, "Or": tf.logical_or, "Pad": _pad, "Pow": tf.pow,
+    "Reciprocal": tf.math.reciprocal, "ReduceMax": _reduction(tf.reduce_max),
+    "ReduceMean": _reduction(tf.reduce_mean), "ReduceMin": _reduction(tf.reduce_min),
+    "ReduceSum": _reduction(tf.reduce_sum), "Relu": tf.nn.relu, "Sigmoid": tf.sigmoid,
+    "Sign": tf.sign, "Sin": tf.sin, "Slice": _slice, "Softplus": tf.nn.softplus,
+    "Sqrt": tf.sqrt, "Sub": tf.subtract, "Tanh": tf.tanh, "Where": tf.where,
     "Cast": lambda x, to: tf.cast(x, tf.as_dtype(onnx_ir.DataType(to).numpy())),
     "Clip": lambda x, least=None, most=None: tf.minimum(
         y := x if least is None else tf.maximum(x, least), y if most is None else most),
@@ -176,22 +153,21 @@ _TABLE: dict[str, Any] = {
         tf.fill(shape, 0.0 if value is None else value.numpy().reshape(())),
     "CumSum": lambda x, axes: tf.cumsum(x, *axes),
     "Div": lambda x, y: tf.truncatediv(x, y) if x.dtype.is_integer else tf.divide(x, y),
-    "Expand": lambda x, shape:
-        tf.broadcast_to(x, tf.broadcast_static_shape(x.shape, tf.TensorShape(shape))),
-    "Gather": lambda x, indices, axis=0:
-        tf.gather(x, _places(indices, x.shape[axis]), axis=axis),
-    "GatherElements": lambda x, indices, axis=0: tf.gather_nd(x, _along(indices, x, axis)),
-    "GatherND": lambda x, indices:
-        tf.gather_nd(x, _places(indices, x.shape[: indices.shape[-1]])),
+    "Expand": lambda x, shape: tf.broadcast_to(x, np.broadcast_shapes((*x.shape,), (*shape,))),
+    "Gather": lambda x, at, axis=0: tf.gather(x, _places(at, x.shape[axis]), axis=axis),
+    "GatherElements": lambda x, at, axis=0: tf.gather_nd(x, _along(at, x, axis)),
+    "GatherND": lambda x, at: tf.gather_nd(x, _places(at, x.shape[: at.shape[-1]])),
+    "Gemm": lambda x, y, *bias, transA=0, transB=0:
+        functools.reduce(tf.add, bias, tf.matmul(x, y, bool(transA), bool(transB))),
     "Max": lambda *values: functools.reduce(tf.maximum, values),
     "Min": lambda *values: functools.reduce(tf.minimum, values),
     "Mod": lambda x, y, fmod=0: (tf.truncatemod if fmod else tf.math.floormod)(x, y),
     "Reshape": lambda x, shape, allowzero=0: tf.reshape(
         x, [n or (0 if allowzero else x.shape[place]) for place, n in enumerate(shape)]),
-    "ScatterElements": lambda x, indices, updates, axis=0, reduction="none":
-        _scatter(x, _along(indices, x, axis), updates, reduction),
-    "ScatterND": lambda x, indices, updates, reduction="none":
-        _scatter(x, _places(indices, x.shape[: indices.shape[-1]]), updates, reduction),
+    "ScatterElements": lambda x, at, updates, axis=0, reduction="none":
+        _scatter(x, _along(at, x, axis), updates, reduction),
+    "ScatterND": lambda x, at, updates, reduction="none":
+        _scatter(x, _places(at, x.shape[: at.shape[-1]]), updates, reduction),
     "Softmax": lambda x, axis=-1: tf.nn.softmax(x, axis),
     "Split": lambda x, sizes=0, axis=0, num_outputs=0: tf.split(x, sizes or num_outputs, axis),
     "Squeeze": lambda x, axes=None: tf.squeeze(x, axes),
@@ -201,7 +177,7 @@ _TABLE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def evaluate(model: Any, constants: Mapping[str, Any], inputs: Sequence[Any]) -> list[Any]:
+def evaluate(model: Any, constants: Mapping[str, Any], *inputs: Any) -> list[Any]:
     """A model's outputs for its inputs, while TensorFlow traces.
 
     ``model`` is an ``onnx_ir.Model`` of fixed shapes. ``constants`` has its initializers by name.
@@ -219,10 +195,7 @@ def evaluate(model: Any, constants: Mapping[str, Any], inputs: Sequence[Any]) ->
 
 def _results(node: Any, inputs: Sequence[Any]) -> Sequence[Any]:
     kind = f"{node.domain}::{node.op_type}".removeprefix("::")
-    function = _TABLE.get(kind)
-    if function is None:
-        message = f"No TensorFlow operation is known for ONNX's {kind}."
-        raise LoweringError(message)
+    function = _TABLE.get(kind) or _refuse(f"ONNX's {kind}")
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     given = {name: value for name, value in attributes.items() if value != _DEFAULTS.get(name)}
     try:
@@ -237,6 +210,4 @@ def _results(node: Any, inputs: Sequence[Any]) -> Sequence[Any]:
             call.arguments[name] = constant.reshape(-1).tolist()
     result = function(*call.args, **call.kwargs)
     results = result if isinstance(result, (list, tuple)) else [result]
-    if len(results) != len(node.outputs):
-        _refuse(f"{kind} with {len(node.outputs)} results")
-    return results
+    return results if len(results) == len(node.outputs) else _refuse(f"{kind} with more results")

@@ -23,9 +23,9 @@ _LARGE = 1024
 
 _LOG = re.compile(rb"WARNING: All log messages before absl|[IWEF]\d{4} |\d{4}-\d\d-\d\d .*: [IWE] ")
 _NOTED = 30
-"""Frames whose code TensorFlow notes at each operation; that of the tenth and on is never let go.
+"""Frames whose code TensorFlow notes at each operation, and never lets go from the tenth on.
 
-The code that Dynamo made may be among them, and holds the graph and its weights.
+Dynamo's may be among them, and holds the graph and its weights.
 """
 
 
@@ -72,11 +72,10 @@ def tensorflow() -> Any:
 def compiled(model: Any, examples: Sequence[Any], expected: Sequence[Any]) -> CompiledFn:
     """A partition as one XLA program, which takes tensors and gives a list of them.
 
-    Inputs and large constants are lent by DLPack: nothing is copied, unless an input is not
-    row-major. TensorFlow allocates outputs, and hands them over. ``model`` is from
-    ``convert.translate``; ``examples`` and ``expected`` have the dtypes and shapes of every call's
-    inputs and outputs. Raises ``LoweringError`` for ONNX operations that have no TensorFlow form,
-    ``RuntimeError`` where an output is not what torch has.
+    Inputs and large constants are lent: nothing is copied, unless an input is not row-major.
+    ``model`` is from ``convert.translate``; ``examples`` and ``expected`` have the dtypes and
+    shapes of every call's inputs and outputs. Raises ``LoweringError`` for operations that have no
+    TensorFlow form, ``RuntimeError`` where an output is not what torch has.
     """
     tensorflow()
     # On a thread of its own, since a graph notes the code of the whole stack.
@@ -88,14 +87,10 @@ def _compiled(model: Any, examples: Sequence[Any], expected: Sequence[Any]) -> C
     from dynamo_ext.backends.engines.onnx2tf import operations
 
     tf = tensorflow()
-    initializers = model.graph.initializers
-    constants = {name: _constant(value.const_value) for name, value in initializers.items()}
-    function = tf.function(
-        lambda *values: operations.evaluate(model, constants, values),
-        input_signature=[tf.TensorSpec(*_facts(value)) for value in examples],
-        jit_compile=True,
-        autograph=False,
-    )
+    constants = {name: _constant(v.const_value) for name, v in model.graph.initializers.items()}
+    evaluated = functools.partial(operations.evaluate, model, constants)
+    signature = [tf.TensorSpec(*_facts(value)) for value in examples]
+    function = tf.function(evaluated, signature, autograph=False, jit_compile=True)
     with tf.device("/CPU:0"):
         concrete = function.get_concrete_function()
     for output, value in zip(concrete.outputs, expected, strict=True):

@@ -192,7 +192,7 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
     "complex64": (torch.ops.aten.sin.default, torch.randn(3) * 1j, (), "No complex64"),
     "sign of NaN": (torch.ops.aten.sign.default, torch.randn(3), (), "NaN values"),
     "no translation": (
-        torch.ops.aten.topk.default, torch.randn(3, 7), (2,), "is known for ONNX's TopK",
+        torch.ops.aten.topk.default, torch.randn(3, 7), (2,), "TopK is not converted to TensorFlow",
     ),
     "a mode": (
         torch.ops.aten.reflection_pad1d.default, torch.randn(1, 1, 5), ([1, 1],),
