@@ -1,13 +1,12 @@
 """``onnx2tf``: ONNX to TensorFlow, compiled by XLA (``jit_compile=True``).
 
-Partitions become ONNX as for ``onnxrt``, and ``operations`` makes TensorFlow of it. The onnx2tf
-package is not used: it needs Python 3.12 or an old TensorFlow, goes by way of files, turns layouts
-around, and took 170 s for ResNet-18 where this takes seconds.
+Partitions become ONNX as for ``onnxrt``. The onnx2tf package is not used: it goes by way of files,
+turns layouts around, and took 170 s for ResNet-18 where this takes seconds.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import Distribution
-from itertools import chain
 from typing import Any
 
 from torch.fx import GraphModule, Node
@@ -45,29 +44,31 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
     def probe(self) -> Availability:
         """TensorFlow's version, without importing it."""
         names = ("tensorflow-cpu", "tensorflow")
-        found = chain.from_iterable(Distribution.discover(name=name) for name in names)
-        version = next((distribution.version for distribution in found), "")
-        return Availability(available=True, version=version, device="cpu")
+        versions = (found.version for name in names for found in Distribution.discover(name=name))
+        return Availability(available=True, version=next(versions, ""), device="cpu")
 
     def unsupported_reason(self, node: Node) -> str:
         """What ONNX's conversion gets wrong; ONNX Runtime's own kernels do not count here."""
         if unfit := _LIMITS.unsupported_reason(node):
             return unfit
-        value: Any = node.meta.get("val")
         name = operator_name(node.target)
-        if name.startswith("aten::remainder") and value.is_floating_point():
+        if name.startswith("aten::remainder") and node.meta["val"].is_floating_point():
             return "torch.onnx's remainder is not exact where the quotient is large."
         if torch_private.onnx_function(node) is None:
             return "torch.onnx has no conversion for it."
         return limits.truncated(node)
 
     def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
-        """Translate, trace, compile; see ``session.Session`` for the call."""
+        """Translate, trace, compile; see ``session.compiled`` for the call."""
         del options
         model = convert.translate(graph)
         inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         outputs: Any = graph.graph.output_node().args[0]
-        return session.compiled(model, inputs, [node.meta["val"] for node in outputs])
+        results = [node.meta["val"] for node in outputs]
+        session.tensorflow()
+        # TensorFlow notes the code of the whole stack: that of a thread is short.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(session.compiled, model, inputs, results).result()
 
 
 BACKEND = OnnxToTensorFlowBackend()

@@ -1,7 +1,7 @@
 """An ``onnx_ir`` model, operation by operation, as TensorFlow's.
 
-An entry of the table takes a node's inputs by position and its attributes by name. What the models
-of the benchmarks need is there; other operations, inputs and attributes are refused.
+Entries of the table take a node's inputs by position and its attributes by name. What the models of
+the benchmarks need is there; other operations, inputs and attributes are refused.
 """
 
 import functools
@@ -52,12 +52,11 @@ def _slice(value: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = No
     return value[tuple(cuts)]
 
 
-def _pad(value: Any, pads: Any, filler: Any = None, axes: Any = None) -> Any:
+def _pad(value: Any, pads: Any, filler: Any, axes: Any = None) -> Any:
     ends = np.zeros((2, value.shape.rank), int)
     ends[:, axes or slice(None)] = np.reshape(pads, (2, -1))
-    filler = tf.zeros([], value.dtype) if filler is None else tf.reshape(filler, [])
     # TensorFlow's own has no negative padding, which cuts off.
-    return xla.pad(value, filler, *ends, [0] * value.shape.rank)
+    return xla.pad(value, tf.reshape(filler, []), *ends, [0] * value.shape.rank)
 
 
 def _places(indices: Any, sizes: Any) -> Any:
@@ -67,8 +66,7 @@ def _places(indices: Any, sizes: Any) -> Any:
 
 def _along(indices: Any, value: Any, axis: int) -> Any:
     """For indices along one axis of a tensor: all the coordinates of each element."""
-    ranges = [tf.range(count, dtype=indices.dtype) for count in indices.shape]
-    grid = tf.meshgrid(*ranges, indexing="ij")
+    grid = tf.meshgrid(*(tf.range(n, dtype=indices.dtype) for n in indices.shape), indexing="ij")
     grid[axis] = _places(indices, value.shape[axis])
     return tf.stack(grid, axis=-1)
 
@@ -83,31 +81,29 @@ def _taps(value: Any, filler: float, shape: Any, window: Any) -> Iterator[Any]:
     """For each place in a window, what all windows have there."""
     strides, dilations, pads = window
     padded = tf.pad(value, [(0, 0), (0, 0), *np.reshape(pads, (2, -1)).T], constant_values=filler)
+    facts = zip(padded.shape[2:], shape, strides, dilations, strict=True)
     cuts = [
         [slice(at * dilation, size - (kernel - 1 - at) * dilation, stride) for at in range(kernel)]
-        for size, kernel, stride, dilation in zip(
-            padded.shape[2:], shape, strides, dilations, strict=True
-        )
+        for size, kernel, stride, dilation in facts
     ]
     yield from (padded[(..., *cut)] for cut in itertools.product(*cuts))
 
 
 def _conv(  # noqa: PLR0913 - ONNX's attributes
     value: Any, kernel: Any, bias: Any = None, *,
-    group: int, strides: Any, dilations: Any, pads: Any, kernel_shape: Any = None,
+    group: int, kernel_shape: Any, strides: Any, dilations: Any, pads: Any,
 ) -> Any:  # fmt: skip
-    del kernel_shape
-    (count, _, *shape), ones, window = kernel.shape, [1] * len(strides), (strides, dilations, pads)
-    if group == value.shape[1] and math.prod(shape) <= _MOST_TAPS:
+    count, ones, window = kernel.shape[0], [1] * len(strides), (strides, dilations, pads)
+    if group == value.shape[1] and math.prod(kernel_shape) <= _MOST_TAPS:
         # XLA's own on the CPU took ninety times torch's time; it makes one loop of such a sum.
         # torch computes what half precision gives in float32.
         full = tf.float32 if value.dtype in (tf.float16, tf.bfloat16) else value.dtype
         spread = tf.cast(tf.repeat(value, count // group, axis=1), full)
         factors = tf.reshape(tf.cast(kernel, full), [1, count, -1, *ones])
-        taps = enumerate(_taps(spread, 0, shape, window))
+        taps = enumerate(_taps(spread, 0, kernel_shape, window))
         result = tf.cast(tf.add_n([tap * factors[:, :, at] for at, tap in taps]), value.dtype)
     else:
-        space = range(2, len(shape) + 2)
+        space = range(2, len(ones) + 2)
         # Batches and a kernel's outputs come first, which is the default.
         numbers = xla_data_pb2.ConvolutionDimensionNumbers(
             input_feature_dimension=1, kernel_input_feature_dimension=1,
@@ -117,7 +113,7 @@ def _conv(  # noqa: PLR0913 - ONNX's attributes
         ends = np.reshape(pads, (2, -1)).T.tolist()
         result = xla.conv(value, kernel, strides, ends, ones, dilations, numbers, group)
         # TensorFlow does not follow the shapes of XLA's convolution; a tap has as many places.
-        sizes = next(_taps(value, 0, shape, window)).shape[2:]
+        sizes = next(_taps(value, 0, kernel_shape, window)).shape[2:]
         result = tf.ensure_shape(result, [value.shape[0], count, *sizes])
     return result if bias is None else result + tf.reshape(bias, [1, -1, *ones])
 
@@ -157,7 +153,7 @@ _TABLE: dict[str, Any] = {
     "Gather": lambda x, at, axis=0: tf.gather(x, _places(at, x.shape[axis]), axis=axis),
     "GatherElements": lambda x, at, axis=0: tf.gather_nd(x, _along(at, x, axis)),
     "GatherND": lambda x, at: tf.gather_nd(x, _places(at, x.shape[: at.shape[-1]])),
-    "Gemm": lambda x, y, *bias, transA=0, transB=0:
+    "Gemm": lambda x, y, *bias, transA=0, transB=0:  # noqa: N803 - ONNX's names
         functools.reduce(tf.add, bias, tf.matmul(x, y, bool(transA), bool(transB))),
     "Max": lambda *values: functools.reduce(tf.maximum, values),
     "Min": lambda *values: functools.reduce(tf.minimum, values),
@@ -183,10 +179,9 @@ def evaluate(model: Any, constants: Mapping[str, Any], *inputs: Any) -> list[Any
     ``model`` is an ``onnx_ir.Model`` of fixed shapes. ``constants`` has its initializers by name.
     Raises ``LoweringError`` for an operation that the table does not have, or not in this form.
     """
-    values: dict[Any, Any] = {None: None}
-    for value in model.graph.initializers.values():
-        values[value] = tf.convert_to_tensor(constants[value.name])
-    values.update(zip(model.graph.inputs, inputs, strict=True))
+    initializers = model.graph.initializers.items()
+    values = {value: tf.convert_to_tensor(constants[name]) for name, value in initializers}
+    values |= {None: None, **dict(zip(model.graph.inputs, inputs, strict=True))}
     for node in model.graph:
         results = _results(node, [values[value] for value in node.inputs])
         values.update(zip(node.outputs, results, strict=True))

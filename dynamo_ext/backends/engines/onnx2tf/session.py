@@ -7,7 +7,6 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -23,10 +22,7 @@ _LARGE = 1024
 
 _LOG = re.compile(rb"WARNING: All log messages before absl|[IWEF]\d{4} |\d{4}-\d\d-\d\d .*: [IWE] ")
 _NOTED = 30
-"""Frames whose code TensorFlow notes at each operation, and never lets go from the tenth on.
-
-Dynamo's may be among them, and holds the graph and its weights.
-"""
+"""Frames whose code TensorFlow notes at each operation and may keep: Dynamo's hold weights."""
 
 
 @contextlib.contextmanager
@@ -45,10 +41,7 @@ def _quiet() -> Iterator[None]:
 
 @functools.cache
 def tensorflow() -> Any:
-    """The ``tensorflow`` package, on the CPU and on torch's thread count.
-
-    Where TensorFlow has begun to run before us, its devices and threads stay as they are.
-    """
+    """The package, on the CPU and on torch's thread count where it has not begun to run before."""
     fork_safety.begin("TensorFlow")
     before = set(os.environ)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -77,20 +70,13 @@ def compiled(model: Any, examples: Sequence[Any], expected: Sequence[Any]) -> Co
     shapes of every call's inputs and outputs. Raises ``LoweringError`` for operations that have no
     TensorFlow form, ``RuntimeError`` where an output is not what torch has.
     """
-    tensorflow()
-    # On a thread of its own, since a graph notes the code of the whole stack.
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_compiled, model, examples, expected).result()
-
-
-def _compiled(model: Any, examples: Sequence[Any], expected: Sequence[Any]) -> CompiledFn:
     from dynamo_ext.backends.engines.onnx2tf import operations
 
     tf = tensorflow()
     constants = {name: _constant(v.const_value) for name, v in model.graph.initializers.items()}
-    evaluated = functools.partial(operations.evaluate, model, constants)
+    body = functools.partial(operations.evaluate, model, constants)
     signature = [tf.TensorSpec(*_facts(value)) for value in examples]
-    function = tf.function(evaluated, signature, autograph=False, jit_compile=True)
+    function = tf.function(body, signature, autograph=False, jit_compile=True)
     with tf.device("/CPU:0"):
         concrete = function.get_concrete_function()
     for output, value in zip(concrete.outputs, expected, strict=True):
