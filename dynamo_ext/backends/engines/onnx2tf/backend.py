@@ -1,13 +1,12 @@
 """``onnx2tf``: ONNX to TensorFlow, compiled by XLA (``jit_compile=True``).
 
-Partitions become ONNX as for ``onnxrt``, and a table of ours makes TensorFlow of each ONNX
-operation. The onnx2tf package, after which the road is named, is not used: it needs Python 3.12
-or an old TensorFlow, writes a SavedModel or TFLite file by way of files on disk, turns layouts
-around, and took 170 s for ResNet-18 where this takes seconds.
+Partitions become ONNX as for ``onnxrt``. The onnx2tf package is not used: it goes by way of files,
+turns layouts around, and took 170 s for ResNet-18 where this takes seconds.
 """
 
-import importlib.metadata
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import Distribution
 from typing import Any
 
 from torch.fx import GraphModule, Node
@@ -36,6 +35,7 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
     cut_up: Sequence[str] = (
         *ThroughOnnx.cut_up,
         # XLA fuses the pieces.
+        "native_layer_norm.default",
         "_native_batch_norm_legit.default",
         "_native_batch_norm_legit_no_training.default",
         "hardswish.default",
@@ -43,36 +43,32 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
 
     def probe(self) -> Availability:
         """TensorFlow's version, without importing it."""
-        return Availability(available=True, version=_version(), device="cpu")
+        names = ("tensorflow-cpu", "tensorflow")
+        versions = (found.version for name in names for found in Distribution.discover(name=name))
+        return Availability(available=True, version=next(versions, ""), device="cpu")
 
     def unsupported_reason(self, node: Node) -> str:
         """What ONNX's conversion gets wrong; ONNX Runtime's own kernels do not count here."""
         if unfit := _LIMITS.unsupported_reason(node):
             return unfit
-        value: Any = node.meta.get("val")
         name = operator_name(node.target)
-        if name.startswith("aten::remainder") and value.is_floating_point():
+        if name.startswith("aten::remainder") and node.meta["val"].is_floating_point():
             return "torch.onnx's remainder is not exact where the quotient is large."
         if torch_private.onnx_function(node) is None:
             return "torch.onnx has no conversion for it."
         return limits.truncated(node)
 
     def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
-        """Translate, trace, compile; see ``session.Session`` for the call."""
+        """Translate, trace, compile; see ``session.compiled`` for the call."""
         del options
         model = convert.translate(graph)
         inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         outputs: Any = graph.graph.output_node().args[0]
-        return session.session(model, inputs, [node.meta["val"] for node in outputs]).run
-
-
-def _version() -> str:
-    for name in ("tensorflow-cpu", "tensorflow"):
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return ""
+        results = [node.meta["val"] for node in outputs]
+        session.tensorflow()
+        # TensorFlow notes the code of the whole stack: that of a thread is short.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(session.compiled, model, inputs, results).result()
 
 
 BACKEND = OnnxToTensorFlowBackend()

@@ -1,1 +1,0 @@
-"""Conversions of operations."""
