@@ -48,7 +48,7 @@ def divided(graph: GraphModule, examples: Sequence[Any]) -> list[Part]:
     if not any(value.requires_grad for node in results for value in tensors(node)):
         return []
     ordered = own_copy(graph)
-    for node in ordered.graph.nodes:
+    for node in list(ordered.graph.nodes):
         if picks(node):
             node.args[0].append(node)
     starts = cuts(ordered)

@@ -58,6 +58,12 @@ def with_sizes(net: nn.Sequential, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return features, (rows * 2).sin().sum() + rows.mean()
 
 
+def in_chunks(net: nn.Sequential, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    first, second, third = (net(x) * 2).tanh().split(1, dim=1)
+    head = (first * second).exp().sqrt() + third
+    return first, second, third, head.log().mean() * head.sum()
+
+
 def looked_at(
     function: Callable[..., Any], net: nn.Sequential, x: torch.Tensor, *, grad: bool = True
 ) -> list[torch.Tensor]:
@@ -79,7 +85,11 @@ def looked_at(
 @pytest.mark.parametrize(
     ("function", "backend"),
     [
-        *((each, backend) for each in (in_two, in_modes, with_sizes) for backend in BACKENDS),
+        *(
+            (each, backend)
+            for each in (in_two, in_modes, with_sizes, in_chunks)
+            for backend in BACKENDS
+        ),
         (under_autocast, "aot_eager"),
     ],
 )
