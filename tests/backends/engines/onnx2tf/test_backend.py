@@ -78,8 +78,24 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "index": (lambda x, i: x[i] * 2 + 1, (torch.randn(5, 3), torch.tensor([-1, 0, 4]))),
     "cut off": (lambda x: F.pad(x, (-1, 2)) * 2, (torch.randn(3, 6),)),
     "dilated windows": (
-        lambda x: F.max_pool2d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=True) + 1,
+        lambda x: F.max_pool2d(x, 3, stride=2, padding=1, dilation=2) + 1,
         (torch.randn(1, 2, 9, 8),),
+    ),
+    "rounded up": (
+        lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True) + 1,
+        (torch.randn(1, 2, 8, 8),),
+    ),
+    "depthwise": (
+        lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1, dilation=2, groups=4) + 1,
+        (torch.randn(2, 4, 9, 8), torch.randn(8, 1, 3, 3), torch.randn(8)),
+    ),
+    "coordinates": (
+        lambda x, i, j, y: (x[i, j] * 2, torch.index_put(x, (i, j), y) + 1),
+        (torch.randn(5, 3), torch.tensor([-1, 0]), torch.tensor([2, -3]), torch.randn(2)),
+    ),
+    "scaled product": (
+        lambda b, x, y: torch.addmm(b, x, y, alpha=2.0, beta=0.5) + 1,
+        (torch.randn(4), torch.randn(2, 3), torch.randn(3, 4)),
     ),
     "nan": (
         lambda x: (torch.relu(x), x.clamp(-1, 1), x.log() + 1, x.sign()),
@@ -94,7 +110,10 @@ def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
         gives_what_eager_gives(harness, onnx2tf(verify=False, min_partition=1), ZOO[name])
 
 
-TAKEN = ["float32", "bfloat16", "int64", "signs", "overflow", "bool", "index"]
+TAKEN = [
+    "float32", "bfloat16", "int64", "signs", "overflow", "bool", "index", "cut off", "norms",
+    "dilated windows", "depthwise", "coordinates",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -197,6 +216,10 @@ REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
     "a mode": (
         torch.ops.aten.reflection_pad1d.default, torch.randn(1, 1, 5), ([1, 1],),
         "Pad with mode reflect is not converted to TensorFlow",
+    ),
+    "a window rounded up": (
+        torch.ops.aten.max_pool2d_with_indices.default, torch.randn(1, 1, 8, 8),
+        ([3, 3], [2, 2], [1, 1], [1, 1], True), "ceil_mode 1",
     ),
 }  # fmt: skip
 
