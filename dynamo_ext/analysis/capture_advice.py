@@ -58,7 +58,8 @@ def uncaptured(report: Report) -> Iterator[Advice]:
         if not is_kept or fallback.cause == "recompile_limit":
             continue
         cut, harmless = break_of(report, fallback), fallback.harmless
-        if cut is not None and in_package(cut):
+        # What the code of a library does is one advice (``library``).
+        if in_package(cut) if cut is not None else harmless and not fallback.remedy:
             continue
         name = _name(report, _frame(report, fallback))
         if cut is not None:

@@ -85,7 +85,9 @@ def note_python(entry: FrameEntry, why: Any, run: RunLog) -> None:
     if entry.code_name != entry.name and not why.once:
         entry.reason += TOO_LATE
     line = _line(from_summaries(why.stack, run.cell_file), run)
-    entry.fell_back("", entry.reason, why.remedy, line=line, harmless=why.once)
+    library = is_library(entry.file)
+    remedy = "" if library else why.remedy
+    entry.fell_back("", entry.reason, remedy, line=line, harmless=why.once or library)
 
 
 def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:
