@@ -1,6 +1,6 @@
 """What dividing graphs for autograd costs: operations that leave the engine, and time.
 
-``python -m benchmarks.division --write docs/division.md``: each model of the zoo once in grad mode
+``python -m benchmarks.training.division --write docs/division.md``: each model of the zoo once in grad mode
 with ``divide`` and without, and ten training steps that bind logits and loss, in turn.
 """
 
@@ -24,7 +24,7 @@ from benchmarks.zoo import MODELS
 
 _PAGE = """# What it costs that autograd finds a cell's names
 
-Written by `python -m benchmarks.division`: do not edit. Graphs are divided where one result is
+Written by `python -m benchmarks.training.division`: do not edit. Graphs are divided where one result is
 computed from another ([why](limits.md)). `--opt divide=false` leaves them whole.
 
 ## Operations in the engine

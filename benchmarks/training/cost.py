@@ -1,6 +1,6 @@
 """What a training step costs under ``inductor`` because it is as in eager.
 
-``python -m benchmarks.training_cost --write docs/training-cost.md``: eager's random numbers against
+``python -m benchmarks.training.cost --write docs/training-cost.md``: eager's random numbers against
 torch's own, step by step in turn, and the memory of steps whose backward pass may run again.
 """
 
@@ -22,7 +22,7 @@ from dynamo_ext.measure.memory import peak_of
 
 _PAGE = """# What a training step costs
 
-Written by `python -m benchmarks.training_cost`: do not edit. Forward and backward pass of models
+Written by `python -m benchmarks.training.cost`: do not edit. Forward and backward pass of models
 with dropout, without an optimizer, in milliseconds: the median of {rounds} rounds, in which all
 take turns. By default `inductor` draws eager's random numbers, by eager's own operations;
 `--opt random=torch` has Inductor draw its own in the code that it generates. Under `inductor` a

@@ -1,0 +1,1 @@
+"""What training steps cost that are for autograd what they are in eager."""
