@@ -234,8 +234,6 @@ def _lasting(path: Any, *, strict: bool = False) -> str:
     folders = [Path(each).resolve() for each in (tempfile.gettempdir(), *named) if each]
     # Where a program keeps its own things, in ~/.triton; a ~/.netrc is the user's.
     folders += [p for p in full.parents if p.parent == home and p.name.startswith(".")]
-    for folder in folders:
-        users = full.is_relative_to(here) and folder in here.parents
-        if full.is_relative_to(folder) and not users:
-            return ""
-    return shown
+    if full.is_relative_to(here):
+        folders = [folder for folder in folders if folder not in here.parents]
+    return "" if any(map(full.is_relative_to, folders)) else shown
