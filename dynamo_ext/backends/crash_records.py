@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
+import functools
 import hashlib
 import json
 import os
@@ -82,7 +83,6 @@ class Unfinished:
 
 
 _open: weakref.WeakSet[Attempt] = weakref.WeakSet()
-_pruned: set[Path] = set()
 _away = threading.local()
 
 
@@ -166,7 +166,7 @@ class Attempt:
 
     def _begin(self, stage: Stage) -> None:
         with contextlib.suppress(OSError):
-            _prune()
+            _prune(folder())
             file = _locked(self._path)
             if file is None:
                 return
@@ -297,15 +297,14 @@ def _records(paths: Iterable[Path]) -> list[Unfinished]:
     return sorted(found, key=lambda record: -record.made)
 
 
-def _prune() -> None:
+@functools.cache
+def _prune(_folder: Path) -> None:
     """Drop what says nothing, and the oldest of too many; once for each process and folder."""
-    if folder() in _pruned:
-        return
-    _pruned.add(folder())
     kept = _records(_files())[:MOST]
     for path, found in _unheld(_files()):
         if found not in kept:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 @atexit.register
