@@ -11,7 +11,9 @@ LEFT_OUT = {
 }
 """Engines that are not gone over, and why."""
 
-ENGINES = tuple(name for name in registry.partitioning() if name not in LEFT_OUT)
+ENGINES = tuple(
+    name for name in registry.OURS if not (registry.get(name).whole_graph or name in LEFT_OUT)
+)
 BACKENDS = ("eager", "aot_eager", "inductor", *ENGINES)
 """What is measured unless ``--backends`` says else."""
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
+import functools
 import hashlib
 import json
 import os
@@ -82,7 +83,6 @@ class Unfinished:
 
 
 _open: weakref.WeakSet[Attempt] = weakref.WeakSet()
-_pruned: set[Path] = set()
 _away = threading.local()
 
 
@@ -144,8 +144,8 @@ class Attempt:
 
     def died(self) -> Unfinished | None:
         """What a process did not live to finish, if that was the engine on this graph."""
-        found = [] if _is_off() else _records([self._path])
-        return found[0] if found and found[0].counts else None
+        found = () if _is_off() else _records([self._path])
+        return next((record for record in found if record.counts), None)
 
     @contextlib.contextmanager
     def during(self, stage: Stage) -> Iterator[None]:
@@ -166,7 +166,7 @@ class Attempt:
 
     def _begin(self, stage: Stage) -> None:
         with contextlib.suppress(OSError):
-            _prune()
+            _prune(folder())
             file = _locked(self._path)
             if file is None:
                 return
@@ -196,7 +196,8 @@ class Attempt:
             self._handlers.callback(faulthandler.unregister, signal.SIGTERM)
             faulthandler.register(signal.SIGTERM, file, all_threads=False, chain=True)
 
-    def _end(self) -> None:
+    def _end(self, *, forked: bool = False) -> None:
+        """Take the record back; in a forked process it stays, for it is the parent's."""
         file, self._file = self._file, None
         if file is None:
             return
@@ -204,19 +205,16 @@ class Attempt:
         _open.discard(self)
         # Emptied first: another process may have opened the file, and may lock it any moment.
         with contextlib.suppress(OSError):
-            os.ftruncate(file, 0)
-            self._path.unlink()
+            if not forked:
+                os.ftruncate(file, 0)
+                self._path.unlink()
         with contextlib.suppress(OSError):
             os.close(file)
 
     def _drop(self) -> None:
         """In a forked process: the lock is the parent's, and must end with it."""
-        file, self._file, self._depth = self._file, None, 0
-        self._lock = threading.Lock()
-        self._handlers.close()
-        if file is not None:
-            with contextlib.suppress(OSError):
-                os.close(file)
+        self._depth, self._lock = 0, threading.Lock()
+        self._end(forked=True)
 
 
 def during(attempt: Attempt | None, stage: Stage) -> contextlib.AbstractContextManager[None]:
@@ -299,15 +297,14 @@ def _records(paths: Iterable[Path]) -> list[Unfinished]:
     return sorted(found, key=lambda record: -record.made)
 
 
-def _prune() -> None:
+@functools.cache
+def _prune(_folder: Path) -> None:
     """Drop what says nothing, and the oldest of too many; once for each process and folder."""
-    if folder() in _pruned:
-        return
-    _pruned.add(folder())
     kept = _records(_files())[:MOST]
     for path, found in _unheld(_files()):
         if found not in kept:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 @atexit.register
@@ -320,7 +317,6 @@ def end_all(_change: object = None) -> None:
 def _in_child() -> None:
     for attempt in list(_open):
         attempt._drop()  # noqa: SLF001 - a forked process's own copy
-    _open.clear()
 
 
 # Windows has no fork.

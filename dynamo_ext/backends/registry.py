@@ -57,11 +57,6 @@ _compilers: dict[tuple[Any, ...], Compiler] = {}
 _wrapped: WeakValueDictionary[tuple[Any, ...], Compiler] = WeakValueDictionary()
 
 
-def partitioning() -> tuple[str, ...]:
-    """Those of ours that take partitions of a graph."""
-    return tuple(name for name in OURS if not _load(name).whole_graph)
-
-
 def racing() -> tuple[str, ...]:
     """Those of ours that ``auto`` tries by default."""
     return tuple(name for name in OURS if _load(name).races)

@@ -165,10 +165,23 @@ class _Comparing:
         workload.restore(thorough=True)
 
     def _measure(self) -> None:
-        workload, settings = self._workload, self._settings
         if self._alone:
-            self._graphs_alone()
-            return
+            for each in self._rows:
+                each.unmeasured = "Only its graphs were measured."
+                if each.candidate.call is None and each.candidate.compiler is None:
+                    each.compile(self._workload)
+        base = None if self._alone else self._timed()
+        if self._settings.per_graph:
+            self._board.begin("graphs")
+            listed = [each for each in self._compiled if each.timed or self._alone]
+            candidates = [each.candidate for each in listed if each.candidate.compiler]
+            self._graphs, self._mix = per_graph.race_graphs(
+                self._workload, candidates, base, self._settings
+            )
+
+    def _timed(self) -> TimedCallable:
+        """Compile, check and race everything; the baseline."""
+        workload, settings = self._workload, self._settings
         if settings.dtype:
             workload.eager_call()()
             self._check.single, self._check.eager = self._check.eager, workload.results()
@@ -197,20 +210,7 @@ class _Comparing:
         if base.error is not None:
             self._stop_at(base, base.error)
         self._peaks()
-        if settings.per_graph:
-            self._board.begin("graphs")
-            candidates = [e.candidate for e in self._compiled if e.timed and e.candidate.compiler]
-            self._graphs, self._mix = per_graph.race_graphs(workload, candidates, base, settings)
-
-    def _graphs_alone(self) -> None:
-        """Race the graphs of one run, and nothing that would run the code again and again."""
-        for each in self._rows:
-            each.unmeasured = "Only its graphs were measured."
-            if each.candidate.call is None and each.candidate.compiler is None:
-                each.compile(self._workload)
-        self._board.begin("graphs")
-        candidates = [each.candidate for each in self._compiled if each.candidate.compiler]
-        self._graphs, _ = per_graph.race_graphs(self._workload, candidates, None, self._settings)
+        return base
 
     def _compile(self) -> None:
         # What is compiled later is some 0.5 % faster, for where it is in memory: in an order

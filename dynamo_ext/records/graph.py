@@ -96,8 +96,7 @@ class Graph:
     are not lowered with the others; ``lowered`` are the operations of products that a call runs in
     the lower precision that was asked for, ``None`` where unknown. ``precision`` is that, and
     ``device`` where its inputs are. ``work`` is what a call asks of the machine, with the sizes
-    that it was captured with; it is counted where ``Report.machine`` is known. ``differentiable``:
-    a backward pass may follow, for which weights may change.
+    that it was captured with; it is counted where ``Report.machine`` is known.
     """
 
     id: str
@@ -127,7 +126,6 @@ class Graph:
     precision: str = FULL
     device: str = ""
     work: Work | None = None
-    differentiable: bool = False
 
     @property
     def operation_seconds(self) -> float:

@@ -361,7 +361,7 @@ def test_records_are_bounded(place: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for number in range(6):
         left_behind(Attempt("engine", "1", f"graph {number}"))
     (place / "empty.json").touch()
-    crash_records._pruned.clear()
+    crash_records._prune.cache_clear()
     with Attempt("engine", "1", "another").during("compiling"):
         assert {record.graph for record in crash_records.all_of()} == {
             "graph 3",

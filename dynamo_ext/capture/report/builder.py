@@ -146,7 +146,6 @@ def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, fi
         lowered=_lowered(entry.journal),
         precision=precision.behind(contest.winner if contest else entry.backend),
         device=str(entry.work.device) if entry.work else "",
-        differentiable=entry.work is not None and entry.work.differentiable,
     )
 
 

@@ -9,7 +9,6 @@ from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves
 
 from dynamo_ext.backends import effects
-from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.machine import Work
@@ -44,14 +43,13 @@ class GraphWork:
     """What a call of a captured graph asks of the machine, counted once, when it is asked for.
 
     It runs on fake tensors of the sizes that it was captured with, and calls no function of the
-    user's. ``device`` is where its inputs are; ``differentiable``: a backward pass may follow.
+    user's. ``device`` is where its inputs are.
     """
 
     def __init__(self, graph: GraphModule, inputs: Sequence[Any]) -> None:
         # What holds this would otherwise hold the model's weights.
         self._graph = weakref.ref(graph)
         self._inputs = [_described(each) for each in inputs]
-        self.differentiable = may_differentiate(inputs)
         places = [each.device for each in inputs if isinstance(each, torch.Tensor)]
         self.device = next((each for each in places if each.type != "cpu"), torch.device("cpu"))
         kind = self.device.type

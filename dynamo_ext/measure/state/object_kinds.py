@@ -30,7 +30,7 @@ _PLAIN: tuple[Any, ...] = (
     *(property, staticmethod, classmethod, np.generic, np.dtype, random.SystemRandom),
 )
 WEAK: tuple[Any, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
-_STOPPED = (*WEAK, io.IOBase, sqlite3.Connection, types.AsyncGeneratorType, Awaitable)
+_STOPPED = (io.IOBase, sqlite3.Connection, types.AsyncGeneratorType, Awaitable)
 _UNCHANGING_MODULES = ("weakref.", "_weakrefset.", "threading.", "_thread.")
 _NOTEBOOK_MODULES = ("IPython.", "ipykernel.")
 _STOPPED_MODULES = (
@@ -68,8 +68,7 @@ def is_stopped(kind: type) -> bool:
 
 def stays_the_same(kind: type) -> bool:
     """Whether a stopped object is the same to each run: a weak reference, a lock."""
-    alike = issubclass(kind, WEAK) or _is_of(kind, _UNCHANGING_MODULES)
-    return alike and not issubclass(kind, threading.Thread)
+    return _is_of(kind, _UNCHANGING_MODULES) and not issubclass(kind, threading.Thread)
 
 
 def leads_everywhere(value: object) -> bool:

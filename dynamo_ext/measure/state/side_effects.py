@@ -25,6 +25,7 @@ import torch
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _EVENTS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "open": ("writes", (0,)),
     "os.remove": ("deletes", (0,)),
     "os.rename": ("renames", (0, 1)),
     "os.rmdir": ("deletes the folder", (0,)),
@@ -43,8 +44,17 @@ _EVENTS: dict[str, tuple[str, tuple[int, ...]]] = {
     "os.posix_spawn": ("starts a process", ()),
     "os.fork": ("starts a process", ()),
     "os.forkpty": ("starts a process", ()),
+    "input": ("asks for input", ()),
+    "start": ("starts a thread", ()),
+    "save": ("writes", (2,)),
 }
 """What each event does, and which of its details are the paths that it changes."""
+
+_CALLS = ((builtins, "input"), (threading.Thread, "start"), (torch, "save"))
+"""What has no event: a kernel has an ``input`` of its own, torch writes in C++.
+
+Threads have an event from Python 3.12 on.
+"""
 
 WORKERS = "starts processes that work for it"
 """What code does that computes in processes of Python's own or torch's."""
@@ -66,8 +76,8 @@ class RefusedEffectError(BaseException):
 class _Listener:
     """Listens to the thread that makes it, and to those that are started from then on."""
 
-    seen: list[str]
     refused: bool
+    seen: list[str] = field(default_factory=list)
     caller: int = field(default_factory=threading.get_ident)
     before: frozenset[int] = field(default_factory=lambda: frozenset(sys._current_frames()))  # noqa: SLF001
 
@@ -106,20 +116,19 @@ def effects(files: Iterable[io.IOBase] = (), *, refused: bool = False) -> Iterat
     _add_hook()
     # The first call tries which folder can be written.
     tempfile.gettempdir()
-    seen: list[str] = []
     written = [(file, mark) for file in files if (mark := _mark(file))]
-    listener = _Listener(seen, refused)
+    listener = _Listener(refused)
     _listening.append(listener)
     try:
-        with _listening_to_calls(listener):
-            yield seen
+        with _calls_as_events():
+            yield listener.seen
         listener.wait()
     finally:
         _listening.remove(listener)
     for file, mark in written:
-        said = f"writes {_lasting(file.name)}"  # type: ignore[attr-defined]
-        if mark != _mark(file) and said not in seen:
-            seen.append(said)
+        if mark != _mark(file):
+            name = file.name  # type: ignore[attr-defined]
+            listener.note(functools.partial(_of_paths, "writes", [name], strict=refused))
 
 
 def _mark(file: io.IOBase) -> tuple[int, int] | None:
@@ -134,34 +143,22 @@ def _mark(file: io.IOBase) -> tuple[int, int] | None:
 
 
 @contextlib.contextmanager
-def _listening_to_calls(listener: _Listener) -> Iterator[None]:
-    """Listen to what has no event: a kernel has an ``input`` of its own, torch writes in C++.
+def _calls_as_events() -> Iterator[None]:
+    """Make events of calls of ``_CALLS``."""
 
-    Threads have an event from Python 3.12 on.
-    """
-
-    def noted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def clause(*args: Any) -> str:
-            if name == "save":
-                path = args[1] if isinstance(args[1], (str, os.PathLike)) else ""
-                return _of_paths("writes", [path], strict=listener.refused)
-            # tqdm has a thread that watches its bars, and nothing else.
-            watches = args and type(args[0]).__module__ == "tqdm._monitor"
-            said = {"input": "asks for input", "start": "starts a thread"}[name]
-            return said if listener.refused and not watches else ""
-
+    def audited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            listener.note(lambda: clause(*args, *kwargs.values()))
+            sys.audit(name, function, *args, *kwargs.values())
             return function(*args, **kwargs)
 
         return call
 
     with contextlib.ExitStack() as left:
-        for owner, name in ((builtins, "input"), (threading.Thread, "start"), (torch, "save")):
+        for owner, name in _CALLS:
             function = getattr(owner, name)
             left.callback(setattr, owner, name, function)
-            setattr(owner, name, noted(name, function))
+            setattr(owner, name, audited(name, function))
         yield
 
 
@@ -178,7 +175,7 @@ def _hear(listening: list[_Listener], event: str, details: tuple[Any, ...]) -> N
 
 def _clause(event: str, details: tuple[Any, ...], *, strict: bool) -> str:
     """What an audit event did outside this process; empty where it leaves no trace there."""
-    verb, places = ("writes", (0,)) if event == "open" else _EVENTS.get(event, ("", ()))
+    verb, places = _EVENTS.get(event, ("", ()))
     passes: dict[str, Callable[[], bool]] = {
         "open": lambda: not details[2] & _WRITING,
         "os.mkdir": lambda: os.path.isdir(details[0]),  # noqa: PTH112 - a path of any kind
@@ -187,6 +184,10 @@ def _clause(event: str, details: tuple[Any, ...], *, strict: bool) -> str:
         "os.rmdir": lambda: details[1] != -1,
         # The address of another process of this machine is a path.
         "socket.connect": lambda: not isinstance(details[1], tuple),
+        "input": lambda: not strict,
+        # tqdm has a thread that watches its bars, and nothing else.
+        "start": lambda: not strict or type(details[1]).__module__ == "tqdm._monitor",
+        "save": lambda: not isinstance(details[2], (str, os.PathLike)),
     }
     if not verb or (event in passes and passes[event]()):
         return ""
@@ -194,9 +195,8 @@ def _clause(event: str, details: tuple[Any, ...], *, strict: bool) -> str:
         return _of_paths(verb, [details[place] for place in places], strict=strict)
     if "process" in verb and _is_worker():
         return WORKERS
-    first = details[0] if details else ""
-    subject = f" {os.fsdecode(first)}" if first and isinstance(first, (str, bytes)) else ""
-    return verb + subject
+    named = [os.fsdecode(each) for each in details[:1] if isinstance(each, (str, bytes))]
+    return " ".join([verb, *named])
 
 
 def _is_worker() -> bool:
@@ -234,8 +234,6 @@ def _lasting(path: Any, *, strict: bool = False) -> str:
     folders = [Path(each).resolve() for each in (tempfile.gettempdir(), *named) if each]
     # Where a program keeps its own things, in ~/.triton; a ~/.netrc is the user's.
     folders += [p for p in full.parents if p.parent == home and p.name.startswith(".")]
-    for folder in folders:
-        users = full.is_relative_to(here) and folder in here.parents
-        if full.is_relative_to(folder) and not users:
-            return ""
-    return shown
+    if full.is_relative_to(here):
+        folders = [folder for folder in folders if folder not in here.parents]
+    return "" if any(map(full.is_relative_to, folders)) else shown

@@ -129,7 +129,7 @@ class Snapshot:
         """Name what is stopped, and note the tensors that nothing else leads to."""
         if leads_everywhere(stopped):
             return
-        pending, alone = [stopped], 0
+        pending, known = [stopped], len(self._seen)
         while pending and len(self._seen) < MAX_OBJECTS:
             value = pending.pop()
             if issubclass(type(value), io.IOBase):
@@ -138,14 +138,13 @@ class Snapshot:
                 if id(each) in self._seen or is_plain(each) or leads_everywhere(each):
                     continue
                 self._seen[id(each)] = each
-                alone += 1
                 if not issubclass(type(each), torch.Tensor):
                     pending.append(each)
                     continue
                 with contextlib.suppress(RuntimeError, NotImplementedError):
                     self._beyond.append((said, TensorState(each)))
         # Most weak references are to what was found in another way.
-        if alone or not issubclass(type(stopped), WEAK):
+        if len(self._seen) > known or not issubclass(type(stopped), WEAK):
             self.stopped.append(said)
         if not stays_the_same(type(stopped)):
             self.unrestorable.append(said)

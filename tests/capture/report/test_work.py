@@ -219,10 +219,3 @@ def test_what_goes_wrong_is_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     made = GraphWork(graph, (X,))
     monkeypatch.setattr(made, "_inputs", [fails])
     assert made.count() is None
-
-
-def test_whether_a_backward_pass_may_follow() -> None:
-    assert not report_of(nn.Linear(8, 16), X).graphs[0].differentiable
-    fast = dynamo_ext.optimize("eager")(nn.Linear(8, 16))
-    fast(X)
-    assert fast.report().graphs[0].differentiable

@@ -21,7 +21,7 @@ from dynamo_ext.backends.engines.tvm import session as tvm_session
 from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.engines.tvm.tuning import measure
-from dynamo_ext.interruptions import interrupts_later, pass_on
+from dynamo_ext.interruptions import interrupts_later, pass_on, suppressed
 from dynamo_ext.numerics.rng_state import host_kept
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
@@ -48,10 +48,9 @@ def _built(options: Mapping[str, Any], program: tvm_session.Program) -> Any:
     records = []
     # Each search has files of its own: TVM's are for one process to write.
     for path in sorted(folder.glob("*")):
-        try:
+        # Of a damaged one the functions are new again.
+        with suppressed(Exception):
             records.append(database.JSONDatabase(work_dir=str(path), allow_missing=False))
-        except Exception as error:  # noqa: BLE001 - it is damaged: its functions are new again
-            pass_on(error)
     known, names = database.UnionDatabase(*records), {e.name_hint for e in program.functions}
     by_rule = program.built(partial(_best, known))
     functions = relax_integration.extract_tasks(program.module, target.target())
@@ -76,11 +75,10 @@ def _built(options: Mapping[str, Any], program: tvm_session.Program) -> Any:
 
 
 def _best(database: Any, function: Any) -> Any:
-    try:
+    found = None
+    # TVM refuses what a damaged record asks for.
+    with suppressed(Exception):
         found = database.query_schedule(rules.fresh(function).mod, target.target(), "main")
-    except Exception as error:  # noqa: BLE001 - TVM refuses what a damaged record asks for
-        pass_on(error)
-        found = None
     return found or rules.schedule(function)
 
 
