@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends import calibration, crash_records, precision
 from dynamo_ext.backends.base import CompiledFn, fact
 from dynamo_ext.backends.compile_context import CompileContext
-from dynamo_ext.backends.fx_graph import view_chain
+from dynamo_ext.backends.fx_graph import root_of_views
 from dynamo_ext.backends.pipeline.freeze import frozen
 from dynamo_ext.backends.pipeline.graph_call import memory_of
 from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
@@ -145,7 +145,9 @@ class Engines:
             with suppressed(Exception):
                 given = self._given(constants)(args)
                 if all(each.isfinite().all() for each in given if isinstance(each, torch.Tensor)):
-                    calls.append([_copied(each) for each in given])
+                    calls.append(
+                        [v.detach().clone() if isinstance(v, torch.Tensor) else v for v in given]
+                    )
         return True
 
     def takes_ranges(self, constants: WeightSet | None) -> bool:
@@ -161,7 +163,7 @@ class Engines:
             place = weights_place(node)
             if place is None:
                 continue
-            source = _source(node.args[place])
+            source: Any = root_of_views(node.args[place])
             held = source in constant or source.op == "get_attr"
             if held and getattr(source.meta.get("val"), "dtype", None) is torch.float32:
                 found.append(node)
@@ -274,16 +276,6 @@ def _fixed_outputs(graph: GraphModule) -> set[int]:
             varying.add(node)
     outputs: Any = graph.graph.output_node().args[0]
     return {i for i, node in enumerate(outputs) if hasattr(node, "op") and node not in varying}
-
-
-def _copied(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
-
-
-def _source(node: Any) -> Any:
-    """What a node is a view of, or the node."""
-    chain = view_chain(node)
-    return chain[-1].args[0] if chain else node
 
 
 def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]], Sequence[Any]]:

@@ -95,7 +95,7 @@ def _handed_over(
     if not callable(run):
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         raise LoweringError(message)
-    return graph.forward if run is graph else run
+    return graph.forward if run is graph else run  # type: ignore[no-any-return]
 
 
 def _kept_apart(chosen: str) -> AbstractContextManager[None]:

@@ -62,7 +62,7 @@ def graph_break(
         name = missing["name"]
         reason = f"The name `{name}` was not defined when Dynamo traced this code"
         explanation, hints, address = "", [DEFINE_IT], ""
-    hints = [hint for hint in hints if _is_about_the_code(hint)]
+    hints = [h for h in hints if h and not h.startswith(_NOISE) and _BUG not in h]
     reason = _plain(reason, kind)
     return GraphBreak(
         page,
@@ -87,10 +87,6 @@ def _leaves_loop(line: SourceLine | None) -> bool:
 
 def _one_line(text: str) -> str:
     return " ".join(filter(None, map(str.strip, text.splitlines())))
-
-
-def _is_about_the_code(hint: str) -> bool:
-    return bool(hint) and not hint.startswith(_NOISE) and _BUG not in hint
 
 
 def in_users_words(text: str, cell_file: str | None) -> str:

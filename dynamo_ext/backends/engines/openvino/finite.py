@@ -16,7 +16,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.engines.openvino.compress import constant
-from dynamo_ext.backends.fx_graph import is_view, view_chain
+from dynamo_ext.backends.fx_graph import is_view, root_of_views
 from dynamo_ext.backends.support.single_op import is_convolution, operator_name
 
 SMALL = 1e8
@@ -135,7 +135,7 @@ class Bounds:
         """Behind which operation to check, for a node to be bounded: a ReLU or its like, if any."""
         first = None
         while True:
-            node = _root(max(node.all_input_nodes, key=self.known.__getitem__))
+            node = root_of_views(max(node.all_input_nodes, key=self.known.__getitem__))
             if node.op != "call_function" or node in self.checked:
                 return first
             # A copy may be left out before anything is checked.
@@ -180,12 +180,6 @@ class Bounds:
         return self.known[left] * self._sums[right]
 
 
-def _root(node: Node) -> Node:
-    chain = view_chain(node)
-    source: Any = chain[-1].args[0] if chain else node
-    return source  # type: ignore[no-any-return]
-
-
 def _size(value: Any) -> float:
     if not isinstance(value, torch.Tensor) or not value.numel() or value.is_complex():
         return math.inf
@@ -213,10 +207,6 @@ def _sum(bounds: Bounds, node: Node) -> float:
     left, right, *rest = node.args
     alpha: Any = rest[0] if rest else node.kwargs.get("alpha", 1)
     return bounds.operand(left) + abs(float(alpha)) * bounds.operand(right)
-
-
-def _times(bounds: Bounds, node: Node) -> float:
-    return bounds.operand(node.args[0]) * bounds.operand(node.args[1])
 
 
 def _within(bounds: Bounds, node: Node) -> float:
@@ -252,10 +242,6 @@ def _pooled(bounds: Bounds, node: Node) -> float:
     return math.inf if own else bounds.operand(node.args[0])
 
 
-def _padded(bounds: Bounds, node: Node) -> float:
-    return max(map(bounds.operand, (node.args[0], *node.args[2:])))
-
-
 _RULES: dict[str, Callable[[Bounds, Node], float]] = {
     "convolution": _convolution,
     "mm": _matrices,
@@ -263,11 +249,11 @@ _RULES: dict[str, Callable[[Bounds, Node], float]] = {
     "avg_pool2d": _pooled,
     "add": _sum,
     "sub": _sum,
-    "mul": _times,
+    "mul": lambda bounds, node: math.prod(map(bounds.operand, node.args[:2])),
     "clamp": _within,
     "hardtanh": _within,
     "max_pool2d_with_indices": _largest_of,
-    "constant_pad_nd": _padded,
+    "constant_pad_nd": lambda bounds, n: max(map(bounds.operand, (n.args[0], *n.args[2:]))),
     "_native_batch_norm_legit_no_training": _batch_norm,
 }
 

@@ -8,7 +8,7 @@ raised would leave it on.
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import is_not
 from typing import Any
@@ -38,7 +38,7 @@ class Lowering:
 
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
-        """Autocast, for a compilation of ``graph()``, or around a function for each of its calls."""
+        """Autocast, for a compilation of ``graph()``, or as a decorator for calls of it."""
         with contextlib.ExitStack() as stack:
             for device in self._devices:
                 stack.enter_context(torch.autocast(device, self.dtype))
