@@ -145,9 +145,7 @@ class Engines:
             with suppressed(Exception):
                 given = self._given(constants)(args)
                 if all(each.isfinite().all() for each in given if isinstance(each, torch.Tensor)):
-                    calls.append(
-                        [v.detach().clone() if isinstance(v, torch.Tensor) else v for v in given]
-                    )
+                    calls.append([_copied(each) for each in given])
         return True
 
     def takes_ranges(self, constants: WeightSet | None) -> bool:
@@ -253,7 +251,7 @@ class Engines:
         self.fast_unfrozen = None
         self.known.clear()
         self._calls.clear()
-        self.sets.clear()
+        self.sets.live = ()
         self.frozen = 0
 
     def _release(self, gone: WeightSet) -> None:
@@ -276,6 +274,10 @@ def _fixed_outputs(graph: GraphModule) -> set[int]:
             varying.add(node)
     outputs: Any = graph.graph.output_node().args[0]
     return {i for i, node in enumerate(outputs) if hasattr(node, "op") and node not in varying}
+
+
+def _copied(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
 def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]], Sequence[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import importlib.util
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dynamo_ext.errors import OptionError
@@ -44,14 +44,12 @@ class Chart:
         self, record: Comparison, rows: Sequence[CandidateResult], kind: str, *, log: bool = False
     ) -> None:
         self.record, self.kind, self.log = record, kind, log
-        if kind == "Error":
-            self.rows = pareto.compared(record, rows)
-        elif kind == "Speedup":
-            self.rows = [each for each in rows if counted(record, each)]
-        elif kind == "Memory":
-            self.rows = [each for each in rows if each.peak_bytes is not None]
-        else:
-            self.rows = [each for each in rows if each.timing is not None]
+        has: dict[str, Callable[[CandidateResult], object]] = {
+            "Speedup": lambda each: counted(record, each),
+            "Memory": lambda each: each.peak_bytes is not None,
+        }
+        found = list(filter(has.get(kind, lambda each: each.timing), rows))
+        self.rows = pareto.compared(record, rows) if kind == "Error" else found
 
     @property
     def alt(self) -> str:

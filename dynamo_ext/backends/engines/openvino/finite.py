@@ -53,7 +53,10 @@ def found(graph: GraphModule) -> Finite:
     small = {node for node, bound in bounds.known.items() if bound <= _LARGEST}
     spared = [n for n in graph.graph.nodes if operator_name(n.target) in SPARED]
     spared = [node for node in spared if node.args[0] in small]
-    needed = _ancestors(spared)
+    needed = set(spared)
+    for node in reversed(graph.graph.nodes):
+        if node in needed:
+            needed.update(node.all_input_nodes)
     given = graph.graph.find_nodes(op="placeholder")
     checked = [n.name for n in (*given, *bounds.checked) if n in needed and _is_float(n)]
     return Finite({node.name for node in spared}, checked) if spared else Finite()
@@ -85,17 +88,6 @@ def add_check(graph: GraphModule, checked: Iterable[str]) -> None:
 def _is_float(node: Node) -> bool:
     value = node.meta.get("val")
     return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def _ancestors(nodes: Iterable[Node]) -> set[Node]:
-    reached: set[Node] = set()
-    left = list(nodes)
-    while left:
-        node = left.pop()
-        if node not in reached:
-            reached.add(node)
-            left.extend(node.all_input_nodes)
-    return reached
 
 
 class Bounds:
