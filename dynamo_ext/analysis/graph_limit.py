@@ -47,7 +47,8 @@ def call_seconds(report: Report, graph: Graph) -> float | None:
     A later call ends on a GPU before its work does. Calls of a graph whose sizes vary may have had
     others than those of its work: only a race is on the sizes that it was captured with.
     """
-    if graph.contest is None and _sizes_vary(graph):
+    sizes = [size for op in graph.operations for size in op.shape or ()]
+    if graph.contest is None and not all(map(str.isdigit, sizes)):
         return None
     known = gain(graph)
     if known is not None:
@@ -61,7 +62,3 @@ def call_seconds(report: Report, graph: Graph) -> float | None:
         return max(graph.run_seconds - graph.first_call_seconds, 0.0) / later
     in_engine = place_graph(report, graph).in_engine
     return None if in_engine else graph.operation_seconds or None
-
-
-def _sizes_vary(graph: Graph) -> bool:
-    return any(not size.isdigit() for op in graph.operations for size in op.shape or ())

@@ -4,8 +4,8 @@ The roofline model (Williams, Waterman, Patterson: "Roofline", CACM 2009): nothi
 its products at the machine's rate, nor than its bytes at the rate at which they are read.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from operator import attrgetter
+from typing import Literal, NamedTuple
 
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.machine import MachineLimits, Work
@@ -14,8 +14,7 @@ _WIDTHS = {"float64": 8, FULL: 4, "bf16": 2, "fp16": 2, "int8": 1}
 """Bytes of a number."""
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """The fewest seconds that a run can take, and what it is that takes them."""
 
     seconds: float
@@ -33,13 +32,12 @@ def limit(
     if not rate or not work.size:
         return None
     size = moved(work, precision)
-    computing, reading = work.operations / rate, size / _read_rate(machine, size)
-    calling = calls * machine.call_seconds
-    if calling > max(computing, reading):
-        return Limit(calling, "calls")
-    if computing >= reading:
-        return Limit(computing, "products")
-    return Limit(reading, "memory")
+    return max(
+        Limit(work.operations / rate, "products"),
+        Limit(size / _read_rate(machine, size), "memory"),
+        Limit(calls * machine.call_seconds, "calls"),
+        key=attrgetter("seconds"),
+    )
 
 
 def computed_in(work: Work, precision: str) -> str:
@@ -64,5 +62,5 @@ def _width(precision: str) -> int:
 
 def _read_rate(machine: MachineLimits, size: float) -> float:
     """Bytes a second where so many are read again and again."""
-    fits = [rate for known, rate in machine.reads if known >= size]
-    return fits[0] if fits else machine.reads[-1][1]
+    fits = (rate for known, rate in machine.reads if known >= size)
+    return next(fits, machine.reads[-1][1])

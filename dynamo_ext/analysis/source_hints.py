@@ -1,6 +1,7 @@
 """What one line of the user's code asks for, as far as the line by itself tells."""
 
 import ast
+import contextlib
 import re
 
 _READER = re.compile(r"(?<![\w.])(?P<name>float|int|bool|complex)\(")
@@ -46,8 +47,6 @@ def _parsed(code: str) -> ast.AST | None:
     """The line as a tree, also where it only opens a block; none of a part of a statement."""
     line = re.sub(r"^elif\b", "if", code.strip())
     for text in (line, f"{line} pass"):
-        try:
+        with contextlib.suppress(SyntaxError, ValueError):
             return ast.parse(text)
-        except (SyntaxError, ValueError):
-            continue
     return None

@@ -107,6 +107,12 @@ def view_chain(node: Node) -> list[Node]:
     return chain
 
 
+def root_of_views(node: Node) -> Any:
+    """What a node is a view of in the end, or the node."""
+    chain = view_chain(node)
+    return chain[-1].args[0] if chain else node
+
+
 def is_view(node: Node) -> bool:
     """Whether a node's result is a view of its first argument, by the operator's schema."""
     if node.op != "call_function" or not node.args:

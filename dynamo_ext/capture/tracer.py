@@ -59,7 +59,7 @@ def _alone(
     compiler: RecordedCompiler, inner: Callable[[], contextlib.AbstractContextManager[Any]]
 ) -> Iterator[None]:
     run = run_log.active_run() or run_log.RunLog()
-    with regions.alone(compiler, run.compiled_codes), inner():
+    with regions.alone(compiler, lambda: [entry.code() for entry in run.compiled]), inner():
         yield
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any, cast
 
+import torch
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
@@ -21,7 +22,6 @@ from dynamo_ext.capture.cells.program_cache import ProgramCache
 from dynamo_ext.capture.cells.runner import CellState, run_cell
 from dynamo_ext.capture.listen.graph_recorder import recorded
 from dynamo_ext.capture.report.source_lines import name_cells_by
-from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import CellError, DynamoExtError, LastingEffectError, UnknownBackendError
 from dynamo_ext.magics.argument_errors import refuse
@@ -288,7 +288,7 @@ class Workbench:
     def _forget_compiled(self) -> None:
         self._programs.clear()
         # Functions of the notebook may have compiled versions too, which need the hidden names.
-        code_cache.forget_everything()
+        torch.compiler.reset()
 
 
 def _alike(one: Any, other: Any) -> bool:

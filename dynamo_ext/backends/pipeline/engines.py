@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends import calibration, crash_records, precision
 from dynamo_ext.backends.base import CompiledFn, fact
 from dynamo_ext.backends.compile_context import CompileContext
-from dynamo_ext.backends.fx_graph import view_chain
+from dynamo_ext.backends.fx_graph import root_of_views
 from dynamo_ext.backends.pipeline.freeze import frozen
 from dynamo_ext.backends.pipeline.graph_call import memory_of
 from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
@@ -161,7 +161,7 @@ class Engines:
             place = weights_place(node)
             if place is None:
                 continue
-            source = _source(node.args[place])
+            source: Any = root_of_views(node.args[place])
             held = source in constant or source.op == "get_attr"
             if held and getattr(source.meta.get("val"), "dtype", None) is torch.float32:
                 found.append(node)
@@ -251,7 +251,7 @@ class Engines:
         self.fast_unfrozen = None
         self.known.clear()
         self._calls.clear()
-        self.sets.clear()
+        self.sets.live = ()
         self.frozen = 0
 
     def _release(self, gone: WeightSet) -> None:
@@ -278,12 +278,6 @@ def _fixed_outputs(graph: GraphModule) -> set[int]:
 
 def _copied(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
-
-
-def _source(node: Any) -> Any:
-    """What a node is a view of, or the node."""
-    chain = view_chain(node)
-    return chain[-1].args[0] if chain else node
 
 
 def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]], Sequence[Any]]:

@@ -36,19 +36,13 @@ def apart(
     share memory with each other, that graph returns what they are views of. Where there are only
     views to make, the graph's own ``forward`` is returned.
     """
-    return drawn(graph, lambda whole: _apart(whole, compile_rest))
-
-
-def _apart(
-    graph: GraphModule, compile_rest: Callable[[GraphModule], Callable[..., Any]]
-) -> Callable[..., Any]:
     views = _Views(graph)
     if not views.results:
-        return compile_rest(graph)
+        return drawn(graph, compile_rest)
     rest = views.rest()
     if not any(node.op.startswith("call_") for node in rest.graph.nodes):
         return graph.forward
-    compiled = compile_rest(rest)
+    compiled = drawn(rest, compile_rest)
     finish, positions = views.finish()
 
     def call(*args: Any) -> Any:

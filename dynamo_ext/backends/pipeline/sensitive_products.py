@@ -101,7 +101,7 @@ class _Errors(Interpreter):
         # Weights that are not finite are not rounded.
         if weight.isfinite().all():
             # A matrix has its columns last, a convolution's weights their output channels first.
-            along = [0] if weight.ndim == _MATRIX else list(range(1, weight.ndim))
+            along = [0] if weight.ndim == 2 else list(range(1, weight.ndim))  # noqa: PLR2004
             rounded = list(args)
             rounded[place - 1] = _rounded(args[place - 1], None)
             rounded[place] = _rounded(weight, along)
@@ -110,9 +110,6 @@ class _Errors(Interpreter):
             shares = torch.where(lost == 0, 0.0, lost / result.norm(dim=-1))
             self.found[n] = float(shares.nan_to_num(1.0).clamp_max(1.0).mean())
         return result
-
-
-_MATRIX = 2
 
 
 def _rounded(value: torch.Tensor, along: list[int] | None) -> torch.Tensor:

@@ -84,10 +84,6 @@ class WeightSets:
             return None
         return self._add(weights)
 
-    def clear(self) -> None:
-        """Let go of all of them."""
-        self.live = ()
-
     def _add(self, weights: Mapping[int, torch.Tensor]) -> WeightSet | None:
         try:
             with dispatch.outside_modes():

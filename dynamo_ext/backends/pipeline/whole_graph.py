@@ -56,39 +56,22 @@ def handed_over(
     """The same without a check: for a part of a graph, whose results are compared as a whole."""
     chosen = precision.of(context.options)
     if chosen == FULL:
-        run = _handed_over(graph, inputs, context)
-    else:
-        run = _lowered(Lowering(graph, inputs, chosen), inputs, context, in_partitions)
-    if not callable(run):
-        message = f"The backend returned {type(run).__name__}, which cannot be called."
-        raise LoweringError(message)
-    return run  # type: ignore[no-any-return]
-
-
-def _lowered(
-    lowering: Lowering,
-    inputs: Sequence[Any],
-    context: CompileContext,
-    in_partitions: Compile | None,
-) -> Any:
-    """What a backend makes of a lowered graph."""
-    graph = lowering.graph()
+        return _handed_over(graph, inputs, context)
+    lowering = Lowering(graph, inputs, chosen)
+    lowered = lowering.graph()
     weights: dict[int, torch.Tensor] = {}
     freeze = bool(context.options.get("freeze", True)) and not may_differentiate(inputs)
     # In the code's own blocks of autocast, products may be in another precision.
-    if freeze and not dispatch.autocasts(lowering.captured):
-        weights = cast_weights.separate(graph, inputs, lowering.dtype)
-    made = cast_weights.casts(weights.values(), lowering.dtype)
+    if freeze and not dispatch.autocasts(graph):
+        weights = cast_weights.separate(lowered, inputs, lowering.dtype)
     # Dynamo is tracing: of tensors that it does not know, sizes would be symbols that it cannot
     # guard.
-    added = graph.graph.find_nodes(op="placeholder")[len(inputs) :]
+    added = lowered.graph.find_nodes(op="placeholder")[len(inputs) :]
     examples = [node.meta["example_value"] for node in added]
-    run = _handed_over(graph, [*inputs, *examples], context, lowering, in_partitions)
-    if not callable(run):
-        return run
-    if run == graph.forward:
-        run = lowering.within(forward_of(graph))
-    return CastOnce(run, weights, made).call if weights else run
+    run = _handed_over(lowered, [*inputs, *examples], context, lowering, in_partitions)
+    if run == lowered.forward:
+        run = lowering.on()(forward_of(lowered))
+    return CastOnce(run, weights, lowering.dtype).call if weights else run
 
 
 def _handed_over(
@@ -97,18 +80,22 @@ def _handed_over(
     context: CompileContext,
     lowering: Lowering | None = None,
     in_partitions: Compile | None = None,
-) -> Any:
+) -> Callable[..., Any]:
     """What the backend makes of a graph, under autocast where it is lowered."""
     backend, options = context.backend, context.options
     if lowering is not None:
         context.journal.lowered[""] = lowering.product_operations(graph, inputs)
     with lowering.on() if lowering else nullcontext(), _kept_apart(precision.of(options)):
         if in_partitions is not None:
-            return in_partitions(graph, inputs)
-        if fact(backend, "through_aot"):
-            return apart(graph, lambda rest: backend.lower(rest, inputs, options))
-        run = backend.lower(graph, inputs, options)
-        return graph.forward if run is graph else run
+            run = in_partitions(graph, inputs)
+        elif fact(backend, "through_aot"):
+            run = apart(graph, lambda rest: backend.lower(rest, inputs, options))
+        else:
+            run = backend.lower(graph, inputs, options)
+    if not callable(run):
+        message = f"The backend returned {type(run).__name__}, which cannot be called."
+        raise LoweringError(message)
+    return graph.forward if run is graph else run  # type: ignore[no-any-return]
 
 
 def _kept_apart(chosen: str) -> AbstractContextManager[None]:

@@ -29,15 +29,15 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """``max`` and ``min`` over a dimension, over all of a tensor, and both at once."""
     aten = torch.ops.aten
 
-    def along(value: Any, place: Any) -> Callable[..., Any]:
-        def cut(x: Any, dim: int, keepdim: bool = False) -> Any:  # noqa: FBT001, FBT002 - ATen's own
-            return value(x, [dim], keepdim), place(x, dim, keepdim)
-
-        return cut
-
     return {
-        aten.max.dim: along(aten.amax.default, aten.argmax.default),
-        aten.min.dim: along(aten.amin.default, aten.argmin.default),
+        aten.max.dim: lambda x, dim, keepdim=False: (
+            aten.amax.default(x, [dim], keepdim),
+            aten.argmax.default(x, dim, keepdim),
+        ),
+        aten.min.dim: lambda x, dim, keepdim=False: (
+            aten.amin.default(x, [dim], keepdim),
+            aten.argmin.default(x, dim, keepdim),
+        ),
         aten.max.default: lambda x: aten.amax.default(x, []),
         aten.min.default: lambda x: aten.amin.default(x, []),
     }

@@ -135,13 +135,11 @@ def finished(compiled: Callable[..., Any]) -> Callable[..., Any]:
     The wrapper keeps Dynamo from tracing it. Dynamo puts the same one around whatever a backend
     returns, and each takes microseconds.
     """
+    from torch._dynamo.eval_frame import innermost_fn
+
     donate_nothing()
-    while getattr(compiled, "_torchdynamo_disable", False):
-        inner = getattr(compiled, "_torchdynamo_orig_callable", None)
-        if inner is None:
-            break
-        compiled = inner
-    return compiled
+    inner: Callable[..., Any] = innermost_fn(compiled)
+    return inner
 
 
 def static_inputs() -> list[int]:

@@ -86,9 +86,5 @@ def _guard(manager: Any, of: type, functions: dict[str, weakref.ref[types.Functi
 
 
 def _functions(of: type) -> dict[str, weakref.ref[types.FunctionType]]:
-    found = {}
-    for name, value in vars(of).items():
-        function = getattr(value, "__func__", value)
-        if isinstance(function, types.FunctionType):
-            found[name] = weakref.ref(function)
-    return found
+    bare = {name: getattr(value, "__func__", value) for name, value in vars(of).items()}
+    return {n: weakref.ref(f) for n, f in bare.items() if isinstance(f, types.FunctionType)}

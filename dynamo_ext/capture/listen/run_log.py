@@ -9,8 +9,11 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from torch.fx import GraphModule
 
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.torch_private import active_modes
@@ -21,9 +24,7 @@ from dynamo_ext.records.report import Fallback
 if TYPE_CHECKING:
     import types
     import weakref
-    from collections.abc import Callable, Mapping, Sequence
-
-    from torch.fx import GraphModule
+    from collections.abc import Mapping
 
     from dynamo_ext.backends.journal import Journal
     from dynamo_ext.capture.report.work import GraphWork
@@ -129,25 +130,13 @@ class GraphCalls:
         self.until = ended
 
 
-class OnGraphCall(Protocol):
-    """Called with a graph and its inputs, just before the graph's call."""
+OnGraphCall = Callable[[GraphCalls, GraphModule, Sequence[Any]], object]
+"""Called just before a graph's call: leaves all as it is but the ``GraphCalls``."""
 
-    def __call__(self, calls: GraphCalls, graph: GraphModule, args: Sequence[Any]) -> object:
-        """Look at them, and leave all as it is but ``calls``."""
-
-
-class AfterGraphCall(Protocol):
-    """Called after each graph's call, with what was called."""
-
-    def __call__(
-        self,
-        run: RunLog,
-        entry: GraphEntry,
-        graph: GraphModule,
-        compiled: Callable[..., Any],
-        args: Sequence[Any],
-    ) -> object:
-        """Call it again where that has no effect."""
+AfterGraphCall = Callable[
+    ["RunLog", GraphEntry, GraphModule, Callable[..., Any], Sequence[Any]], object
+]
+"""Called after each graph's call, with what was called: calls it again where that has no effect."""
 
 
 class RunLog:
@@ -203,10 +192,6 @@ class RunLog:
         for entry, calls in self.calls.items():
             before = calls.fallbacks_before
             self.calls[entry] = GraphCalls(fallbacks_before=before, raced_before=calls.raced_before)
-
-    def compiled_codes(self) -> list[types.CodeType | None]:
-        """The code of each frame that Dynamo looked at; ``None`` where it is gone."""
-        return [entry.code() for entry in self.compiled]
 
     def add_recompile(self, found: Recompile, entry: FrameEntry | None = None) -> None:
         """Keep equal recompiles once, with their count; ``entry`` is the frame that compiles."""

@@ -42,16 +42,14 @@ def _names(code: types.CodeType, start: int, end: int) -> Collection[tuple[str, 
     for step in dis.get_instructions(code):
         if not start < step.offset < end:
             continue
+        named: list[str] = []
         if step.opname in _ATTRIBUTES:
             if last:
                 found[last, step.argval] = None
-            last = ""
         elif step.opname.startswith("LOAD_") and step.opname not in _CONSTANTS:
             # One instruction may read two variables.
             read = step.argval if isinstance(step.argval, tuple) else (step.argval,)
             named = [name for name in read if isinstance(name, str)]
             found |= {(name, ""): None for name in named}
-            last = named[-1] if named else ""
-        else:
-            last = ""
+        last = named[-1] if named else ""
     return found

@@ -49,7 +49,8 @@ def graph_break(
     """Torch's message as a record; an unknown layout becomes the reason alone."""
     link = _LINK.search(text)
     body = _REST.split(text[: link.start()] if link else text, maxsplit=1)[0]
-    reason, *rest = map(_one_line, _FIELD.split(body))
+    lines = (map(str.strip, part.splitlines()) for part in _FIELD.split(body))
+    reason, *rest = (" ".join(filter(None, each)) for each in lines)
     fields: dict[str, list[str]] = {"Explanation": [], "Hint": [], "Developer debug context": []}
     for field, said in zip(rest[::2], rest[1::2], strict=True):
         fields[field].append(said)
@@ -62,7 +63,7 @@ def graph_break(
         name = missing["name"]
         reason = f"The name `{name}` was not defined when Dynamo traced this code"
         explanation, hints, address = "", [DEFINE_IT], ""
-    hints = [hint for hint in hints if _is_about_the_code(hint)]
+    hints = [h for h in hints if h and not h.startswith(_NOISE) and _BUG not in h]
     reason = _plain(reason, kind)
     return GraphBreak(
         page,
@@ -83,14 +84,6 @@ def _leaves_loop(line: SourceLine | None) -> bool:
         return False
     loop = loop_around(line.file, line.line)
     return loop is not None and leaves(loop, line.line)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(filter(None, map(str.strip, text.splitlines())))
-
-
-def _is_about_the_code(hint: str) -> bool:
-    return bool(hint) and not hint.startswith(_NOISE) and _BUG not in hint
 
 
 def in_users_words(text: str, cell_file: str | None) -> str:

@@ -42,9 +42,8 @@ def readable_source(source: str, arguments: Sequence[str] = ()) -> str:
     text = _BUILTIN.sub(lambda m: m["name"], source)
     text = _ROOT.sub(lambda m: _readable_name(m["name"]), text)
     text = _IMPORTED.sub(lambda m: m["name"].replace("_dot_", "."), text)
-    text = re.sub(r"\.?_modules\['([^']+)'\]", r".\1", text)
-    text = re.sub(r"\._(?:parameters|buffers)\['([^']+)'\]", r".\1", text)
-    return re.sub(r"\.__dict__\['([^']+)'\]", r".\1", text)
+    tables = r"(?:\.?_modules|\._parameters|\._buffers|\.__dict__)"
+    return re.sub(tables + r"\['([^']+)'\]", r".\1", text)
 
 
 def _readable_name(name: str) -> str:

@@ -122,11 +122,6 @@ def nothing_known() -> Iterator[None]:
         pgo._CODE_STATE = sizes
 
 
-def forget_everything() -> None:
-    """``torch._dynamo.reset()``: drop all compiled code in this process."""
-    dynamo.reset()
-
-
 def move_cleanup(names: AbstractSet[str], source: dict[str, Any], target: dict[str, Any]) -> None:
     """Have the end-of-life hooks for ``names`` (``CleanupManager``) delete from ``target``."""
     for hooks in dynamo_utils.CleanupManager.instance.values.values():
@@ -152,17 +147,15 @@ def guarded_class(guard: Any) -> type | None:
 
 def marked_static(inputs: Sequence[Any]) -> list[weakref.ref[Any]]:
     """The tensors that tracing has marked as static, in ``vars(tensor)`` and so in copies."""
-    found = []
-    for value in inputs:
-        kind = getattr(value, "_dynamo_static_input_type", None)
-        if kind == "unguarded" and isinstance(value, torch.Tensor):
-            found.append(weakref.ref(value))
-    return found
+    tensors = (value for value in inputs if isinstance(value, torch.Tensor))
+    return [weakref.ref(t) for t in tensors if getattr(t, _STATIC, None) == "unguarded"]
 
 
 def unmark_static(tensors: Sequence[weakref.ref[Any]]) -> None:
     """Take the marks off again; tracing sets them again each time it needs them."""
-    for reference in tensors:
-        value = reference()
+    for value in (reference() for reference in tensors):
         if value is not None:
-            vars(value).pop("_dynamo_static_input_type", None)
+            vars(value).pop(_STATIC, None)
+
+
+_STATIC = "_dynamo_static_input_type"

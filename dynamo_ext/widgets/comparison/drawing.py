@@ -132,15 +132,6 @@ def label(
     axes.annotate(words, place, textcoords="offset points", color=colour, parse_math=False, **look)
 
 
-def dress(axes: Axes, quiet: str, upright: str) -> None:
-    """Dress a chart of points, the upright axis under its name."""
-    axes.set_ylabel(upright, color=quiet, fontsize=9)
-    axes.tick_params(color=quiet, labelcolor=quiet, labelsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(quiet)
-    axes.patch.set_visible(False)
-
-
 def _limits(axes: Axes, low: float, high: float, *, log: bool) -> None:
     if log:
         reach = max(high / low, 1.2)

@@ -100,13 +100,14 @@ def captured(report: Report) -> str:
 
 def _apart(report: Report) -> list[tuple[str, float]]:
     """The parts that do not run the user's code: compiling, and others if there were any."""
-    spent = [("Compiling", min(report.compile_seconds, report.seconds))]
-    spent += [("Timing operations", report.profile_seconds)] if report.profile_seconds else []
-    spent += [("Racing backends", report.race_seconds)] if report.race_seconds else []
-    checked = report.confirm_seconds
-    spent += [("Checking the bound on all", checked)] if checked else []
-    spent += [("Timing pairs of calls", report.paired_seconds)] if report.paired_seconds else []
-    return spent
+    others = (
+        ("Timing operations", report.profile_seconds),
+        ("Racing backends", report.race_seconds),
+        ("Checking the bound on all", report.confirm_seconds),
+        ("Timing pairs of calls", report.paired_seconds),
+    )
+    compiling = ("Compiling", min(report.compile_seconds, report.seconds))
+    return [compiling, *(part for part in others if part[1])]
 
 
 def parts(report: Report) -> list[tuple[str, float]]:

@@ -11,17 +11,6 @@ _FLOAT = 1
 """ONNX's number for float32."""
 
 
-def functions() -> dict[str, Callable[..., Any]]:
-    """The conversions by the names of ATen's overloads."""
-    return {
-        "amax.default": functools.partial(_extreme, "ReduceMax"),
-        "amin.default": functools.partial(_extreme, "ReduceMin"),
-        "argmax.default": functools.partial(_place, "ArgMax"),
-        "argmin.default": functools.partial(_place, "ArgMin"),
-        "scatter_reduce.two": _scattered,
-    }
-
-
 def _kept(found: Any, sizes: Any, instead: Any = None) -> Any:
     """What was found, but ``instead``, or NaN, where the sum of some sizes is NaN.
 
@@ -86,3 +75,13 @@ def _scattered(  # noqa: PLR0913, PLR0917 - ATen's own signature
         x = scatter(x, index, filled(-math.inf if reduce == "amax" else math.inf, index))
     found = scatter(x, index, src, reduction=reduce[1:])
     return _kept(found, scatter(sizes, index, op.Abs(src), reduction="add"))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "amax.default": functools.partial(_extreme, "ReduceMax"),
+    "amin.default": functools.partial(_extreme, "ReduceMin"),
+    "argmax.default": functools.partial(_place, "ArgMax"),
+    "argmin.default": functools.partial(_place, "ArgMin"),
+    "scatter_reduce.two": _scattered,
+}
+"""The conversions by the names of ATen's overloads."""

@@ -37,7 +37,7 @@ def onnx_registry() -> Any:
         registry.register_op(torch.ops.aten.gelu.default, activations.gelu)
         registry.register_op(torch.ops.aten.sort.stable, sorting.sort)
         registry.register_op(torch.ops.aten.topk.default, sorting.topk)
-        for name, function in extremes.functions().items():
+        for name, function in extremes.FUNCTIONS.items():
             registry.register_op(overload(name), function)
     return registry
 

@@ -61,20 +61,15 @@ def _numbers(node: Node, _: str) -> str:
     wide = any(getattr(v, "dtype", None) is torch.float64 for v in (node.meta.get("val"), *given))
     if wide and any(isinstance(value, torch.SymFloat) for value in given):
         return "torch.onnx makes float32 of a number that is computed from sizes."
-    numbers = [
+    floats = [
         value
         for position, (name, value) in enumerate(fx_nodes.arguments(node).items())
         # The exporter is given a tensor for what may be one; of an eps the magnitude counts.
-        if not fx_nodes.takes_tensor(node, position) and name != "eps"
+        if not fx_nodes.takes_tensor(node, position) and name != "eps" and isinstance(value, float)
     ]
-    if wide and any(map(_inexact, numbers)):
+    if wide and any(torch.tensor(each).item() not in (each, math.nan) for each in floats):
         return "torch.onnx makes float32 of a number that float32 does not have."
     return ""
-
-
-def _inexact(number: object) -> bool:
-    """Whether float32 does not have a number."""
-    return isinstance(number, float) and torch.tensor(number).item() not in (number, math.nan)
 
 
 def _reductions(node: Node, name: str) -> str:

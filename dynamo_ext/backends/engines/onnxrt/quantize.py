@@ -7,7 +7,9 @@ import math
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -113,11 +115,16 @@ def _quantize_convolutions(
         and node.input[1] in constants
         and node.output[0] not in kept
     ]
+    names = [each.name for each in model.graph.input]
+    inputs = (
+        dict(zip(names, (torch.as_tensor(each).cpu().numpy() for each in call), strict=True))
+        for call in calls
+    )
     if chosen:
         quantize_static(
             path,
             path,
-            _Calls([each.name for each in model.graph.input], calls),
+            SimpleNamespace(get_next=partial(next, inputs, None)),
             op_types_to_quantize=[_CONVOLUTION],
             nodes_to_quantize=chosen,
             per_channel=True,
@@ -125,21 +132,6 @@ def _quantize_convolutions(
             weight_type=QuantType.QInt8,
             reduce_range=not precision.has_vnni(),
         )
-
-
-class _Calls:
-    """A ``CalibrationDataReader``."""
-
-    def __init__(self, names: Sequence[str], calls: Sequence[Sequence[Any]]) -> None:
-        self._names = names
-        self._left = list(reversed(calls))
-
-    def get_next(self) -> dict[str, Any] | None:
-        """The next call's inputs, by name."""
-        if not self._left:
-            return None
-        values = [torch.as_tensor(each).cpu().numpy() for each in self._left.pop()]
-        return dict(zip(self._names, values, strict=True))
 
 
 def _products(model: Any) -> list[Any]:

@@ -16,7 +16,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.engines.openvino.compress import constant
-from dynamo_ext.backends.fx_graph import is_view, view_chain
+from dynamo_ext.backends.fx_graph import is_view, root_of_views
 from dynamo_ext.backends.support.single_op import is_convolution, operator_name
 
 SMALL = 1e8
@@ -53,7 +53,10 @@ def found(graph: GraphModule) -> Finite:
     small = {node for node, bound in bounds.known.items() if bound <= _LARGEST}
     spared = [n for n in graph.graph.nodes if operator_name(n.target) in SPARED]
     spared = [node for node in spared if node.args[0] in small]
-    needed = _ancestors(spared)
+    needed = set(spared)
+    for node in reversed(graph.graph.nodes):
+        if node in needed:
+            needed.update(node.all_input_nodes)
     given = graph.graph.find_nodes(op="placeholder")
     checked = [n.name for n in (*given, *bounds.checked) if n in needed and _is_float(n)]
     return Finite({node.name for node in spared}, checked) if spared else Finite()
@@ -85,17 +88,6 @@ def add_check(graph: GraphModule, checked: Iterable[str]) -> None:
 def _is_float(node: Node) -> bool:
     value = node.meta.get("val")
     return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def _ancestors(nodes: Iterable[Node]) -> set[Node]:
-    reached: set[Node] = set()
-    left = list(nodes)
-    while left:
-        node = left.pop()
-        if node not in reached:
-            reached.add(node)
-            left.extend(node.all_input_nodes)
-    return reached
 
 
 class Bounds:
@@ -135,7 +127,7 @@ class Bounds:
         """Behind which operation to check, for a node to be bounded: a ReLU or its like, if any."""
         first = None
         while True:
-            node = _root(max(node.all_input_nodes, key=self.known.__getitem__))
+            node = root_of_views(max(node.all_input_nodes, key=self.known.__getitem__))
             if node.op != "call_function" or node in self.checked:
                 return first
             # A copy may be left out before anything is checked.
@@ -180,12 +172,6 @@ class Bounds:
         return self.known[left] * self._sums[right]
 
 
-def _root(node: Node) -> Node:
-    chain = view_chain(node)
-    source: Any = chain[-1].args[0] if chain else node
-    return source  # type: ignore[no-any-return]
-
-
 def _size(value: Any) -> float:
     if not isinstance(value, torch.Tensor) or not value.numel() or value.is_complex():
         return math.inf
@@ -213,10 +199,6 @@ def _sum(bounds: Bounds, node: Node) -> float:
     left, right, *rest = node.args
     alpha: Any = rest[0] if rest else node.kwargs.get("alpha", 1)
     return bounds.operand(left) + abs(float(alpha)) * bounds.operand(right)
-
-
-def _times(bounds: Bounds, node: Node) -> float:
-    return bounds.operand(node.args[0]) * bounds.operand(node.args[1])
 
 
 def _within(bounds: Bounds, node: Node) -> float:
@@ -252,10 +234,6 @@ def _pooled(bounds: Bounds, node: Node) -> float:
     return math.inf if own else bounds.operand(node.args[0])
 
 
-def _padded(bounds: Bounds, node: Node) -> float:
-    return max(map(bounds.operand, (node.args[0], *node.args[2:])))
-
-
 _RULES: dict[str, Callable[[Bounds, Node], float]] = {
     "convolution": _convolution,
     "mm": _matrices,
@@ -263,11 +241,11 @@ _RULES: dict[str, Callable[[Bounds, Node], float]] = {
     "avg_pool2d": _pooled,
     "add": _sum,
     "sub": _sum,
-    "mul": _times,
+    "mul": lambda bounds, node: math.prod(map(bounds.operand, node.args[:2])),
     "clamp": _within,
     "hardtanh": _within,
     "max_pool2d_with_indices": _largest_of,
-    "constant_pad_nd": _padded,
+    "constant_pad_nd": lambda bounds, n: max(map(bounds.operand, (n.args[0], *n.args[2:]))),
     "_native_batch_norm_legit_no_training": _batch_norm,
 }
 

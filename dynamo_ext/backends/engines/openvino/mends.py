@@ -29,10 +29,6 @@ def _clamp(aten: Any, x: Any, low: Any = None, high: Any = None) -> Any:
     return aten.neg.default(aten.maximum.default(_number(-high, x), aten.neg.default(least)))
 
 
-def _hardtanh(aten: Any, x: Any, low: float = -1.0, high: float = 1.0) -> Any:
-    return _clamp(aten, x, low, high)
-
-
 def _exp(aten: Any, x: Any) -> Any:
     # Its exponential of NaN is infinite, as from 88.4 on, where torch's is from 88.73 on.
     root = aten.exp.default(aten.mul.Scalar(x, 0.5))
@@ -118,7 +114,7 @@ MENDS: dict[str, Callable[..., Any]] = {
     **extremes.MENDS,
     "aten::relu": _relu,
     "aten::clamp": _clamp,
-    "aten::hardtanh": _hardtanh,
+    "aten::hardtanh": lambda aten, x, low=-1.0, high=1.0: _clamp(aten, x, low, high),
     "aten::exp": _exp,
     "aten::softplus": _softplus,
     "aten::_softmax": functools.partial(_softmax, "_softmax"),

@@ -113,7 +113,7 @@ class _Casts:
 
 
 class CastOnce:
-    """``call(*args)`` runs a graph of ``separate`` with ``made``, the casts of its ``weights``.
+    """``call(*args)`` runs a graph of ``separate`` with casts of its ``weights`` to ``dtype``.
 
     Each instance of a module has casts of its own. They are made again, in the same memory, when a
     weight has changed; on a GPU, where not every change is seen, in each call, all at once.
@@ -123,15 +123,15 @@ class CastOnce:
         self,
         run: Callable[..., Any],
         weights: Mapping[int, torch.Tensor],
-        made: list[torch.Tensor],
+        dtype: torch.dtype,
     ) -> None:
         self._run = run
         self._positions = tuple(weights)
-        self._dtype = made[0].dtype
+        self._dtype = dtype
         self._unseen = _unseen(weights.values())
         self._sets = WeightSets(weights, self._forget)
-        # Watched first: they may have changed while the graph was compiled.
-        cast_again(made, weights.values())
+        # Watched first: they may change meanwhile.
+        made = casts(weights.values(), dtype)
         self._casts = {each.number: self._kept(each, made) for each in self._sets.live}
 
     def call(self, *args: Any) -> Any:

@@ -8,7 +8,7 @@ raised would leave it on.
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import is_not
 from typing import Any
@@ -38,20 +38,11 @@ class Lowering:
 
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
-        """Autocast, for a call or a compilation of ``graph()``."""
+        """Autocast, for a compilation of ``graph()``, or as a decorator for calls of it."""
         with contextlib.ExitStack() as stack:
             for device in self._devices:
                 stack.enter_context(torch.autocast(device, self.dtype))
             yield
-
-    def within(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """A function whose calls are under autocast."""
-
-        def call(*args: Any) -> Any:
-            with self.on():
-                return run(*args)
-
-        return call
 
     def graph(self) -> GraphModule:
         """A copy of the graph whose results have eager's dtypes under autocast, too."""

@@ -146,7 +146,7 @@ def test_weights_are_cast_once(backend: str, made: list[str]) -> None:
     fast = lowered(backend, mlp())
     for _ in range(4):
         fast(X)
-    assert made == ["new", "again"]
+    assert made == ["new"]
 
 
 def test_not_where_it_is_asked_not_to(made: list[str]) -> None:
@@ -181,7 +181,7 @@ def test_a_change_is_seen(change: Callable[[nn.Module], Any], made: list[str]) -
     for _ in range(4):
         torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
     # Once for the change, and once more when they have stayed and are watched again.
-    assert made == ["new", "again", "again", "again"]
+    assert made == ["new", "again", "again"]
 
 
 def test_weights_that_change_in_each_call_are_cast_in_each(made: list[str]) -> None:
@@ -190,7 +190,7 @@ def test_weights_that_change_in_each_call_are_cast_in_each(made: list[str]) -> N
     for _ in range(20):
         torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
         module[0].weight.mul_(1.1)
-    assert made == ["new", *["again"] * 20]
+    assert made == ["new", *["again"] * 19]
 
 
 @pytest.mark.parametrize("how", ["assigned", "copied"])
@@ -233,7 +233,7 @@ def test_where_changes_are_not_seen_they_are_cast_in_each_call(
     for _ in range(3):
         torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
         module[0].weight.data.mul_(1.5)
-    assert made == ["new", *["again"] * 4]
+    assert made == ["new", *["again"] * 3]
 
 
 def test_each_instance_has_casts_that_go_with_it(made: list[str]) -> None:
@@ -241,7 +241,7 @@ def test_each_instance_has_casts_that_go_with_it(made: list[str]) -> None:
     first, second = mlp(), mlp()
     for module in (first, second, first, second):
         torch.testing.assert_close(function(module, X), by_autocast(module, X), rtol=0, atol=0)
-    assert made == ["new", "again", "new"]
+    assert made == ["new", "new"]
     del module
     gone = weakref.ref(second[0].weight)
     alive = len(casts_alive())
@@ -331,4 +331,4 @@ def test_sizes_that_are_symbols(backend: str, made: list[str]) -> None:
         # A product and a sum, which are one operation in the others, round once more.
         allowed = {"rtol": 0.0, "atol": 0.01} if backend == "ts" else {"rtol": 0.01, "atol": 1e-6}
         torch.testing.assert_close(fast(x), by_autocast(module, x), **allowed)
-    assert made == ["new", "again"]
+    assert made == ["new"]
