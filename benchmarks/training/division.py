@@ -1,7 +1,7 @@
 """What dividing graphs for autograd costs: operations that leave the engine, and time.
 
-``python -m benchmarks.training.division --write docs/division.md``: each model of the zoo once in grad mode
-with ``divide`` and without, and ten training steps that bind logits and loss, in turn.
+``python -m benchmarks.training.division --write docs/division.md``: each model of the zoo once in
+grad mode with ``divide`` and without, and ten training steps that bind logits and loss, in turn.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from benchmarks.zoo import MODELS
 
 _PAGE = """# What it costs that autograd finds a cell's names
 
-Written by `python -m benchmarks.training.division`: do not edit. Graphs are divided where one result is
-computed from another ([why](limits.md)). `--opt divide=false` leaves them whole.
+Written by `python -m benchmarks.training.division`: do not edit. Graphs are divided where one
+result is computed from another ([why](limits.md)). `--opt divide=false` leaves them whole.
 
 ## Operations in the engine
 Each model of [the zoo](models.md), with fewer layers than there, once in grad mode on `{backend}`:
