@@ -32,11 +32,12 @@ def test_a_small_model_for_real(engine):
     row = run.measure("dict-in-dict-out", [engine], form=TINY)
     assert not row.error
     (taken,) = row.taken
-    assert 0 < taken.in_engine < taken.operations
-    assert taken.switches >= taken.parts >= 1
-    # torch keeps NaN where these engines pass over it.
-    assert [each.operator for each in taken.operators] == ["argmax"]
-    assert 0 < taken.left < 1
+    # torch keeps NaN in `argmax` where TVM passes over it.
+    refused = ["argmax"] if engine == "tvm" else []
+    assert 0 < taken.in_engine == taken.operations - len(refused)
+    assert taken.parts >= 1
+    assert [each.operator for each in taken.operators] == refused
+    assert taken.left < 1
     assert Row.from_dict(row.to_dict()) == row
 
 

@@ -124,7 +124,7 @@ assert len(report.graphs) == 1
 said = " ".join(found.message for found in lost)
 assert "which recurrent layers, masked transformers needs" in said, said
 assert unseen.harmless and unseen.message.endswith("but with 2.0.0."), unseen
-found = dynamo_ext.compare(add, torch.ones(1), backends=["aot_eager", "ts"], budget=0.2).record
+found = dynamo_ext.compare(add, (torch.ones(1),), backends=["aot_eager", "ts"], budget=0.2).record
 assert "measured" in {row.outcome for row in found.candidates}, found
 from tests.magics.shell import notebook, run_cell
 with notebook() as shell:

@@ -20,7 +20,8 @@ _FRAMES = frozenset({"_getframe", "_current_frames", "currentframe", "f_back"})
 _OWN = frozenset({"locals", "vars", "dir", "eval", "exec"})
 _OF_PANDAS = frozenset({"DataFrame.query", "DataFrame.eval"})
 _MAKE, _CALL = ("__new__", "__init__", "__post_init__"), ("__call__", "forward")
-_LEFT_OUT = sys.stdlib_module_names | {"torch", "dynamo_ext"}
+_ENGINES = {"torch", "jax", "jaxlib", "numpy", "tensorflow", "tvm"}
+_LEFT_OUT = sys.stdlib_module_names | _ENGINES | {"dynamo_ext", "IPython"}
 _INNER = {property: "fget", functools.partial: "func"}
 _INNER |= dict.fromkeys((staticmethod, classmethod, types.MethodType), "__func__")
 

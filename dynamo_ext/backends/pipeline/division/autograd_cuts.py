@@ -43,8 +43,8 @@ def cuts(graph: GraphModule) -> list[Node]:
     Raises ``StayEager`` where it would have to be cut in the middle of a context.
     """
     nodes = list(graph.graph.nodes)
-    ready, changed = _when_ready(graph)
     recorded = _recorded(nodes)
+    ready, changed = _when_ready(graph, recorded)
     leads = _leads_to(graph, ready)
     # The results that the operations from each on lead to.
     ahead = list(itertools.accumulate((leads[n] for n in reversed(nodes) if n in recorded), or_))
@@ -103,7 +103,9 @@ def _leads_to(graph: GraphModule, ready: Collection[int]) -> dict[Node, int]:
     return leads
 
 
-def _when_ready(graph: GraphModule) -> tuple[dict[int, int], dict[int | None, int]]:
+def _when_ready(
+    graph: GraphModule, recorded: Collection[Node]
+) -> tuple[dict[int, int], dict[int | None, int]]:
     """Behind which place the caller's tensors, and memory that changes, no longer change.
 
     By the identity of fake tensors, and by their memory.
@@ -118,7 +120,8 @@ def _when_ready(graph: GraphModule) -> tuple[dict[int, int], dict[int | None, in
             begun.setdefault(id(value), -1 if given else place)
             if value.requires_grad and (given or output in node.users):
                 callers[id(value)] = dispatch.memory_of(value)
-        for value in tensors(written(node)):
+        # Without a record, a change leaves a tensor the same to autograd.
+        for value in tensors(written(node)) if node in recorded else ():
             changed[dispatch.memory_of(value)] = place
     changed = {each: place for each, place in changed.items() if each and each in callers.values()}
     return {each: max(begun[each], changed.get(callers[each], -1)) for each in callers}, changed

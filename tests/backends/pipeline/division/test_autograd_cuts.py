@@ -108,6 +108,26 @@ def test_a_result_is_ready_behind_its_last_change(w) -> None:
     assert cut_in_front_of(changes, w) == ["tanh"]
 
 
+def test_a_change_that_is_not_recorded_leaves_a_result_ready(w) -> None:
+    def changes(w):
+        h = w * 2
+        a = h.tanh()
+        with torch.no_grad():
+            h.zero_()
+        return h, a
+
+    assert cut_in_front_of(changes, w) == ["a"]
+
+
+def test_a_leaf_that_is_changed_without_a_record_is_not_cut_off(w) -> None:
+    def updates(w):
+        with torch.no_grad():
+            w.add_(1)
+        return w.flip(0) * w
+
+    assert not cut_in_front_of(updates, w)
+
+
 def test_a_view_of_before_a_change_counts_as_what_changed(w) -> None:
     def changes(w):
         h = w * 2
