@@ -288,7 +288,10 @@ class _GraphCompilation:
             part: Any = graph.get_submodule(name)
             runner = Runner(record, part, self._context, weights=frozen)
             runners.append(runner)
-            node.op, node.target = "call_function", named(_with_arguments(runner.call), name)
+            node.op, node.target = (
+                "call_function",
+                named(lambda *args, run=runner.call: run(args), name),
+            )
         for name in parts.parts:
             graph.delete_submodule(name)
         graph.recompile()
@@ -325,7 +328,3 @@ def _returns_only_results(graph: GraphModule) -> bool:
     outputs: Any = graph.graph.output_node().args[0]
     nodes = [value for value in outputs if getattr(value, "op", "") == "call_function"]
     return len(nodes) == len(outputs) == len(set(nodes))
-
-
-def _with_arguments(call: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
-    return lambda *args: call(args)

@@ -150,13 +150,11 @@ class _Parts:
         return Part(part, given, made, examples, rewrites)
 
     def _placeholder(self, graph: Graph, node: Node) -> Node:
-        if node.op == "placeholder":
-            made = graph.node_copy(node)
-            made._dynamo_source = getattr(node, "_dynamo_source", None)  # noqa: SLF001 - Dynamo's mark
-        else:
-            made = graph.placeholder(node.name)
-            made.meta["example_value"] = value_of(node)
-            made._dynamo_source = None  # noqa: SLF001 - it comes from nowhere in the user's code
+        given = node.op == "placeholder"
+        made = graph.node_copy(node) if given else graph.placeholder(node.name)
+        made.meta["example_value"] = value_of(node)
+        # What is computed comes from nowhere in the user's code.
+        made._dynamo_source = getattr(node, "_dynamo_source", None)  # noqa: SLF001 - Dynamo's mark
         return made
 
     def _example(self, node: Node) -> Any:
