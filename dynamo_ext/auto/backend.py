@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import calibration, crash_records, precision, registry
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import WholeGraphBackend, fact
+from dynamo_ext.backends.base import DIVIDE, WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.errors import OptionError
@@ -82,6 +82,7 @@ class AutoBackend(WholeGraphBackend):
         OptionSpec(
             "tune", default=False, help="let tvm_meta_schedule take part, which takes minutes"
         ),
+        DIVIDE,
     )
 
     @functools.cached_property
@@ -146,7 +147,7 @@ class AutoBackend(WholeGraphBackend):
             cached = CachedWinner(graph, journal, held, self.cycles, bound)
             cached.forget = lambda: self.store.forget(key, place)
             cached.remember = lambda contest: self.store.remember(key, place, contest)
-            winner = {held.winner: registry.compiler(held.winner)}
+            winner = {held.winner: _compiler(held.winner, options)}
             if cached.compile(winner, list(example_inputs)):
                 journal.contest = held
                 return cached
@@ -154,7 +155,7 @@ class AutoBackend(WholeGraphBackend):
         if symbolic:
             # It may be at symbolic sizes for longer than anybody waits: the others come before it.
             names.sort(key=lambda name: name == "inductor")
-        compilers = {name: registry.compiler(name) for name in names}
+        compilers = {name: _compiler(name, options) for name in names}
         for name, died in _crashed(compilers, key):
             left_out.append(GraphCandidateResult(name, "crashed", reason=died))
             del compilers[name]
@@ -168,6 +169,12 @@ class AutoBackend(WholeGraphBackend):
         if options["remember"]:
             racer.remember = lambda contest: self.store.remember(key, place, contest)
         return racer
+
+
+def _compiler(name: str, options: Mapping[str, Any]) -> Compiler:
+    """That of a candidate, which divides graphs for autograd where ``auto`` is to."""
+    divides = DIVIDE in registry.get(precision.split(name)[0]).options
+    return registry.compiler(name, {DIVIDE.name: options[DIVIDE.name]} if divides else None)
 
 
 def _calibrated(names: Sequence[str]) -> str:

@@ -432,3 +432,9 @@ def test_inductor_compiles_last_where_sizes_are_symbolic(monkeypatch, dynamic):
     )(torch.ones(3, 4))
     last = ["onnxrt", "openvino", "inductor"] if dynamic else ["inductor", "onnxrt", "openvino"]
     assert order == last
+
+
+@pytest.mark.parametrize("divide", [True, False])
+def test_candidates_divide_graphs_where_auto_is_to(divide: bool) -> None:
+    assert auto._compiler("aot_eager", {"divide": divide}).options["divide"] is divide
+    assert "divide" not in auto._compiler("eager:bf16", {"divide": divide}).options
