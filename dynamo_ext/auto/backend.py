@@ -173,8 +173,10 @@ class AutoBackend(WholeGraphBackend):
 
 def _compiler(name: str, options: Mapping[str, Any]) -> Compiler:
     """That of a candidate, which divides graphs for autograd where ``auto`` is to."""
-    divides = DIVIDE in registry.get(precision.split(name)[0]).options
-    return registry.compiler(name, {DIVIDE.name: options[DIVIDE.name]} if divides else None)
+    compiler, divides = registry.compiler(name), options[DIVIDE.name]
+    if compiler.options.get(DIVIDE.name, divides) is divides:
+        return compiler
+    return registry.compiler(name, {DIVIDE.name: divides})
 
 
 def _calibrated(names: Sequence[str]) -> str:
