@@ -40,6 +40,9 @@ graphs are whole are in it when they are divided.
 ## Time
 A training step that binds `logits` and `loss`, without an optimizer, on `{backend}`: the median of
 {rounds} rounds in which both take turns, and the median of the ratios within a round.
+The threads of the engines of both spin beside each other while they take turns, so that a ratio
+swings from run to run by more than dividing costs: one row was 2.30 in one run, and 0.45 in the
+next. A row alone shows no difference of a few percent.
 
 | step | whole, ms | divided, ms | divided over whole |
 |---|--:|--:|--:|
