@@ -109,7 +109,8 @@ class _Parts:
             if node in known or node.op == "get_attr" or _name(node) == "_enter_autocast":
                 continue
             known.add(node)
-            if _is_passed(node):
+            # One part gives these to another; all else is made again from them.
+            if isinstance(value_of(node), (torch.Tensor, *dispatch.SYMBOLS)):
                 needed[node] = None
             else:
                 waiting += node.all_input_nodes
@@ -179,8 +180,3 @@ class _Parts:
 
 def _name(node: Node) -> str:
     return str(getattr(node.target, "__name__", ""))
-
-
-def _is_passed(node: Node) -> bool:
-    """Whether one part gives a node's value to another; what is not is made again from these."""
-    return isinstance(value_of(node), (torch.Tensor, *dispatch.SYMBOLS))
