@@ -37,15 +37,11 @@ def give_facts(graph: GraphModule, made: GraphModule) -> None:
             setattr(made, name, value)
 
 
-def named(call: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A function that a graph may call: FX writes a function by its name and module."""
-
-    def part(*args: Any) -> Any:
-        return call(*args)
-
-    part.__name__ = part.__qualname__ = name
-    part.__module__ = "dynamo_ext.parts"
-    return part
+def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The function, with a name under which a graph may call it: FX writes its name and module."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "dynamo_ext.parts"
+    return function
 
 
 def attribute(graph: GraphModule, target: str) -> Any:

@@ -65,7 +65,8 @@ def joined(
         nodes[node.name] = chain.placeholder(node.name)
     for number, (part, call) in enumerate(zip(parts, calls, strict=True), 1):
         inputs = tuple(nodes[each] for each in part.inputs)
-        results = chain.call_function(named(call, f"part_{number}"), inputs)
+        function = named(lambda *args, call=call: call(*args), f"part_{number}")
+        results = chain.call_function(function, inputs)
         for position, name in enumerate(part.outputs):
             nodes[name] = chain.call_function(operator.getitem, (results, position))
     returned: Any = graph.graph.output_node().args[0]
