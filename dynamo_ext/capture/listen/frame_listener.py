@@ -36,7 +36,7 @@ from dynamo_ext.capture.torch_private import (
     frame_eval,
     regions,
 )
-from dynamo_ext.capture.torch_private.patches import calls, registry, stored_values
+from dynamo_ext.capture.torch_private.patches import calls, loops, registry, stored_values
 from dynamo_ext.interruptions import Listening, interruption, pass_on
 
 _compiling: list[tuple[FrameEntry, Any]] = []
@@ -103,7 +103,7 @@ class FrameListener:
         # What compiles while a comparison times it is not recorded; all else is the same.
         run = active_run() or RunLog()
         code = frame.f_code
-        if is_plain(code):
+        if is_plain(code) or code in loops.python_loops:
             return frame_eval.skip_permanently()
         if frame_eval.is_library_code(code, frame):
             return self._callback(frame, cache, state)

@@ -37,7 +37,8 @@ ABOUT_COMPILING = "Call of a function that is about compiling"
 """The reason of a break of our own, whose context is the function's name (``patches.calls``)."""
 
 RECURRENT = "Call of a recurrent layer"
-"""The reason of another one."""
+LOOP = "Call of a function with a loop of many turns"
+"""The reasons of others (``patches.torch_layers``, ``patches.loops``)."""
 
 DEFINE_IT = "Define it before this code first runs; %dynamo reset has the code captured again."
 _MISSING = re.compile(r"Failed to find name `(?P<name>[^`]+)`")

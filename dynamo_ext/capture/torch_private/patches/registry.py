@@ -64,20 +64,27 @@ def patches(owner: Any, *names: str) -> Callable[[_Function], _Function]:
     return patch
 
 
-def patches_instruction(name: str) -> Callable[[_Function], _Function]:
-    """As ``patches``, for what traces one of Python's instructions.
+def patches_instruction(*names: str) -> Callable[[_Function], _Function]:
+    """As ``patches``, for what traces some of Python's instructions.
 
     Dynamo looks these up in a table of each class of translators.
     """
 
     def patch(ours: _Function) -> _Function:
         for translator in _translators(InstructionTranslatorBase):
-            table = list(translator.dispatch_table)
-            table[dis.opmap[name]] = functools.partial(ours, table[dis.opmap[name]])
-            _patches.append((translator, "dispatch_table", table))
+            if translator not in _tables:
+                _tables[translator] = list(translator.dispatch_table)
+                _patches.append((translator, "dispatch_table", _tables[translator]))
+            table = _tables[translator]
+            for number in map(dis.opmap.__getitem__, names):
+                table[number] = functools.partial(ours, table[number])
         return ours
 
     return patch
+
+
+_tables: dict[type[Any], list[Any]] = {}
+"""Our tables of instructions, by the class of translators."""
 
 
 def _translators(translator: type[Any]) -> Iterator[type[Any]]:

@@ -1,0 +1,163 @@
+"""Loops that Dynamo would unroll into one graph, turn by turn, for longer than that pays.
+
+A loop of a cell is given up after ``MOST_TURNS`` turns or ``MOST_OPERATIONS`` operations, and runs
+turn by turn (``Block.split_at``). A function that a cell calls is traced with all its loops; one
+whose turns call the same modules and functions again and again runs in Python, and what it calls is
+captured by itself. Both are decided before anything has run.
+"""
+
+from __future__ import annotations
+
+import dis
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._dynamo.exc import unimplemented
+from torch._dynamo.variables.lists import BaseListVariable, RangeVariable
+from torch._dynamo.variables.tensor import TensorVariable
+from torch._guards import TracingContext
+
+from dynamo_ext.capture.cells.block import block_of
+from dynamo_ext.capture.report.breaks import LOOP
+from dynamo_ext.capture.torch_private.frame_eval import users_code
+from dynamo_ext.capture.torch_private.patches.calls import StaysPythonError
+from dynamo_ext.capture.torch_private.patches.registry import (
+    inliners,
+    learned,
+    patches_instruction,
+)
+
+MOST_TURNS, MOST_OPERATIONS = 64, 300
+"""Of a loop of a cell: fusing pays below."""
+
+_ALIKE, _OPERATIONS, _INSTRUCTIONS, _DEPTH = 16, 1000, 50_000, 16
+"""Of a function: turns with the same callees, what they put into the graph, what is traced of one
+loop whatever it calls, and how often it calls itself."""
+
+_TORCH = str(Path(torch.__file__).parent)
+_COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+
+python_loops: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+"""Code of functions whose loops run in Python."""
+learned.append(python_loops)
+
+
+@dataclass
+class _Turns:
+    """What was traced of one loop of one frame; ``called`` are the callees of this turn."""
+
+    operations_before: int
+    count: int = 0
+    alike: int = 0
+    called: set[tuple[int, int]] = field(default_factory=set)
+    called_before: set[tuple[int, int]] = field(default_factory=set)
+
+    def end_one(self) -> None:
+        self.alike = self.alike + 1 if self.called == self.called_before else 0
+        self.count += 1
+        self.called, self.called_before = set(), self.called
+
+
+def _frames(tx: Any) -> Iterator[Any]:
+    while tx is not None:
+        yield tx
+        tx = tx.parent
+
+
+def _loops(tx: Any) -> dict[int, _Turns]:
+    return vars(tx).setdefault("_dynamo_ext_loops", {})  # type: ignore[no-any-return]
+
+
+def _owner(tx: Any) -> Any:
+    """The frame that a loop is given up with: no comprehension, and none of torch's own code."""
+    own = (
+        each
+        for each in _frames(tx)
+        if each.f_code.co_name not in _COMPREHENSIONS
+        and not each.f_code.co_filename.startswith(_TORCH)
+    )
+    return next(own, tx.output.root_tx)
+
+
+def _give_up(tx: Any, why: str) -> None:
+    owner, code = _owner(tx), _owner(tx).f_code
+    name = code.co_qualname
+    message = f"`{name}` runs in Python: {why}"
+    if owner is tx.output.root_tx:
+        python_loops.add(users_code(code) or code) if block_of(code) is None else None
+        raise StaysPythonError(message, _REMEDY, TracingContext.extract_stack())
+    python_loops.add(code)
+    _refuse(code, message)
+
+
+_REMEDY = "Put what a turn does into a function, which is then captured by itself."
+
+
+def _refuse(code: types.CodeType, message: str) -> None:
+    unimplemented(gb_type=LOOP, context=code.co_qualname, explanation=message, hints=[_REMEDY])
+
+
+@patches_instruction(*(name for name in dis.opmap if "JUMP_BACKWARD" in name))
+def end_turn(upstream: Callable[..., Any], tx: Any, inst: Any) -> Any:
+    """Count a turn of a loop, and give it up where it is too long."""
+    output = tx.output
+    if not output.root_tx.one_graph and inst.target is not None:
+        operations = len(output.graph.nodes)
+        loops = _loops(tx)
+        turns = loops.setdefault(id(inst.target), _Turns(operations))
+        turns.end_one()
+        added = operations - turns.operations_before
+        span = tx.indexof[inst] - tx.indexof[inst.target]
+        in_cell = block_of(users_code(_owner(tx).f_code)) is not None
+        if in_cell and (turns.count >= MOST_TURNS or added >= MOST_OPERATIONS):
+            _give_up(tx, "its loop has many turns.")
+        if (turns.alike >= _ALIKE and added >= _OPERATIONS) or turns.count * span >= _INSTRUCTIONS:
+            _give_up(tx, f"{turns.count} turns of its loop were {added} operations of a graph.")
+    return upstream(tx, inst)
+
+
+
+
+@patches_instruction("GET_ITER")
+def begin_loop(upstream: Callable[..., Any], tx: Any, inst: Any) -> Any:
+    """Give up a loop of a cell that is known to have many turns before it begins."""
+    root = tx.output.root_tx
+    if tx is root and not root.one_graph and block_of(users_code(tx.f_code)) is not None:
+        turns = _length(tx.stack[-1].realize())
+        if turns > MOST_TURNS:
+            _give_up(tx, f"its loop has {turns} turns.")
+    return upstream(tx, inst)
+
+
+def _length(iterable: Any) -> int:
+    """Turns of a loop over it; 0 where that is not known before it begins."""
+    if isinstance(iterable, RangeVariable):
+        known = all(each.is_python_constant() for each in iterable.items)
+        return iterable.range_length() if known else 0
+    if isinstance(iterable, BaseListVariable):
+        return len(iterable.items)
+    size = getattr(iterable, "size", None) if isinstance(iterable, TensorVariable) else None
+    return size[0] if size and isinstance(size[0], int) else 0
+
+
+@inliners.append
+def inline(_upstream: Callable[..., Any], tx: Any, function: Any, args: Any, *_: Any, **__: Any) -> None:
+    """Refuse a function whose loops run in Python; take down what the loops around call."""
+    if tx.output.root_tx.one_graph:
+        return
+    code = function.get_code()
+    if code in python_loops:
+        _refuse(code, f"`{code.co_qualname}` runs in Python: its loops have many turns.")
+    frames = list(_frames(tx))
+    module = getattr(args[0], "value", None) if args and args[0].is_realized() else None
+    called = id(code), id(module) if isinstance(module, torch.nn.Module) else 0
+    for each in frames:
+        for turns in _loops(each).values():
+            turns.called.add(called)
+    if sum(each.f_code is code for each in frames) >= _DEPTH:
+        _give_up(tx, f"it calls itself {_DEPTH} times and more.")
