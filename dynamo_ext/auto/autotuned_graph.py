@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamo_ext.auto import graph_race, ranking
-from dynamo_ext.backends import calibration, precision
+from dynamo_ext.backends import calibration, first_run, precision
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.interruptions import Listening, pass_on
@@ -136,12 +136,16 @@ class AutotunedGraph:
 
     def _race(self, args: tuple[Any, ...]) -> None:
         started = time.perf_counter()
-        switch = self.switch
+        switch, given = self.switch, first_run.current()
         if switch is None:
             return
+        if late := given.used_up():
+            self._journal.add_fallback("lower", "graph", message=late, remedy=given.remedy)
+            return
+        budget = min(self._budget, given.left)
         try:
-            with Listening():
-                held = graph_race.run_race(switch, args, self._budget, self._bound, self._board)
+            with given.working(), Listening():
+                held = graph_race.run_race(switch, args, budget, self._bound, self._board)
         except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
             pass_on(error)
             self._failed(error)

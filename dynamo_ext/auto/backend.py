@@ -6,11 +6,10 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import calibration, crash_records, precision, registry
+from dynamo_ext.backends import calibration, crash_records, first_run, precision, registry
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import DIVIDE, WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
-from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.errors import OptionError
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound, of_users
 from dynamo_ext.records.autotune import GraphCandidateResult
@@ -71,12 +70,6 @@ class AutoBackend(WholeGraphBackend):
         ),
         OptionSpec(
             "budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take", least=0
-        ),
-        OptionSpec(
-            "compile_budget",
-            300.0,
-            "seconds of compiling a graph, after which no backend begins",
-            least=1,
         ),
         OptionSpec("remember", default=True, help="reuse the winner in later kernels"),
         OptionSpec(
@@ -160,13 +153,10 @@ class AutoBackend(WholeGraphBackend):
             left_out.append(GraphCandidateResult(name, "crashed", reason=died))
             del compilers[name]
         racer = AutotunedGraph(graph, journal, float(options["budget"]), self.cycles, bound)
-        with (
-            compile_timeout.allowing(float(options["compile_budget"])),
-            compile_timeout.one_graph(),
-        ):
-            racer.compile(compilers, example_inputs)
+        racer.compile(compilers, example_inputs)
         racer.absent = tuple(left_out)
-        if options["remember"]:
+        # Another process may have the time to compile them all.
+        if options["remember"] and not first_run.current().used_up():
             racer.remember = lambda contest: self.store.remember(key, place, contest)
         return racer
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import crash_records, precision
+from dynamo_ext.backends import crash_records, first_run, precision
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import fact
-from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.interruptions import Listening
 from dynamo_ext.records.common import Availability
 
@@ -83,17 +82,19 @@ class Compiler:
         attempt = None
         if not tries and self.name != "eager":
             attempt = crash_records.Attempt.of(self.name, self.version, graph, example_inputs)
-        if not tries and (late := compile_timeout.used_up()):
-            return refused("lower", late, compile_timeout.REMEDY)
+        given = first_run.current()
+        if late := given.used_up():
+            given.refused += 1
+            return refused("lower", late, given.remedy)
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)
         context = CompileContext(self.backend, self.options, journal, attempt, *precision.bound())
         if tries:
-            with Listening():
+            with given.working(), Listening():
                 return compile_graph(graph, example_inputs, context)
         overlaps = Overlaps(graph, example_inputs)
         if self.name != "eager" and overlaps.found(example_inputs):
             return refused("unsupported", MESSAGE, REMEDY)
-        with compile_timeout.one_graph(), Listening(), crash_records.during(attempt, "compiling"):
+        with given.working(), Listening(), crash_records.during(attempt, "compiling"):
             made = compile_graph(graph, example_inputs, context)
         return overlaps.kept_from(made, forward_of(graph), journal)

@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[int, float, str]] = {
 
 FLAGS = (
     "-b", "--backend", "--dynamic", "--static", "--fullgraph", "-o", "--output", "--profile",
-    "--quiet", "--strict", "--precision", "--accuracy", "--metric", "--check-on",
+    "--quiet", "--strict", "--first-run", "--precision", "--accuracy", "--metric", "--check-on",
     "--opt",
 )  # fmt: skip
 
@@ -50,6 +50,7 @@ class CellArguments:
     accuracy: str | None = None
     metric: str | None = None
     check_on: tuple[str, str] | None = None
+    first_run: float | None = None
 
 
 def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
@@ -92,6 +93,19 @@ def given(text: str) -> str:
         msg = "expected one argument"
         raise argparse.ArgumentTypeError(msg)
     return bare
+
+
+def seconds(text: str) -> float:
+    """The ``type=`` of ``--first-run``: seconds, or ``none`` for as many as it takes."""
+    bare = unquoted(text)
+    try:
+        found = math.inf if bare == "none" else float(bare)
+    except ValueError:
+        found = math.nan
+    if not found > 0:
+        msg = f"{bare} is neither a number of seconds above 0 nor none"
+        raise argparse.ArgumentTypeError(msg)
+    return found
 
 
 def name(text: str) -> str:

@@ -24,6 +24,7 @@ from dynamo_ext.magics.arguments import (
     given,
     key_and_value,
     name,
+    seconds,
 )
 from dynamo_ext.magics.completion import add_completion, remove_completion
 from dynamo_ext.widgets.progress import LOADING_PATIENCE, PATIENCE, Waiting
@@ -90,6 +91,9 @@ class DynamoMagics(Magics):
     @argument("--check-on", type=key_and_value, metavar="NAME=LIST", help="calibrate int8, and "
               "check --accuracy, on other inputs: the cell with each value of a list of yours in "
               "the place of NAME")  # fmt: skip
+    @argument("--first-run", type=seconds, metavar="SECONDS", help="what may go into capturing and "
+              "compiling in one run (4 on eager, 40 on auto, else 20; none: no limit); what is not "
+              "reached by then runs in Python, and the next run goes on with it")  # fmt: skip
     @argument("--opt", action="append", type=key_and_value, metavar="KEY=VALUE",
               help="a backend option; may repeat")  # fmt: skip
     @argument("-h", "--help", action="store_true", help="show this help")

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import math
 import sys
 import time
 from typing import Any, cast
@@ -14,6 +15,7 @@ from IPython.display import display
 
 from dynamo_ext.backends import crash_records, registry
 from dynamo_ext.backends.compiler import Compiler
+from dynamo_ext.backends.first_run import usual_seconds
 from dynamo_ext.capture import session
 from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
@@ -110,6 +112,7 @@ class Workbench:
                 after_graph_call=None if quiet or arguments.mode == "explain" else PairedCalls(),
                 check=check,
                 shown=not quiet,
+                seconds=self._seconds(arguments, tracer),
             )
         report = dataclasses.replace(report, loads=(*self.loads, (report.backend, took)))
         session.remember_report(report)
@@ -156,6 +159,14 @@ class Workbench:
             names=self._names,
             alone=arguments.mode == "explain",
         )
+
+    @staticmethod
+    def _seconds(arguments: CellArguments, tracer: Tracer) -> float:
+        """What may go into compiling; without end where the cell asks for all of it."""
+        whole = arguments.fullgraph or arguments.mode == "explain"
+        if arguments.first_run is not None or whole or arguments.accuracy or arguments.check_on:
+            return arguments.first_run or math.inf
+        return usual_seconds(tracer.compiler.name) if tracer.compiler else math.inf
 
     def _check(self, arguments: CellArguments, state: CellState, tracer: Tracer) -> Any:
         """What ``--accuracy`` and ``--check-on`` do before the cell runs, if anything."""

@@ -5,8 +5,8 @@ import time
 
 import torch
 
+from dynamo_ext.backends import first_run
 from dynamo_ext.backends.known_machines import remembered
-from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.capture import session
 from dynamo_ext.capture.report.work import work_of
 from dynamo_ext.errors import LastingEffectError, OptionError
@@ -45,6 +45,7 @@ _ALLOW = (
     "To compare it all the same, add allow_writes=True; to measure its graphs alone, add "
     "per_graph=True."
 )
+_PATIENCE = "Give first_run more seconds, or leave out a backend that takes long to compile."
 _CALL_FIRST = "Call the module once, then compare."
 
 
@@ -101,8 +102,7 @@ class _Comparing:
             with workload.suppress_output():
                 self._rehearse()
                 try:
-                    patient = compile_timeout.allowing(settings.compile_budget)
-                    with held_in(workload, settings.dtype), patient:
+                    with held_in(workload, settings.dtype):
                         self._measure()
                 except KeyboardInterrupt:
                     interrupted = True
@@ -175,9 +175,13 @@ class _Comparing:
             self._board.begin("graphs")
             listed = [each for each in self._compiled if each.timed or self._alone]
             candidates = [each.candidate for each in listed if each.candidate.compiler]
-            self._graphs, self._mix = per_graph.race_graphs(
-                self._workload, candidates, base, self._settings
-            )
+            with first_run.within(self._compiling()):
+                self._graphs, self._mix = per_graph.race_graphs(
+                    self._workload, candidates, base, self._settings
+                )
+
+    def _compiling(self) -> first_run.FirstRun:
+        return first_run.FirstRun(self._settings.compile_budget, _PATIENCE)
 
     def _timed(self) -> TimedCallable:
         """Compile, check and race everything; the baseline."""
@@ -219,7 +223,8 @@ class _Comparing:
         for each in draw.sample(self._compiled, len(self._compiled)):
             name = each.candidate.name
             self._board.begin("compiling", name, "compiling")
-            each.compile(self._workload, self._board.doing, self._settings.check_on)
+            with first_run.within(self._compiling()):
+                each.compile(self._workload, self._board.doing, self._settings.check_on)
             if each.results is not None:
                 self._board.begin("checking", name)
                 self._check(each, each.results)

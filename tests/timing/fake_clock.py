@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dynamo_ext.auto import autotuned_graph, elimination, graph_race, online_trials
-from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.measure import operation_profiler
 from dynamo_ext.timing import clock, race
 
@@ -14,7 +13,6 @@ USERS = (
     elimination,
     graph_race,
     online_trials,
-    compile_timeout,
     operation_profiler,
 )
 """The modules that measure."""

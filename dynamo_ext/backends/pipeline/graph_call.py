@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from dynamo_ext.backends import calibration, crash_records, effects, precision
+from dynamo_ext.backends import calibration, crash_records, effects, first_run, precision
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.undo import Undo
 from dynamo_ext.interruptions import pass_on
@@ -72,7 +72,7 @@ class GraphCall:
     def call(self, *args: Any) -> Any:
         """Run it; eagerly where it fails and its effects can be undone."""
         if not self._proven:
-            return self._first(args)
+            return self._checked(args) if self._check else self._first(args)
         try:
             return self._run(*args)
         except Exception as error:
@@ -81,6 +81,15 @@ class GraphCall:
                 # Some of its effects may have come about: run again, it would have them twice.
                 raise
             return self._failed(error, args)
+
+    def _checked(self, args: Sequence[Any]) -> Any:
+        """A call with a check of its results, if there is time for it."""
+        given = first_run.current()
+        if late := given.used_up():
+            self._journal.add_fallback("verify", "graph", message=late, remedy=given.remedy)
+            return self._eager(*args)
+        with given.working():
+            return self._first(args)
 
     def _first(self, args: Sequence[Any]) -> Any:
         """A call whose effects can be undone, until one has gone well."""

@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import calibration, crash_records, fork_safety, precision
+from dynamo_ext.backends import calibration, crash_records, first_run, fork_safety, precision
 from dynamo_ext.backends.base import RunThisCallEagerlyError, StayEager, fact
 from dynamo_ext.backends.compile_context import CompileContext
-from dynamo_ext.backends.pipeline import compile_timeout
 from dynamo_ext.backends.pipeline.engine_check import EngineCheck, Ran
 from dynamo_ext.backends.pipeline.engines import Engine, Engines
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
@@ -56,7 +55,7 @@ class Runner:
         self._engines = Engines(graph, context, weights)
         self._check = EngineCheck(self._relaxed, context, self._engines)
         self._failures = 0
-        self._dead = ""
+        self._dead = self._late = ""
         self._untold: str | None = None
         if runtime := fact(context.backend, "fork_unsafe_runtime"):
             fork_safety.stay_behind(self, runtime)
@@ -64,16 +63,14 @@ class Runner:
     def prepare(self) -> bool:
         """Lower now, at compile time, where shapes are known; false where that failed.
 
-        Where calls calibrate, the first one after them lowers.
+        Where calls calibrate, the first one after them lowers; where the seconds for a first run
+        are used up, the first one that has some.
         """
         constants = next(iter(self._engines.sets.live), None)
         later = self._precision == "int8" and calibration.is_active()
         later = later and self._engines.takes_ranges(constants)
-        if not (later or self._engines.per_shape):
-            if late := compile_timeout.used_up():
-                self._die("lower", message=late, remedy=compile_timeout.REMEDY)
-            else:
-                self._engine((), constants)
+        if not (later or self._engines.per_shape or self._is_late()):
+            self._engine((), constants)
         self._record()
         return not self._dead
 
@@ -100,17 +97,27 @@ class Runner:
             return self._eager(*args)
         with dispatch.outside_modes():
             constants = self._engines.constants(args)
+            engine = self._engines.known.get(self._engines.key(args, constants))
+            if engine is None or not engine.trusted:
+                return self._first(args, constants)
+            try:
+                return engine.call(args)
+            except Exception as error:  # noqa: BLE001
+                return self._failed(error, args)
+
+    def _first(self, args: Sequence[Any], constants: WeightSet | None) -> Sequence[Any]:
+        """A call of an engine that is not trusted yet, if there is time to build and check it."""
+        if self._is_late():
+            return self._eager(*args)
+        with first_run.current().working():
             engine = self._engine(args, constants)
             if engine is None:
                 return self._eager(*args)
-            attempt = None if engine.trusted else self._context.attempt
             try:
-                with crash_records.during(attempt, "first running"):
-                    outputs = engine.call(args) if engine.trusted else engine.first_call(args)
+                with crash_records.during(self._context.attempt, "first running"):
+                    outputs = engine.first_call(args)
             except Exception as error:  # noqa: BLE001
                 return self._failed(error, args)
-            if engine.trusted:
-                return outputs
             if self._context.options.get("verify", True):
                 expected = self._eager(*args)
                 found = self._check.trusted(args, constants, Ran(engine, outputs), expected)
@@ -126,6 +133,15 @@ class Runner:
                 self._engines.trust(engine, args, constants)
                 self._record()
             return outputs
+
+    def _is_late(self) -> bool:
+        """Whether eager is to run this call, since nothing more is to be built or checked now."""
+        given = first_run.current()
+        self._late = given.used_up()
+        if self._late:
+            self._note("lower", message=self._late, remedy=given.remedy)
+            self._record()
+        return bool(self._late)
 
     def _engine(self, args: Sequence[Any], constants: WeightSet | None) -> Engine | None:
         """The engine for a call, built where there is none; ``None`` where eager is to run it."""
@@ -205,8 +221,8 @@ class Runner:
             self._context.journal.lowered[self.name] = self._engines.lowered
         self._context.journal.partitions[self.name] = replace(
             self._known,
-            engine="eager" if self._dead else self._known.engine,
-            reason=self._dead,
+            engine="eager" if self._dead or self._late else self._known.engine,
+            reason=self._dead or self._late,
             frozen=self._engines.frozen,
             calibrated=self._engines.calibrated,
             lower_seconds=self._engines.seconds,

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 
-from dynamo_ext.backends import precision
-from dynamo_ext.backends.pipeline import compile_timeout
+from dynamo_ext.backends import first_run, precision
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
@@ -71,7 +70,7 @@ def fewest(count: int, tried: Callable[[int], bool]) -> int:
     rights: list[int] = []
 
     def right(kept: int) -> bool:
-        if compile_timeout.used_up() or time.perf_counter() > until:
+        if first_run.current().used_up() or time.perf_counter() > until:
             return False
         made.append(kept)
         found = tried(kept)

@@ -1,5 +1,6 @@
 """One run of a cell program in the user's namespace, and the report of it."""
 
+import math
 import sys
 import time
 import traceback
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from dynamo_ext.backends.first_run import FirstRun, within
 from dynamo_ext.capture.cells.block_runner import Stepper
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram, Segment
@@ -67,14 +69,15 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     after_graph_call: AfterGraphCall | None = None,
     check: Check | None = None,
     shown: bool = True,
+    seconds: float = math.inf,
 ) -> tuple[Report, BaseException | None]:
     """Run every segment in order, as a plain cell would, and record what happened.
 
     What the cell raises comes back beside the report, ``None`` where it ended well. ``source`` is
     the text under today's magic line; ``on_progress`` gets what is being compiled,
     ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``). ``check`` comes before
-    the run, and is in the report. What a report counts for its readers is left out where it is not
-    ``shown``.
+    the run, and is in the report. ``seconds`` may go into capturing and compiling. What a report
+    counts for its readers is left out where it is not ``shown``.
     """
     program = state.program
     run = RunLog(
@@ -89,13 +92,15 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     error: BaseException | None = None
     started = time.perf_counter()
     try:
-        with Recording(run), tracer.surroundings():
+        with within(FirstRun(seconds)), Recording(run), tracer.surroundings():
             if check is not None:
                 check.before(run)
             run_traced(program, namespace, tracer, names)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
-    seconds = time.perf_counter() - started
+    took = time.perf_counter() - started
+    for code in run.refused_codes:
+        code_cache.forget_code(code)
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
     if mode == "optimize":
@@ -105,7 +110,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         backend=backend,
         title=title,
         cell=CodeBlock(title, program.filename, 1, source),
-        seconds=seconds,
+        seconds=took,
         compile_seconds=run.compile_seconds,
         error=one_line(error, with_type=True) if error is not None else "",
         interrupted=isinstance(error, KeyboardInterrupt),

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch.utils.weak import WeakIdKeyDictionary
 
+from dynamo_ext.backends import first_run
 from dynamo_ext.capture.cells.block import SplitBlockError, block_of, is_plain
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.frame_looks import looker_from
@@ -109,7 +110,12 @@ class FrameListener:
             return self._callback(frame, cache, state)
         if instead := self._kept_out(run):
             return instead(frame, cache, state)
-        with Listening(), frame_eval.compile_lock, active_modes.ended_where_it_raises():
+        with (
+            first_run.current().working(),
+            Listening(),
+            frame_eval.compile_lock,
+            active_modes.ended_where_it_raises(),
+        ):
             if frame_eval.has_nothing_to_trace(frame):
                 return frame_eval.skip_permanently()
             with stored_values.let_go_of_the_new():
@@ -123,6 +129,9 @@ class FrameListener:
         if who := active_modes.tracing_mode_name():
             run.fallbacks[capture_disabled.observed(who)] = None
             return frame_eval.skip_recursively_once
+        if first_run.current().used_up():
+            run.fallbacks[capture_disabled.used_up(first_run.current())] = None
+            return frame_eval.compile_nothing_once
         stance = active_modes.stance()
         if stance == "eager_on_recompile":
             run.fallbacks[capture_disabled.REUSED_ONLY] = None

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import effects, journal
+from dynamo_ext.backends import effects, first_run, journal
 from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.pipeline.checkpointing import as_captured
@@ -87,7 +87,10 @@ class RecordedCompiler:
         entry.compile_started = time.perf_counter()
         told = run.on_doing or (lambda words: run.on_progress(words or doing))
         with journal.active(entry.journal, told):
-            compiled = self._compiled(graph, inputs, (*run.codes, frame.code()))
+            before, code = first_run.current().refused, frame.code()
+            compiled = self._compiled(graph, inputs, (*run.codes, code))
+            if first_run.current().refused > before and code is not None:
+                run.refused_codes.append(code)
         entry.compile_seconds = time.perf_counter() - entry.compile_started
         return _recorded(compiled, graph, entry)
 

@@ -1,5 +1,6 @@
 """Torch settings that keep Dynamo out, as a report has them: a stance, a switch, a mode."""
 
+from dynamo_ext.backends.first_run import FirstRun
 from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.records.report import Fallback
 from dynamo_ext.torch_private import version
@@ -37,6 +38,12 @@ def observed(mode: str) -> Fallback:
     """Of a run in which a tool observes each operation (``active_modes.tracing_mode_name``)."""
     why = f"{mode} is active and cannot observe operations inside compiled code"
     return _fallback(why, f"Call the compiled code without {mode}.")
+
+
+def used_up(given: FirstRun) -> Fallback:
+    """Of a run that met something new when its seconds were used up."""
+    why = f"The {given.seconds:g} s for the first run were used up: what is new runs in Python"
+    return _fallback(why, given.remedy)
 
 
 def switched_off(switch: str) -> Fallback:

@@ -118,6 +118,11 @@ def run_eagerly_once(*, callees_too: bool) -> ConvertFrameReturn:
     )
 
 
+def compile_nothing_once(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
+    """A frame callback: the frame runs eagerly, what it calls as compiled as it is."""
+    return run_eagerly_once(callees_too=True)
+
+
 def skip_recursively_once(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
     """A frame callback: the frame and what it calls run as plain Python, and it is forgotten."""
     return ConvertFrameReturn(

@@ -9,6 +9,7 @@ captured by itself. Both are decided before anything has run.
 from __future__ import annotations
 
 import dis
+import time
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -35,9 +36,14 @@ from dynamo_ext.capture.torch_private.patches.registry import (
 MOST_TURNS, MOST_OPERATIONS = 64, 300
 """Of a loop of a cell: fusing pays below."""
 
-_ALIKE, _OPERATIONS, _INSTRUCTIONS, _DEPTH = 16, 1000, 50_000, 16
-"""Of a function: turns with the same callees, what they put into the graph, what is traced of one
-loop whatever it calls, and how often it calls itself."""
+_ALIKE, _OPERATIONS, _DEPTH = 16, 1000, 16
+"""Of a function: turns with the same callees, what they put into the graph, and how often it calls
+itself."""
+
+_INSTRUCTIONS, _SECONDS = 50_000, 2.0
+"""What is traced of one loop of a function, whatever it calls."""
+
+clock = time.perf_counter
 
 _TORCH = str(Path(torch.__file__).parent)
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
@@ -52,6 +58,7 @@ class _Turns:
     """What was traced of one loop of one frame; ``called`` are the callees of this turn."""
 
     operations_before: int
+    started: float
     count: int = 0
     alike: int = 0
     called: set[tuple[int, int]] = field(default_factory=set)
@@ -109,18 +116,17 @@ def end_turn(upstream: Callable[..., Any], tx: Any, inst: Any) -> Any:
     if not output.root_tx.one_graph and inst.target is not None:
         operations = len(output.graph.nodes)
         loops = _loops(tx)
-        turns = loops.setdefault(id(inst.target), _Turns(operations))
+        turns = loops.setdefault(id(inst.target), _Turns(operations, clock()))
         turns.end_one()
         added = operations - turns.operations_before
         span = tx.indexof[inst] - tx.indexof[inst.target]
         in_cell = block_of(users_code(_owner(tx).f_code)) is not None
         if in_cell and (turns.count >= MOST_TURNS or added >= MOST_OPERATIONS):
             _give_up(tx, "its loop has many turns.")
-        if (turns.alike >= _ALIKE and added >= _OPERATIONS) or turns.count * span >= _INSTRUCTIONS:
-            _give_up(tx, f"{turns.count} turns of its loop were {added} operations of a graph.")
+        long = added >= _OPERATIONS or clock() - turns.started >= _SECONDS
+        if (turns.alike >= _ALIKE and long) or turns.count * span >= _INSTRUCTIONS:
+            _give_up(tx, f"{turns.count} turns of its loop would be {added} operations of a graph.")
     return upstream(tx, inst)
-
-
 
 
 @patches_instruction("GET_ITER")
@@ -146,7 +152,9 @@ def _length(iterable: Any) -> int:
 
 
 @inliners.append
-def inline(_upstream: Callable[..., Any], tx: Any, function: Any, args: Any, *_: Any, **__: Any) -> None:
+def inline(
+    _upstream: Callable[..., Any], tx: Any, function: Any, args: Any, *_: Any, **__: Any
+) -> None:
     """Refuse a function whose loops run in Python; take down what the loops around call."""
     if tx.output.root_tx.one_graph:
         return

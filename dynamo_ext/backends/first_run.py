@@ -1,0 +1,95 @@
+"""How many seconds may go into tracing, compiling, checking and racing before code runs eagerly.
+
+What has begun is finished: Python has no safe way to stop a compiler. What has not begun when the
+seconds are used up is eager's until somebody gives it new ones: a cell's next run does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+
+REMEDY = (
+    "Run the cell again: each run goes on with new seconds. --first-run SECONDS gives more of "
+    "them, --first-run none lifts the limit."
+)
+
+
+class FirstRun:
+    """Seconds of work, counted where ``working`` says so; ``remedy`` is for what they ran out for.
+
+    ``refused`` counts the graphs that were left to eager for want of them, which are to be captured
+    again where new ones are given.
+    """
+
+    def __init__(
+        self,
+        seconds: float = math.inf,
+        remedy: str = REMEDY,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.seconds = seconds
+        self.remedy = remedy
+        self.refused = 0
+        self._clock = clock
+        self._spent = 0.0
+        self._since: float | None = None
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """Count the seconds of the block; those of a block within another count once."""
+        if self._since is not None:
+            yield
+            return
+        self._since = self._clock()
+        try:
+            yield
+        finally:
+            self._spent, self._since = self.spent, None
+
+    @property
+    def spent(self) -> float:
+        """Seconds of work so far."""
+        return self._spent + (self._clock() - self._since if self._since is not None else 0.0)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are not used up."""
+        return max(self.seconds - self.spent, 0.0)
+
+    def used_up(self) -> str:
+        """Why nothing further begins; empty while there is time."""
+        if self.spent < self.seconds:
+            return ""
+        return f"It was not compiled: the {self.seconds:g} s for the first run were used up."
+
+
+_SECONDS = {"eager": 4.0, "aot_eager": 4.0, "auto": 40.0}
+_OTHERS = 20.0
+
+
+def usual_seconds(backend: str) -> float:
+    """What a cell has on a backend unless it says otherwise."""
+    return _SECONDS.get(backend.partition(":")[0], _OTHERS)
+
+
+_UNLIMITED = FirstRun()
+_current: ContextVar[FirstRun] = ContextVar("dynamo_ext_first_run")
+
+
+def current() -> FirstRun:
+    """The seconds that apply here; without end where nobody has limited them."""
+    return _current.get(_UNLIMITED)
+
+
+@contextlib.contextmanager
+def within(given: FirstRun) -> Iterator[None]:
+    """Let the block have these seconds."""
+    token = _current.set(given)
+    try:
+        yield
+    finally:
+        _current.reset(token)
