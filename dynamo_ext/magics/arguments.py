@@ -29,8 +29,8 @@ COMMANDS: dict[str, tuple[int, float, str]] = {
 
 FLAGS = (
     "-b", "--backend", "--dynamic", "--static", "--fullgraph", "-o", "--output", "--profile",
-    "--quiet", "--strict", "--first-run", "--precision", "--accuracy", "--metric", "--check-on",
-    "--opt",
+    "--quiet", "--strict", "--first-run", "--capture", "--precision", "--accuracy", "--metric",
+    "--check-on", "--opt",
 )  # fmt: skip
 
 
@@ -51,6 +51,7 @@ class CellArguments:
     metric: str | None = None
     check_on: tuple[str, str] | None = None
     first_run: float | None = None
+    capture: str = ""
 
 
 def cell_arguments(parsed: argparse.Namespace) -> CellArguments:

@@ -10,6 +10,7 @@ from dynamo_ext.auto.cache import Entry, Place, Store
 from dynamo_ext.backends import crash_records, known_machines
 from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.support import support_cache
+from dynamo_ext.capture.cells.turn_trial import Outcomes
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.formatting import count
 from dynamo_ext.magics.argument_errors import refuse
@@ -51,6 +52,8 @@ def _cleared(store: Store) -> str:
     said = f"{count(store.clear(), 'race')} forgotten."
     if answers := support_cache.clear():
         said += f" {count(answers, 'answer')} of engines forgotten."
+    if loops := Outcomes().clear():
+        said += f" {count(loops, 'loop')} may be tried again."
     if known_machines.forget():
         said += " What %dynamo machine measured is forgotten."
     if ended := crash_records.clear():

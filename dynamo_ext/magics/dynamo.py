@@ -94,6 +94,8 @@ class DynamoMagics(Magics):
     @argument("--first-run", type=seconds, metavar="SECONDS", help="what may go into capturing and "
               "compiling in one run (4 on eager, 40 on auto, else 20; none: no limit); what is not "
               "reached by then runs in Python, and the next run goes on with it")  # fmt: skip
+    @argument("--capture", default="", choices=("all",), help="all: turns of loops that are "
+              "faster in Python are captured, too")  # fmt: skip
     @argument("--opt", action="append", type=key_and_value, metavar="KEY=VALUE",
               help="a backend option; may repeat")  # fmt: skip
     @argument("-h", "--help", action="store_true", help="show this help")

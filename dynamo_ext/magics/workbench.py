@@ -113,6 +113,7 @@ class Workbench:
                 check=check,
                 shown=not quiet,
                 seconds=self._seconds(arguments, tracer),
+                decides=_decides(arguments),
             )
         report = dataclasses.replace(report, loads=(*self.loads, (report.backend, took)))
         session.remember_report(report)
@@ -300,6 +301,14 @@ class Workbench:
         self._programs.clear()
         # Functions of the notebook may have compiled versions too, which need the hidden names.
         torch.compiler.reset()
+
+
+def _decides(arguments: CellArguments) -> bool:
+    """Whether turns of loops that are not faster captured may stay Python."""
+    shows = arguments.fullgraph or arguments.profile or arguments.capture == "all"
+    asked = dict(arguments.options).get("random") == "torch"
+    alike = not torch.are_deterministic_algorithms_enabled()
+    return arguments.mode == "optimize" and alike and not (shows or asked)
 
 
 def _alike(one: Any, other: Any) -> bool:

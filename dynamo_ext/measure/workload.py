@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from dynamo_ext.capture.cells.block_runner import Stepper
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.capture.cells.runner import run_plainly, run_traced
@@ -193,7 +194,7 @@ class CellWorkload(Workload):
         """The cell under Dynamo; without a ``region``, its compiled code serves the cell itself."""
 
         def run() -> None:
-            run_traced(self._program, self._namespace, tracer, self.names, region)
+            run_traced(self._program, Stepper(tracer, self._namespace, region), self.names)
             self._finish()
 
         return run

@@ -212,11 +212,13 @@ class ControlFlow:
     """A loop, ``with``, ``if`` or ``try``: its header as plain Python, its suites as blocks.
 
     ``header_code`` takes a function that runs the suite of a number, and gives ``CONTINUE``,
-    ``BREAK`` or ``None``.
+    ``BREAK`` or ``None``. ``whole`` is a loop's code with its turns, and ``line`` where it is.
     """
 
     header_code: types.CodeType
     suites: tuple[Block, ...]
+    whole: types.CodeType | None = None
+    line: int = 0
 
     def codes(self) -> Iterator[types.CodeType]:
         """The code of all suites, and of the header."""
@@ -284,7 +286,9 @@ def split_statement(node: ast.stmt, origin: Origin, *, is_loop_body: bool = Fals
         driven.body = suite(driven.body)
     else:
         raise TypeError(type(node))
-    return ControlFlow(function_code([driven], origin, arguments=(STEP,)), tuple(suites))
+    header = function_code([driven], origin, arguments=(STEP,))
+    whole = function_code([node], origin) if isinstance(node, _LOOPS) else None
+    return ControlFlow(header, tuple(suites), whole, node.lineno)
 
 
 class _Signals(ast.NodeTransformer):

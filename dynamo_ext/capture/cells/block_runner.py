@@ -1,5 +1,6 @@
 """Runs blocks of a cell under Dynamo: whole where they can be captured so, else part by part."""
 
+import functools
 import types
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from dynamo_ext.capture.cells.block import (
     module_function,
 )
 from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
+from dynamo_ext.capture.cells.turn_trial import Trials, TurnTrial, carries_gradients
 from dynamo_ext.capture.listen import run_log
 from dynamo_ext.capture.torch_private import frame_eval, regions
 from dynamo_ext.capture.tracer import Tracer
@@ -22,12 +24,17 @@ _LOOKS = 3
 
 @dataclass
 class Stepper:
-    """One run of a cell's blocks in a namespace; ``region`` keeps its compiled code apart."""
+    """One run of a cell's blocks in a namespace; ``region`` keeps its compiled code apart.
+
+    ``trials``: turns of loops that are not faster captured stay Python.
+    """
 
     tracer: Tracer
     namespace: dict[str, Any]
     region: int | None = None
+    trials: Trials | None = None
     _functions: dict[Block, types.FunctionType] = field(default_factory=dict)
+    _python: dict[int, types.FunctionType] = field(default_factory=dict)
     _looks: dict[Block, int] = field(default_factory=dict)
 
     def run(self, block: Block) -> Any:
@@ -71,13 +78,42 @@ class Stepper:
         looks = self._looks[block] = self._looks.get(block, 0) + 1
         if looks <= _LOOKS and reaches_tensors(block.code, self.namespace):
             return self.run(block)
-        return module_function(block.code, self.namespace)()
+        return self._in_python(block.code)()
+
+    def _in_python(self, code: types.CodeType) -> types.FunctionType:
+        """Code of the cell as Python runs it, and all that it calls."""
+        function = self._python.get(id(code))
+        if function is None:
+            function = self._python[id(code)] = module_function(code, self.namespace)
+        return function
 
     def _drive(self, compound: ControlFlow) -> Any:
         function = types.FunctionType(compound.header_code, self.namespace)
         call, suites, step = frame_eval.call_under, compound.suites, self._step
+        trial = None
+        if self.trials is not None and compound.whole is not None:
+            trial = self.trials.of_loop(compound.line)
+            if trial.is_python:
+                self._note(trial)
+                return self._in_python(compound.whole)()
+            step = functools.partial(self._turn, trial, suites[0])
         # Dynamo has no business with our own frames.
-        return self._under(function, lambda number: call(None, step, suites[number]))
+        value = self._under(function, lambda number: call(None, step, suites[number]))
+        if trial is not None and trial.is_python:
+            self._note(trial)
+        return value
+
+    def _turn(self, trial: TurnTrial, body: Block, suite: Block) -> Any:
+        step = functools.partial(self._step, suite)
+        open_ended = trial.is_python is None and carries_gradients(suite.code, self.namespace)
+        if suite is not body or open_ended:
+            return step()
+        return trial.run(step, self._in_python(suite.code))
+
+    @staticmethod
+    def _note(trial: TurnTrial) -> None:
+        if (run := run_log.active_run()) is not None:
+            run.fallbacks[trial.as_fallback()] = None
 
     def _under(self, function: types.FunctionType, *args: Any) -> Any:
         callback = self.tracer.callback

@@ -14,6 +14,7 @@ from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram, Segment
 from dynamo_ext.capture.cells.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
+from dynamo_ext.capture.cells.turn_trial import Trials
 from dynamo_ext.capture.cells.user_traceback import users_traceback
 from dynamo_ext.capture.listen import eager_frames
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
@@ -70,14 +71,16 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     check: Check | None = None,
     shown: bool = True,
     seconds: float = math.inf,
+    decides: bool = False,
 ) -> tuple[Report, BaseException | None]:
     """Run every segment in order, as a plain cell would, and record what happened.
 
     What the cell raises comes back beside the report, ``None`` where it ended well. ``source`` is
     the text under today's magic line; ``on_progress`` gets what is being compiled,
     ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``). ``check`` comes before
-    the run, and is in the report. ``seconds`` may go into capturing and compiling. What a report
-    counts for its readers is left out where it is not ``shown``.
+    the run, and is in the report. ``seconds`` may go into capturing and compiling; with ``decides``
+    turns of loops that are not faster captured stay Python. What a report counts for its readers is
+    left out where it is not ``shown``.
     """
     program = state.program
     run = RunLog(
@@ -95,7 +98,8 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         with within(FirstRun(seconds)), Recording(run), tracer.surroundings():
             if check is not None:
                 check.before(run)
-            run_traced(program, namespace, tracer, names)
+            trials = Trials(program.source, tracer.compiler) if decides else None
+            run_traced(program, Stepper(tracer, namespace, trials=trials), names)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
     took = time.perf_counter() - started
@@ -133,13 +137,11 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
 
 def run_traced(
     program: CellProgram,
-    namespace: dict[str, Any],
-    tracer: Tracer,
+    stepper: Stepper,
     names: HiddenNames,
-    region: int | None = None,
 ) -> None:
-    """Run every segment under Dynamo, with no record; ``region`` keeps the compiled code apart."""
-    stepper = Stepper(tracer, namespace, region)
+    """Run every segment under Dynamo, with no record."""
+    namespace = stepper.namespace
     for segment in program.segments:
         block = segment.block
         if block is None or not reaches_tensors(block.code, namespace):

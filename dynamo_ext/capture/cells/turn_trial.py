@@ -1,0 +1,151 @@
+"""Whether the turns of a cell's loop run captured or in Python: some run each way, and are timed.
+
+Each turn runs once whichever way it takes, so that a trial has no effect twice and costs no work.
+What came of it is kept on disk: a kernel that runs the same cells again computes the same bits.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import hashlib
+import json
+import statistics
+import time
+import types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+import dynamo_ext
+from dynamo_ext.backends import first_run
+from dynamo_ext.backends.disk_cache import Table, device_model
+from dynamo_ext.formatting import seconds
+from dynamo_ext.records.report import Fallback
+
+_BEFORE, _EACH = 8, 12
+"""Turns before those that are timed, and how many of these run each way."""
+
+_MARGIN = 0.95
+"""Share of Python's time at which being captured begins to pay."""
+
+
+class Trials:
+    """The trials of the loops of a cell on one backend in one run, and the outcomes of former ones.
+
+    ``compiler`` tells by its ``repr`` what else than the text an outcome depends on.
+    """
+
+    def __init__(self, source: str, compiler: Any) -> None:
+        self._source = source
+        self._place = json.dumps(
+            [
+                repr(getattr(compiler, "compiler", compiler)),
+                device_model(torch.device("cpu")),
+                torch.get_num_threads(),
+                str(torch.__version__),
+                dynamo_ext.__version__,
+            ]
+        )
+        self._trials: dict[int, TurnTrial] = {}
+
+    def of_loop(self, line: int) -> TurnTrial:
+        """The trial of the loop at a line, which may be over."""
+        trial = self._trials.get(line)
+        if trial is None:
+            trial = self._trials[line] = TurnTrial(line, functools.partial(self._keep, line))
+            for _, _, value, _ in Outcomes().rows("key = ? AND place = ?", *self._key(line)):
+                with suppress(ValueError, TypeError):
+                    trial.decide(*json.loads(str(value)))
+        return trial
+
+    def _key(self, line: int) -> tuple[str, str]:
+        return hashlib.sha256(f"{line}\n{self._source}".encode()).hexdigest(), self._place
+
+    def _keep(self, line: int, *medians: float) -> None:
+        Outcomes().keep([(*self._key(line), json.dumps(medians), time.time())])
+
+
+class Outcomes(Table):
+    """What is kept: seconds of a turn each way, by a loop's cell and line, and by place."""
+
+    name = "turn_trials"
+
+
+class TurnTrial:
+    """The trial of one loop; ``is_python`` is its outcome, ``None`` before it.
+
+    ``keep`` gets the seconds of a captured turn and of one in Python, once they are known.
+    """
+
+    def __init__(
+        self,
+        line: int,
+        keep: Callable[[float, float], object] = lambda *_: None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.is_python: bool | None = None
+        self._keep = keep
+        self._medians = (0.0, 0.0)
+        self._line = line
+        self._clock = clock
+        self._turns = 0
+        self._captured: list[float] = []
+        self._python: list[float] = []
+
+    def run(self, captured: Callable[[], Any], python: Callable[[], Any]) -> Any:
+        """Run a turn one of two ways; its value."""
+        if self.is_python is not None:
+            return python() if self.is_python else captured()
+        self._turns += 1
+        work = first_run.current()
+        if self._turns <= _BEFORE or work.used_up():
+            return captured()
+        samples, turn = self._captured, captured
+        if len(self._python) < len(self._captured):
+            samples, turn = self._python, python
+        worked, started = work.spent, self._clock()
+        value = turn()
+        took = self._clock() - started
+        # A turn in which something was compiled or checked says nothing of the others.
+        if work.spent == worked:
+            samples.append(took)
+        if len(self._python) == _EACH:
+            self.decide(statistics.median(self._captured), statistics.median(self._python))
+            self._keep(*self._medians)
+        return value
+
+    def decide(self, captured: float, python: float) -> None:
+        """End it with the seconds of a turn each way."""
+        self._medians = captured, python
+        self.is_python = captured > _MARGIN * python
+
+    def as_fallback(self) -> Fallback:
+        """What a report says where the loop's turns run in Python."""
+        captured, python = map(seconds, self._medians)
+        why = (
+            f"The turns of the loop at line {self._line} run in Python: captured, one took "
+            f"{captured}, and {python} in Python"
+        )
+        return Fallback("capture", "run", "", "", "", why, _REMEDY, harmless=True)
+
+
+_REMEDY = "--capture all has them captured all the same."
+
+
+def carries_gradients(code: types.CodeType, namespace: Mapping[str, Any]) -> bool:
+    """Whether a turn reads a tensor of an earlier one that has a backward pass to come."""
+    held = (namespace.get(name) for name in _read_first(code))
+    return any(isinstance(each, torch.Tensor) and each.grad_fn is not None for each in held)
+
+
+def _read_first(code: types.CodeType) -> Iterator[str]:
+    """Names that the turn reads before it binds them."""
+    bound = set()
+    for step in dis.get_instructions(code):
+        if step.opname == "STORE_GLOBAL":
+            bound.add(step.argval)
+        elif step.opname == "LOAD_GLOBAL" and step.argval not in bound:
+            yield step.argval
