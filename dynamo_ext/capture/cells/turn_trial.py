@@ -25,7 +25,7 @@ from dynamo_ext.backends.disk_cache import Table, device_model
 from dynamo_ext.formatting import seconds
 from dynamo_ext.records.report import Fallback
 
-_BEFORE, _EACH = 8, 12
+_BEFORE, _EACH = 20, 6
 """Turns before those that are timed, and how many of these run each way."""
 
 _MARGIN = 0.95

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.variables.lists import BaseListVariable, RangeVariable
+from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._guards import TracingContext
 
@@ -162,8 +163,8 @@ def inline(
     if code in python_loops:
         _refuse(code, f"`{code.co_qualname}` runs in Python: its loops have many turns.")
     frames = list(_frames(tx))
-    module = getattr(args[0], "value", None) if args and args[0].is_realized() else None
-    called = id(code), id(module) if isinstance(module, torch.nn.Module) else 0
+    module = args and args[0].is_realized() and args[0].realize()
+    called = id(code), id(module.value) if isinstance(module, UnspecializedNNModuleVariable) else 0
     for each in frames:
         for turns in _loops(each).values():
             turns.called.add(called)
