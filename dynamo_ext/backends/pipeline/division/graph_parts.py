@@ -23,14 +23,16 @@ class Part:
     """A stretch of a captured graph.
 
     ``inputs`` and ``outputs`` are names of that graph's nodes. ``examples`` are the inputs: fake
-    tensors where an earlier part computes or changes them. A ``rewrites`` part changes what an
-    earlier part computed, which has a history for autograd.
+    tensors where an earlier part computes or changes them. ``detached`` are inputs of which autograd
+    records nothing in it. A ``rewrites`` part changes what an earlier part computed, which has a
+    history for autograd.
     """
 
     graph: GraphModule
     inputs: list[str]
     outputs: list[str]
     examples: list[Any]
+    detached: set[str]
     rewrites: bool
 
     def operations(self) -> list[Node]:
@@ -64,7 +66,10 @@ def joined(
     for node in graph.graph.find_nodes(op="placeholder"):
         nodes[node.name] = chain.placeholder(node.name)
     for number, (part, call) in enumerate(zip(parts, calls, strict=True), 1):
-        inputs = tuple(nodes[each] for each in part.inputs)
+        inputs = tuple(
+            chain.call_method("detach", (nodes[each],)) if each in part.detached else nodes[each]
+            for each in part.inputs
+        )
         function = named(lambda *args, call=call: call(*args), f"part_{number}")
         results = chain.call_function(function, inputs)
         for position, name in enumerate(part.outputs):
@@ -128,7 +133,9 @@ class _Parts:
                 nodes[node] = graph.node_copy(node, copy)
             return nodes[node]
 
-        examples = list(map(self._example, inputs))
+        # A node of autograd would lead a backward pass from the part's results to theirs.
+        detached = {n for n in inputs if n not in self._given and _is_only_read(n, stretch)}
+        examples = [self._example(node, detach=node in detached) for node in inputs]
         if self._grad is not None:
             copy(self._grad)
         for node in (*self._casts, *stretch):
@@ -149,7 +156,7 @@ class _Parts:
         part = GraphModule(self._graph, graph)
         give_facts(self._graph, part)
         given, made = ([node.name for node in each] for each in (inputs, outputs))
-        return Part(part, given, made, examples, rewrites)
+        return Part(part, given, made, examples, {node.name for node in detached}, rewrites)
 
     def _placeholder(self, graph: Graph, node: Node) -> Node:
         given = node.op == "placeholder"
@@ -159,7 +166,7 @@ class _Parts:
         made._dynamo_source = getattr(node, "_dynamo_source", None)  # noqa: SLF001 - Dynamo's mark
         return made
 
-    def _example(self, node: Node) -> Any:
+    def _example(self, node: Node, *, detach: bool) -> Any:
         """What is given for an input, or a fake one like it where an earlier part made it so."""
         given, value = self._given.get(node), value_of(node)
         changed = self._changed.intersection(map(dispatch.memory_of, tensors(node)))
@@ -167,7 +174,8 @@ class _Parts:
             return given
         # A leaf: AOTAutograd reads the gradients of inputs, of which torch warns where it is none.
         tensor = isinstance(value, torch.Tensor)
-        return value.detach().requires_grad_(value.requires_grad) if tensor else value
+        needs = tensor and value.requires_grad and not detach
+        return value.detach().requires_grad_(needs) if tensor else value
 
     def _follow(self, node: Node) -> None:
         """Note a node that switches a mode."""
@@ -177,6 +185,14 @@ class _Parts:
             self._casts.append(node)
         elif _name(node) == "_exit_autocast":
             self._casts.remove(node.all_input_nodes[0])
+
+
+def _is_only_read(node: Node, stretch: Sequence[Node]) -> bool:
+    """Whether a tensor with a history is used for results without one alone, as by ``detach``."""
+    within = [user for user in node.users if user in stretch]
+    made = [v for user in within for v in (*tensors(user), *tensors(written(user)))]
+    has_history = any(value.requires_grad for value in tensors(node))
+    return has_history and not any(value.requires_grad for value in made)
 
 
 def _name(node: Node) -> str:
