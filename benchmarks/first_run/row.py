@@ -10,7 +10,7 @@ from benchmarks.stored_row import StoredRow
 from dynamo_ext.widgets.report import summary
 
 if TYPE_CHECKING:
-    from dynamo_ext.records.report import Report
+    from dynamo_ext.records.report import Fallback, Report
 
 BUDGET = {"eager": 4.0, "auto": 40.0}
 """Seconds of a first run, besides those of the plain cell."""
@@ -28,7 +28,8 @@ class Facts:
 
     ``seconds`` are of the run, ``compile_seconds`` and ``race_seconds`` within; ``load_seconds``
     went before it, for torch._dynamo and the engine. ``share`` is that of the calls of graphs in
-    what was neither compiled nor raced. ``said`` is the report's own sentence.
+    what was neither compiled nor raced. ``said`` is the report's own sentence, ``stays`` those on
+    what runs in Python by choice; ``fallbacks`` are the others.
     """
 
     seconds: float
@@ -41,6 +42,7 @@ class Facts:
     share: float
     fallbacks: tuple[str, ...]
     said: str
+    stays: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, report: Report) -> Facts:
@@ -56,13 +58,21 @@ class Facts:
             sum(found.count for found in report.breaks),
             min(captured / report.run_seconds, 1.0) if report.run_seconds else 0.0,
             tuple(
-                f"{each.stage}: {first_line(' '.join(each.message.split()))}"
-                for each in report.fallbacks
-                if not each.harmless
+                f"{each.stage}: {_sentence(each)}" for each in report.fallbacks if not each.harmless
             ),
             # Without a step to take, it names what ran as plain Python.
             summary.headline(report, ()),
+            tuple(
+                _sentence(each)
+                for each in report.fallbacks
+                if each.harmless and each.stage == "capture"
+            ),
         )
+
+
+def _sentence(fallback: Fallback) -> str:
+    said = first_line(" ".join(fallback.message.split()))
+    return f"{said.removesuffix('.')}."
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from benchmarks.markdown import cell, line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from benchmarks.first_run.row import Row
+    from benchmarks.first_run.row import Facts, Row
 
 LONG = 0.02
 """Seconds that a plain cell takes at least whose time under ``auto`` is in the mean."""
@@ -104,12 +104,16 @@ def page(rows: Sequence[Row], machine: str) -> str:
             for backend in BACKENDS
         ),
         sentences="\n".join(
-            f"- {row.cell}, `{row.backend}`: {cell(row.later.facts.said)}"
+            f"- {row.cell}, `{row.backend}`: {_sentences(row.later.facts)}"
             for row in rows
             if row.later and row.later.facts
         )
         or "Nothing.",
     )  # fmt: skip
+
+
+def _sentences(facts: Facts) -> str:
+    return cell(" ".join((facts.said, *facts.stays)))
 
 
 def said(row: Row) -> str:
@@ -211,7 +215,7 @@ def _note(row: Row) -> str:
     notes = [
         _fault(row),
         f"differs: {_difference(row)}" if _difference(row) else "equal" if row.first else "",
-        "; ".join(facts.fallbacks[:2]) if facts else "",
+        " ".join(facts.fallbacks[:2]) if facts else "",
         f"{len(facts.fallbacks) - 2} more fallbacks" if facts and len(facts.fallbacks) > 2 else "",
     ]
     return ". ".join(note.rstrip(".") for note in notes if note)

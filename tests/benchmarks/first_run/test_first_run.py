@@ -19,7 +19,19 @@ from benchmarks.workers import Bounds
 from tests.magics.shell import notebook
 
 NAME = "cosine 10 turns"
-FACTS = Facts(1.0, 0.9, 0.0, 0.5, 3, 30, 1, 0.25, ("run: No room.", "lower: a|b"), "It ran.")
+FACTS = Facts(
+    1.0,
+    0.9,
+    0.0,
+    0.5,
+    3,
+    30,
+    1,
+    0.25,
+    ("run: No room.", "lower: a|b."),
+    "It ran.",
+    ("A loop is Python.",),
+)
 
 
 def row(backend: str, first: float, plain: float, tenth: float, difference: str = "") -> Row:
@@ -44,8 +56,8 @@ def test_the_page() -> None:
     assert f"| {NAME} | 100.0 | 4.05 | 0.20 | 50.0 | 0.50 | 25% | 3 | differs: y: " in page
     unfinished = f"| {NAME} | 20.0 | – | – | – | – | – | – | first run: It had no result after 60 s"
     assert unfinished in page
-    assert "run: No room.; lower: a\\|b" in page
-    assert f"- {NAME}, `auto`: It ran." in page
+    assert "run: No room. lower: a\\|b" in page
+    assert f"- {NAME}, `auto`: It ran. A loop is Python." in page
     assert "Measured with: a machine." in page
     assert Row.from_dict(rows[0].to_dict()) == rows[0]
     assert "Nothing is measured yet." in table.page([], "")
