@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests test-sweeps test-crosses test-quick test-torch test-newer-torch test-version versions lab notebooks bench sweep models callcost fairness auto libraries docs screenshots test-gpu gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-crosses test-quick test-torch test-newer-torch test-version versions lab notebooks bench sweep models callcost fairness auto libraries first-run docs screenshots test-gpu gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -116,6 +116,9 @@ $(LIBRARIES): $(STAMP) benchmarks/libraries/requirements.txt
 
 libraries: $(LIBRARIES) ## small models of libraries on PyPI through the engines; writes docs/libraries.md
 	$(BIN)/python -m benchmarks.libraries --write docs/libraries.md
+
+first-run: $(STAMP) ## first and later runs of cells that people write, hours; writes docs/first-run.md
+	$(BIN)/python -m benchmarks.first_run --write docs/first-run.md $(ARGS)
 
 docs: $(STAMP) ## the documentation as a site, with the notebooks; leaves build/site
 	$(BIN)/python -m mkdocs build --quiet

@@ -35,6 +35,7 @@ PAGES = {
     "random_programs": "random-programs.md",
     "architectures": "architectures.md",
     "libraries": "libraries.md",
+    "first_run": "first-run.md",
     "fairness": "fairness.md",
 }
 """Each part, and the page that it writes."""

@@ -1,0 +1,1 @@
+"""First and later runs of cells that people write."""
