@@ -39,7 +39,7 @@ ROOMS_OF: dict[str, set[str]] = {
     # The compiler of a backend's name goes through the pipeline, and any callable is an engine.
     "backends": GROUND
     | BACKENDS
-    | {"numerics", "torch_private", "backends/pipeline", "backends/engines/callable"},
+    | {"numerics", "timing", "torch_private", "backends/pipeline", "backends/engines/callable"},
     "backends/torch_private": {"backends", "torch_private"},
     "backends/passes": {"backends", "backends/torch_private", "torch_private"},
     "backends/support": {
@@ -50,11 +50,11 @@ ROOMS_OF: dict[str, set[str]] = {
         "numerics",
         "torch_private",
     },
-    "backends/pipeline": GROUND | BACKENDS | {"numerics", "torch_private"},
+    "backends/pipeline": GROUND | BACKENDS | {"numerics", "timing", "torch_private"},
     "backends/engines": BELOW_ENGINES,
-    "capture": GROUND | BACKENDS | {"numerics", "torch_private", "backends/pipeline"},
+    "capture": GROUND | BACKENDS | {"numerics", "timing", "torch_private", "backends/pipeline"},
 }
-ROOMS_OF["measure"] = ROOMS_OF["capture"] | {"capture", "analysis", "timing"}
+ROOMS_OF["measure"] = ROOMS_OF["capture"] | {"capture", "analysis"}
 ROOMS_OF["auto"] = ROOMS_OF["measure"] | {"measure"}
 ROOMS_OF["widgets"] = {"errors", "records", "formatting", "analysis"}
 ROOMS_OF["api"] = ROOMS_OF["auto"] | {"auto", "widgets"}

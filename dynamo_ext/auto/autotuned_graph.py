@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamo_ext.auto import graph_race, ranking
-from dynamo_ext.backends import calibration, first_run, precision
+from dynamo_ext.backends import calibration, precision
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.interruptions import Listening, pass_on
@@ -18,6 +18,7 @@ from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_i
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.records.common import FULL
+from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import calibration, crash_records, first_run, precision, registry
+from dynamo_ext.backends import calibration, crash_records, precision, registry
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import DIVIDE, WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
@@ -14,6 +14,7 @@ from dynamo_ext.errors import OptionError
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound, of_users
 from dynamo_ext.records.autotune import GraphCandidateResult
 from dynamo_ext.records.common import OptionSpec
+from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.backends import crash_records, first_run, precision
+from dynamo_ext.backends import crash_records, precision
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import fact
 from dynamo_ext.interruptions import Listening
 from dynamo_ext.records.common import Availability
+from dynamo_ext.timing import first_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,7 +15,6 @@ from IPython.display import display
 
 from dynamo_ext.backends import crash_records, registry
 from dynamo_ext.backends.compiler import Compiler
-from dynamo_ext.backends.first_run import usual_seconds
 from dynamo_ext.capture import session
 from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
@@ -35,6 +34,7 @@ from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
 from dynamo_ext.measure.paired_calls import PairedCalls
 from dynamo_ext.measure.progress import reporting_to
+from dynamo_ext.timing.first_run import usual_seconds
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
 from dynamo_ext.widgets.progress import LOADING_PATIENCE, Waiting

@@ -5,7 +5,6 @@ import time
 
 import torch
 
-from dynamo_ext.backends import first_run
 from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.capture import session
 from dynamo_ext.capture.report.work import work_of
@@ -22,6 +21,7 @@ from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.records.machine import Work
+from dynamo_ext.timing import first_run
 from dynamo_ext.timing.clock import MIN_SAMPLE_SECONDS
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, TimedCallable, race

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from dynamo_ext.backends import calibration, crash_records, effects, first_run, precision
+from dynamo_ext.backends import calibration, crash_records, effects, precision
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.undo import Undo
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics import higher_precision, lowered_precision, tolerance
 from dynamo_ext.records.common import FULL
+from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import calibration, crash_records, first_run, fork_safety, precision
+from dynamo_ext.backends import calibration, crash_records, fork_safety, precision
 from dynamo_ext.backends.base import RunThisCallEagerlyError, StayEager, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.pipeline.engine_check import EngineCheck, Ran
@@ -19,6 +19,7 @@ from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Partition
 from dynamo_ext.records.report import FallbackStage
+from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private import dispatch
 
 MOST_SHAPES = 16

@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 
-from dynamo_ext.backends import first_run, precision
+from dynamo_ext.backends import precision
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+from dynamo_ext.timing import first_run
 
 SHARE = 0.25
 """How many of the products may be kept; where there are few, one."""

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from dynamo_ext.backends.first_run import FirstRun, within
 from dynamo_ext.capture.cells.block_runner import Stepper
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram, Segment
@@ -27,6 +26,7 @@ from dynamo_ext.errors import one_line
 from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.report import Mode, Report
+from dynamo_ext.timing.first_run import FirstRun, within
 
 
 class Check(Protocol):

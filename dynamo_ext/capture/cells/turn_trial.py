@@ -20,10 +20,10 @@ from typing import Any
 import torch
 
 import dynamo_ext
-from dynamo_ext.backends import first_run
 from dynamo_ext.backends.disk_cache import Table, device_model
 from dynamo_ext.formatting import seconds
 from dynamo_ext.records.report import Fallback
+from dynamo_ext.timing import first_run
 
 _BEFORE, _EACH = 20, 6
 """Turns before those that are timed, and how many of these run each way."""

@@ -12,7 +12,6 @@ from typing import Any
 
 from torch.utils.weak import WeakIdKeyDictionary
 
-from dynamo_ext.backends import first_run
 from dynamo_ext.capture.cells.block import SplitBlockError, block_of, is_plain
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.frame_looks import looker_from
@@ -39,6 +38,7 @@ from dynamo_ext.capture.torch_private import (
 )
 from dynamo_ext.capture.torch_private.patches import calls, loops, registry, stored_values
 from dynamo_ext.interruptions import Listening, interruption, pass_on
+from dynamo_ext.timing import first_run
 
 _compiling: list[tuple[FrameEntry, Any]] = []
 """The frames being compiled, innermost last: one thread compiles at a time (``compile_lock``)."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import effects, first_run, journal
+from dynamo_ext.backends import effects, journal
 from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.pipeline.checkpointing import as_captured
@@ -32,6 +32,7 @@ from dynamo_ext.capture.torch_private import active_modes, code_cache, compile_m
 from dynamo_ext.formatting import count
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics.rng_state import TorchState
+from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private.dispatch import ends_recomputation
 from dynamo_ext.torch_private.entered_modes import forward_of
 

@@ -1,8 +1,8 @@
 """Torch settings that keep Dynamo out, as a report has them: a stance, a switch, a mode."""
 
-from dynamo_ext.backends.first_run import FirstRun
 from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.records.report import Fallback
+from dynamo_ext.timing.first_run import FirstRun
 from dynamo_ext.torch_private import version
 
 _DEFAULT = 'Call torch.compiler.set_stance("default").'

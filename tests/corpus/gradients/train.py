@@ -276,4 +276,19 @@ CASES: list[Case] = [
         """,
         "# plain\n(at,) = torch.autograd.grad(final, net.c.weight)\nflags = logits.requires_grad, loss.is_leaf",
     ),
+    case(
+        "a judge of real and detached made samples, then of the made ones",
+        HEAD,
+        """
+        judge = nn.Sequential(nn.Linear(3, 4), nn.LeakyReLU(), nn.Linear(4, 1))
+        real, made = torch.ones(4, 3) * 2, net(x)
+        of_judge = (judge(real) - 1).square().mean() + judge(made.detach()).square().mean()
+        of_judge.backward()
+        of_net = (judge(made) - 1).square().mean()
+        opt.zero_grad()
+        of_net.backward()
+        opt.step()
+        """,
+        LATER,
+    ),
 ]

@@ -23,9 +23,9 @@ class Part:
     """A stretch of a captured graph.
 
     ``inputs`` and ``outputs`` are names of that graph's nodes. ``examples`` are the inputs: fake
-    tensors where an earlier part computes or changes them. ``detached`` are inputs of which autograd
-    records nothing in it. A ``rewrites`` part changes what an earlier part computed, which has a
-    history for autograd.
+    tensors where an earlier part computes or changes them. Of inputs that are ``detached``,
+    autograd records nothing in it. A ``rewrites`` part changes what an earlier part computed, which
+    has a history for autograd.
     """
 
     graph: GraphModule

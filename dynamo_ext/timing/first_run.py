@@ -1,7 +1,7 @@
 """How many seconds may go into tracing, compiling, checking and racing before code runs eagerly.
 
 What has begun is finished: Python has no safe way to stop a compiler. What has not begun when the
-seconds are used up is eager's until somebody gives it new ones: a cell's next run does.
+seconds are used up is eager's until new ones are given: a cell's next run has some.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _current: ContextVar[FirstRun] = ContextVar("dynamo_ext_first_run")
 
 
 def current() -> FirstRun:
-    """The seconds that apply here; without end where nobody has limited them."""
+    """The seconds that apply here; without end where no limit was set."""
     return _current.get(_UNLIMITED)
 
 

@@ -1,16 +1,15 @@
-"""Nothing further begins once the seconds of a first run are used up; what compiles is finished."""
+"""What begins to compile when the seconds of a first run are used up waits for new ones."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 
-from dynamo_ext.backends import first_run
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.engines.callable.backend import CallableBackend
-from dynamo_ext.backends.first_run import FirstRun, within
+from dynamo_ext.timing import first_run
+from dynamo_ext.timing.first_run import FirstRun, within
 
 Harness = Any
 
@@ -41,33 +40,6 @@ def slowly(_: int) -> None:
 
 def seconds(given: float = SECONDS) -> FirstRun:
     return FirstRun(given, clock=CLOCK)
-
-
-def test_there_is_no_limit_where_nobody_asks() -> None:
-    given = first_run.current()
-    with given.working():
-        assert not given.used_up()
-    assert given.left == float("inf")
-
-
-def test_only_work_counts_and_work_within_work_once() -> None:
-    given = seconds()
-    with given.working():
-        CLOCK.now += 0.1
-        with given.working():
-            CLOCK.now += 0.05
-    CLOCK.now += 1
-    assert given.spent == pytest.approx(0.15)
-    assert given.left == pytest.approx(0.05)
-    assert not given.used_up()
-    with given.working():
-        CLOCK.now += 0.06
-        assert "0.2 s for the first run" in given.used_up()
-
-
-def test_eager_has_the_fewest_seconds_and_auto_the_most() -> None:
-    usual = [first_run.usual_seconds(each) for each in ("eager:bf16", "onnxrt:int8", "auto")]
-    assert usual == sorted(set(usual))
 
 
 def test_what_compiles_is_finished_and_the_next_part_waits_for_new_seconds(

@@ -1,0 +1,53 @@
+"""Seconds of a first run: what counts, and what is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynamo_ext.timing import first_run
+from dynamo_ext.timing.first_run import FirstRun
+
+SECONDS = 0.2
+
+
+class Clock:
+    """Goes on only where a test says so."""
+
+    now = 1.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+CLOCK = Clock()
+
+
+def seconds(given: float = SECONDS) -> FirstRun:
+    return FirstRun(given, clock=CLOCK)
+
+
+def test_there_is_no_limit_where_nobody_asks() -> None:
+    given = first_run.current()
+    with given.working():
+        assert not given.used_up()
+    assert given.left == float("inf")
+
+
+def test_only_work_counts_and_work_within_work_once() -> None:
+    given = seconds()
+    with given.working():
+        CLOCK.now += 0.1
+        with given.working():
+            CLOCK.now += 0.05
+    CLOCK.now += 1
+    assert given.spent == pytest.approx(0.15)
+    assert given.left == pytest.approx(0.05)
+    assert not given.used_up()
+    with given.working():
+        CLOCK.now += 0.06
+        assert "0.2 s for the first run" in given.used_up()
+
+
+def test_eager_has_the_fewest_seconds_and_auto_the_most() -> None:
+    usual = [first_run.usual_seconds(each) for each in ("eager:bf16", "onnxrt:int8", "auto")]
+    assert usual == sorted(set(usual))
