@@ -202,7 +202,9 @@ class _Comparing:
             raise RuntimeError(message)
         others = [each.make_timed(workload) for each in self._compiled if each is not self._base]
         plan = Plan(settings.budget, settings.rounds, settings.seed)
-        with MachineLoad() as company:
+        over = self._compiling()
+        over.close()
+        with first_run.within(over), MachineLoad() as company:
             runners = [base, *filter(None, others)]
             self._short = race(
                 runners, plan, progress=lambda step: self._board.timing(step, runners)

@@ -50,6 +50,10 @@ class FirstRun:
         finally:
             self._spent, self._since = self.spent, None
 
+    def close(self) -> None:
+        """Have nothing further begin."""
+        self._spent = math.inf
+
     @property
     def spent(self) -> float:
         """Seconds of work so far."""
