@@ -7,7 +7,7 @@ from IPython.core.magic_arguments import MagicArgumentParser
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.argument_errors import parse
-from dynamo_ext.magics.arguments import given, key_and_value, name, refuse_without_bound, unquoted
+from dynamo_ext.magics.arguments import SHARED, given, refuse_without_bound, unquoted
 from dynamo_ext.measure.settings import add_options
 
 HELP = """Measure several backends on a cell, against eager and each other.
@@ -31,21 +31,8 @@ def parser() -> MagicArgumentParser:
     add_options(made, unquoted)
     add("--executor", type=given, metavar="EXPR",
         help="a concurrent.futures.Executor of yours to carry them")  # fmt: skip
-    add("-o", "--output", type=name, metavar="NAME", help="keep the comparison under NAME")
-    add("--quiet", action="store_true", help="measure without showing the result")
-    add("--precision", type=given, metavar="P", help="what those that can compute in: bf16, fp16 "
-        "or int8; of one candidate, behind its name (openvino:bf16)")  # fmt: skip
-    add("--accuracy", type=unquoted, metavar="BOUND", help="what results in a lower precision must "
-        "meet against float64: cosine>=0.9999, rel<=1e-2, top1>=0.99 or metric>=…; auto races "
-        "lower precisions, too")  # fmt: skip
-    add("--metric", type=given, metavar="F", help="a function of yours (result, float64's result) "
-        "-> float, which --accuracy bounds as metric")  # fmt: skip
-    add("--check-on", type=key_and_value, metavar="NAME=LIST", help="calibrate int8, and check "
-        "--accuracy, on other inputs: the cell with each value of a list of yours in the place of "
-        "NAME")  # fmt: skip
-    add("--opt", action="append", type=key_and_value, metavar="[BACKEND.]KEY=VALUE",
-        help="a backend option")  # fmt: skip
-    add("-h", "--help", action="store_true", help="show this help")
+    for each in SHARED:
+        each.add_to_parser(made, None)
     return made
 
 

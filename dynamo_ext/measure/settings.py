@@ -80,6 +80,9 @@ def add_options(parser: argparse.ArgumentParser, read: Callable[[str], str] = st
             parser.add_argument(flag, action="store_true", help=each.help)
             continue
         flags = ["-n", flag] if each.name == "rounds" else [flag]
+        choices = each.choices or None
         metavar = {int: "N", float: "SECONDS"}.get(each.kind, each.name.upper())
         said = each.help if each.default in {None, ""} else f"{each.help} (default: {each.default})"
-        parser.add_argument(*flags, type=read, default=each.default, metavar=metavar, help=said)
+        parser.add_argument(
+            *flags, type=read, default=each.default, choices=choices, metavar=metavar, help=said
+        )
