@@ -27,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from dynamo_ext.measure.settings import add_options
+
     parser = argparse.ArgumentParser(
         prog="python -m dynamo_ext", description="Compiler backends of PyTorch, compared."
     )
@@ -35,13 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.set_defaults(run=_compare)
     compare.add_argument("target", metavar="SCRIPT.py:FUNCTION", help="called without arguments")
     compare.add_argument("-b", "--backends", required=True, metavar="A,B,…", help="the candidates")
-    compare.add_argument("-n", "--rounds", type=int, metavar="N", help="exactly N rounds")
-    compare.add_argument("--budget", type=float, default=30.0, help="seconds to measure for")
-    compare.add_argument("--baseline", default="eager", help="eager, or a candidate")
-    compare.add_argument("--fp64", action="store_true", help="judge by float64, too")
-    compare.add_argument("--train", action="store_true", help="go on to the gradients")
-    compare.add_argument("--per-graph", action="store_true", help="also race every graph by itself")
-    compare.add_argument("--allow-writes", action="store_true", help="it writes files, each time")
+    add_options(compare)
     compare.add_argument("--accuracy", metavar="BOUND", help="for lower precisions: cosine>=0.9999")
     compare.add_argument("--save", type=Path, metavar="FILE", help=".html, .json, .csv or .txt")
     backends = commands.add_parser("backends", help="what can run here, and what is missing")

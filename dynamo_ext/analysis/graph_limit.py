@@ -1,6 +1,5 @@
 """How near each graph of a report is to what the machine can do."""
 
-from dynamo_ext.analysis import machine_limit
 from dynamo_ext.analysis.placement import EAGER, place_graph
 from dynamo_ext.analysis.speed import gain
 from dynamo_ext.records.common import FULL
@@ -12,18 +11,6 @@ FEWEST_CALLS = 10
 
 SURPASSED = 2.25
 """A share of a limit that hardly any engine reaches: what Winograd's convolutions save."""
-
-
-def share_of_limit(report: Report, graph: Graph) -> float | None:
-    """The share of its limit that a graph's calls reach.
-
-    ``None`` where its work, its time or the machine is not known.
-    """
-    work, machine, seconds = graph.work, report.machine, call_seconds(report, graph)
-    if work is None or machine is None or not seconds:
-        return None
-    least = machine_limit.limit(work, machine, ran_in(report, graph), calls_of(report, graph))
-    return least.seconds / seconds if least else None
 
 
 def ran_in(report: Report, graph: Graph) -> str:

@@ -15,10 +15,11 @@ _WIDTHS = {"float64": 8, FULL: 4, "bf16": 2, "fp16": 2, "int8": 1}
 
 
 class Limit(NamedTuple):
-    """The fewest seconds that a run can take, and what it is that takes them."""
+    """The fewest seconds that a run can take, what it is that takes them, and at which rate."""
 
     seconds: float
     bound: Literal["products", "memory", "calls"]
+    rate: float
 
 
 def limit(
@@ -31,11 +32,12 @@ def limit(
     rate = dict(machine.products).get(computed_in(work, precision))
     if not rate or not work.size:
         return None
-    size = moved(work, precision)
+    size = _moved(work, precision)
+    reads = _read_rate(machine, size)
     return max(
-        Limit(work.operations / rate, "products"),
-        Limit(size / _read_rate(machine, size), "memory"),
-        Limit(calls * machine.call_seconds, "calls"),
+        Limit(work.operations / rate, "products", rate),
+        Limit(size / reads, "memory", reads),
+        Limit(calls * machine.call_seconds, "calls", machine.call_seconds),
         key=attrgetter("seconds"),
     )
 
@@ -45,7 +47,7 @@ def computed_in(work: Work, precision: str) -> str:
     return work.precision if precision in {"", FULL} else precision
 
 
-def moved(work: Work, precision: str) -> float:
+def _moved(work: Work, precision: str) -> float:
     """The bytes that move at least where weights and tensors are of a precision.
 
     Engines round weights alone to int8: what they compute with is in the code's own precision.

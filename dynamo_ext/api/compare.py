@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import numbers
-import reprlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dynamo_ext.measure.candidates import Backends
-
-DTYPES = ("float16", "bfloat16")
 
 
 class ComparisonResult:
@@ -114,14 +109,6 @@ class ComparisonResult:
         return saved(path, "A comparison", forms)
 
 
-def _check(name: str, value: Any, kind: type, least: float, noun: str, remedy: str) -> None:  # noqa: PLR0913, PLR0917
-    """Refuse what is not a finite number of this kind, ``least`` or more."""
-    number = isinstance(value, kind) and not isinstance(value, bool)
-    if not (number and least <= value < math.inf):
-        message = f"{name}={reprlib.repr(value)} is not a valid {noun}."
-        raise OptionError(message, remedy)
-
-
 def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     target: Callable[..., Any],
     args: Sequence[Any] = (),
@@ -137,7 +124,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     per_graph: bool = False,
     allow_writes: bool = False,
     isolate: bool = False,
-    compile_budget: float = 300.0,
+    first_run: float | None = 300.0,
     executor: Executor | None = None,
     options: Mapping[str, Any] | None = None,
     callables: Mapping[str, Callable[..., Any]] | None = None,
@@ -182,10 +169,10 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         starts a process, uses the network. Without it the comparison stops after the first run.
     isolate
         Compile and time each candidate in a process of its own: a crash or a hang is a row.
-    compile_budget
-        Seconds of compiling a graph after which a candidate begins no further part of it; eager
-        runs those. What compiles is not stopped, except in a process of its own (``isolate``),
-        which ends after as long beyond ``budget`` in all.
+    first_run
+        Seconds of compiling after which a candidate begins nothing further; eager runs the rest.
+        ``None`` lifts it. What compiles is not stopped, except in a process of its own
+        (``isolate``), which ends after as long beyond ``budget`` in all.
     executor
         Any ``concurrent.futures.Executor`` to carry the candidates (Dask's, ipyparallel's).
     options
@@ -235,37 +222,28 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     from dynamo_ext.widgets.progress import Waiting
 
     targets.check(target, "compared", args)
-    if dtype is not None and dtype not in DTYPES:
-        message = f"dtype={dtype!r} is not a dtype to compare in."
-        raise OptionError(message, f"Use {' or '.join(DTYPES)}.")
-    if rounds is not None:
-        remedy = "Give 6 or more, or leave it out: they go on until the intervals are tight."
-        _check("rounds", rounds, numbers.Integral, 1, "number of rounds", remedy)
-    for name, spent in (("budget", budget), ("compile_budget", compile_budget)):
-        remedy = f"Give a finite number of seconds above 0, as in {name}=30."
-        _check(name, spent, numbers.Real, math.ulp(0.0), "time to measure for", remedy)
-    _check("seed", seed, numbers.Integral, 0, "seed", "Give a whole number, 0 or more.")
     options = mapping_of("compare", options)
-    settings = Settings(
+    settings = Settings.of(
+        AccuracyBound.parse(accuracy, metric) if accuracy else None,
+        tuple(map(tuple, check_on)),
         rounds=rounds,
         budget=budget,
-        compile_budget=compile_budget,
+        first_run=first_run,
         baseline=baseline,
         fp64=fp64,
         dtype=dtype or "",
         train=train,
         per_graph=per_graph,
         allow_writes=allow_writes,
+        isolate=isolate,
         seed=seed,
-        bound=AccuracyBound.parse(accuracy, metric) if accuracy else None,
-        check_on=tuple(map(tuple, check_on)),
     )
     if metric is not None and not accuracy:
         message = "metric needs a bound."
         raise OptionError(message, "Add accuracy, as in accuracy='metric>=0.95'.")
     listed = candidates_of(backends, options, baseline=baseline, bound=settings.bound)
     refuse_useless_inputs(listed, settings.check_on)
-    if callables and (isolate or executor is not None or dtype is not None):
+    if callables and (isolate or executor is not None or settings.dtype):
         message = "Your own callables run in this process, in their own precision."
         raise OptionError(message, "Leave out isolate, executor and dtype, or the callables.")
     measured: Callable[[], Comparison]

@@ -57,14 +57,17 @@ def _unknown(backend: str, name: str, known: list[str]) -> tuple[str, str]:
 
 
 def _convert(backend: str, spec: OptionSpec, value: Any) -> Any:
-    kind = type(spec.default)
+    kind = spec.kind
+    if spec.optional and str(value).strip().lower() == "none":
+        return None
     try:
         converted = _parse(kind, value)
     except (OverflowError, TypeError, ValueError) as error:
         message = f"{backend}'s option {spec.name!r} cannot be {value!r}."
         wanted = "true or false" if kind is bool else f"a value of type {kind.__name__}"
-        raise OptionError(message, f"Give it {wanted}, such as {spec.default!r}.") from error
-    if spec.choices and str(converted) not in spec.choices:
+        example = ", or none" if spec.optional else f", such as {spec.default!r}"
+        raise OptionError(message, f"Give it {wanted}{example}.") from error
+    if spec.choices and str(converted) not in {*spec.choices, spec.default}:
         message = f"{backend}'s option {spec.name!r} cannot be {value!r}."
         raise OptionError(message, f"Choose from: {', '.join(spec.choices)}.")
     least = -math.inf if spec.least is None else spec.least

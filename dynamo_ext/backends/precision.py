@@ -93,13 +93,10 @@ def label(name: str, options: Mapping[str, Any]) -> str:
 
 
 def has_vnni() -> bool:
-    """Whether the processor adds up products of eight bits in 32: others do in 16, which overflow.
-
-    Older torch than 2.6 does not say, which counts as no.
-    """
+    """Whether the processor adds up products of eight bits in 32: others do in 16, which overflow."""
     import torch
 
-    found: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    found = torch.cpu.get_capabilities()
     return bool(found.get("avx512_vnni") or found.get("avx_vnni"))
 
 

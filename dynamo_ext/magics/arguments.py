@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Any
 
+from IPython.core.magic_arguments import argument
+
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import article
 from dynamo_ext.records.report import Mode
@@ -26,12 +28,6 @@ COMMANDS: dict[str, tuple[int, float, str]] = {
     "machine": (0, 1, "%dynamo machine [measure]"),
 }
 """The fewest and the most words that may follow a command, and how it is written."""
-
-FLAGS = (
-    "-b", "--backend", "--dynamic", "--static", "--fullgraph", "-o", "--output", "--profile",
-    "--quiet", "--strict", "--first-run", "--capture", "--precision", "--accuracy", "--metric",
-    "--check-on", "--opt",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -140,3 +136,30 @@ def check_output_name(name: str | None, namespace: dict[str, Any], stored: Colle
         kind = type(namespace[name]).__name__
         msg = f"-o {name} would overwrite your variable {name} ({article(kind)})."
         raise OptionError(msg, "Choose another name for the report.")
+
+
+SHARED = (
+    argument("-o", "--output", type=name, metavar="NAME", help="keep what is shown under NAME"),
+    argument("--quiet", action="store_true", help="show neither report nor comparison"),
+    argument("--precision", type=given, metavar="P", help="what backends that can compute in: "
+             "bf16, fp16 or int8; of one, behind its name (-b onnxrt:int8)"),
+    argument("--accuracy", type=given, metavar="BOUND", help="what results in a lower precision "
+             "must meet against float64: cosine>=0.9999, rel<=1e-2, top1>=0.99 or metric>=…; auto "
+             "races lower precisions, too, and checks all that the cell gives"),
+    argument("--metric", type=given, metavar="F", help="a function of yours (result, float64's "
+             "result) -> float, which --accuracy bounds as metric"),
+    argument("--check-on", type=key_and_value, metavar="NAME=LIST", help="calibrate int8, and "
+             "check --accuracy, on other inputs: the cell with each value of a list of yours in "
+             "the place of NAME"),
+    argument("--opt", action="append", type=key_and_value, metavar="KEY=VALUE",
+             help="a backend option, in a comparison of one as BACKEND.KEY; may repeat"),
+    argument("-h", "--help", action="store_true", help="show this help"),
+)  # fmt: skip
+"""The options of a cell that is run and of one that is compared."""
+
+
+def shared(magic: Any) -> Any:
+    """Give a magic the options of ``SHARED``."""
+    for each in reversed(SHARED):
+        each(magic)
+    return magic

@@ -1,16 +1,14 @@
 """The arguments of a ``%%dynamo compare`` line."""
 
 import argparse
-import math
-from collections.abc import Callable
 from typing import Any
 
 from IPython.core.magic_arguments import MagicArgumentParser
 
-from dynamo_ext.api.compare import DTYPES
 from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.argument_errors import parse
-from dynamo_ext.magics.arguments import given, key_and_value, name, refuse_without_bound, unquoted
+from dynamo_ext.magics.arguments import SHARED, given, refuse_without_bound, unquoted
+from dynamo_ext.measure.settings import add_options
 
 HELP = """Measure several backends on a cell, against eager and each other.
 
@@ -22,25 +20,6 @@ random state and output are as before afterwards: the cell's own results are not
 
 """
 
-_SHORTEST = 0.1
-
-
-def _from(least: float, kind: type[float]) -> Callable[[str], float]:
-    """The ``type=`` of a number from ``least`` up."""
-
-    def number(text: str) -> float:
-        try:
-            found = kind(unquoted(text))
-        except ValueError:
-            found = math.nan
-        if not least <= found < math.inf:
-            whole = "whole " if kind is int else ""
-            msg = f"{text} is not a {whole}number of at least {least}"
-            raise argparse.ArgumentTypeError(msg)
-        return found
-
-    return number
-
 
 def parser() -> MagicArgumentParser:
     """The parser of the line, for its help too."""
@@ -49,44 +28,11 @@ def parser() -> MagicArgumentParser:
     add: Any = made.add_argument
     add("-b", "--backends", "--backend", action="append", type=given, metavar="A,B,…",
         help="the candidates: names, or variables of yours, with commas between")  # fmt: skip
-    add("-n", "--rounds", type=_from(6, int), metavar="N", help="exactly N rounds; without it "
-        "they go on until every interval is within 1 per cent")  # fmt: skip
-    add("--budget", type=_from(_SHORTEST, float), default=30.0, metavar="SECONDS",
-        help="seconds to measure for; compiling comes on top (default: 30)")  # fmt: skip
-    add("--baseline", type=unquoted, default="eager", metavar="NAME",
-        help="what to compare with: eager (the cell as it is) or a candidate")  # fmt: skip
-    add(
-        "--fp64",
-        action="store_true",
-        help="judge results by their distance from float64's, too, not only where eager's disagree",
-    )
-    add("--dtype", type=unquoted, choices=DTYPES, default="", metavar="DTYPE",
-        help=f"hold weights and inputs in this precision: {' or '.join(DTYPES)}")  # fmt: skip
-    add("--train", action="store_true", help="go on to the gradients of the cell's results")
-    add("--per-graph", action="store_true", help="also race every captured graph by itself")
-    add("--allow-writes", action="store_true", help="compare a cell that writes files, starts "
-        "processes or uses the network, which each run does again")  # fmt: skip
-    add("--isolate", action="store_true", help="each candidate in a process of its own")
-    add("--compile-budget", type=_from(_SHORTEST, float), default=300.0, metavar="SECONDS",
-        help="seconds of compiling a graph, after which a candidate begins no further part of it "
-        "(default: 300)")  # fmt: skip
+    add_options(made, unquoted)
     add("--executor", type=given, metavar="EXPR",
         help="a concurrent.futures.Executor of yours to carry them")  # fmt: skip
-    add("-o", "--output", type=name, metavar="NAME", help="keep the comparison under NAME")
-    add("--quiet", action="store_true", help="measure without showing the result")
-    add("--precision", type=given, metavar="P", help="what those that can compute in: bf16, fp16 "
-        "or int8; of one candidate, behind its name (openvino:bf16)")  # fmt: skip
-    add("--accuracy", type=unquoted, metavar="BOUND", help="what results in a lower precision must "
-        "meet against float64: cosine>=0.9999, rel<=1e-2, top1>=0.99 or metric>=…; auto races "
-        "lower precisions, too")  # fmt: skip
-    add("--metric", type=given, metavar="F", help="a function of yours (result, float64's result) "
-        "-> float, which --accuracy bounds as metric")  # fmt: skip
-    add("--check-on", type=key_and_value, metavar="NAME=LIST", help="calibrate int8, and check "
-        "--accuracy, on other inputs: the cell with each value of a list of yours in the place of "
-        "NAME")  # fmt: skip
-    add("--opt", action="append", type=key_and_value, metavar="[BACKEND.]KEY=VALUE",
-        help="a backend option")  # fmt: skip
-    add("-h", "--help", action="store_true", help="show this help")
+    for each in SHARED:
+        each.add_to_parser(made, None)
     return made
 
 

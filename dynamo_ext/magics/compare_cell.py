@@ -1,7 +1,6 @@
 """A cell compared in its own notebook: candidates, progress, silence."""
 
 import argparse
-from dataclasses import fields
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -16,7 +15,7 @@ from dynamo_ext.magics.hidden_displays import nothing_displayed
 from dynamo_ext.magics.resolve_backend import executor_of
 from dynamo_ext.measure.candidates import Candidate, candidates_of, refuse_useless_inputs
 from dynamo_ext.measure.compare import compare_workload
-from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.settings import OPTIONS, Settings
 from dynamo_ext.measure.workload import CellWorkload
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import CodeBlock
@@ -34,12 +33,12 @@ def compare_cell(
     Raises ``UnknownBackendError`` or ``OptionError`` before it runs, and what the cell raises.
     """
     namespace = shell.user_ns
+    asked = {each.name: getattr(arguments, each.name) for each in OPTIONS}
     bound = bound_of(namespace, arguments.accuracy, arguments.metric)
     candidates = _candidates(namespace, arguments, bound)
     inputs = other_inputs(namespace, arguments.check_on, program)
     refuse_useless_inputs(candidates, inputs)
-    asked = vars(arguments) | {"bound": bound, "check_on": inputs}
-    settings = Settings(**{f.name: asked[f.name] for f in fields(Settings) if f.name in asked})
+    settings = Settings.of(bound, inputs, **asked)
     title = f"Cell In[{text.number}]"
     cell = CodeBlock(title, program.filename, 1, text.source)
     executor = executor_of(arguments.executor, namespace) if arguments.executor else None

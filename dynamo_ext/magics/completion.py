@@ -13,7 +13,7 @@ from IPython.core.completer import (
 from IPython.core.interactiveshell import InteractiveShell
 
 from dynamo_ext.magics.argument_errors import options_of
-from dynamo_ext.magics.arguments import COMMANDS, COMPARE, FLAGS, MODES
+from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
 
 _BACKENDS = ("-b", "--backend", "--backends")
 _LINE = re.compile(r"^\s*(?P<magic>%{1,2}dynamo)\s(?P<rest>.*)$")
@@ -55,9 +55,12 @@ def _choices(magic: str, said: list[str], token: str) -> list[tuple[str, str]]:
         flags = options_of(parser())
         offered = [(text, "option") for text in flags if text not in said or text == "--opt"]
     else:
+        from dynamo_ext.magics.dynamo import DynamoMagics
+
+        flags = options_of(DynamoMagics.dynamo.parser)
         modes = (*MODES, COMPARE)
         offered = [] if set(said) & set(MODES) else [(mode, "mode") for mode in modes]
-        offered += [(flag, "option") for flag in FLAGS if flag not in said or flag == "--opt"]
+        offered += [(flag, "option") for flag in flags if flag not in said or flag == "--opt"]
     return [(text, kind) for text, kind in offered if text.startswith(token)]
 
 

@@ -22,9 +22,8 @@ from dynamo_ext.magics.arguments import (
     PARTS,
     cell_arguments,
     given,
-    key_and_value,
-    name,
     seconds,
+    shared,
 )
 from dynamo_ext.magics.completion import add_completion, remove_completion
 from dynamo_ext.widgets.progress import LOADING_PATIENCE, PATIENCE, Waiting
@@ -76,29 +75,15 @@ class DynamoMagics(Magics):
     @argument("--static", action="store_true", help="no symbolic sizes: compile for each shape")
     @argument("--fullgraph", action="store_true", help="raise on a graph break; not with run, "
               "which never compiles")  # fmt: skip
-    @argument("-o", "--output", type=name, metavar="NAME", help="keep the report under NAME")
     @argument("--profile", action="store_true", help="also time every captured operation in eager, "
               "one by one, at each graph's first call")  # fmt: skip
-    @argument("--quiet", action="store_true", help="run without showing the report")
     @argument("--strict", action="store_true", help="raise where the backend is not available")
-    @argument("--precision", type=given, metavar="P", help="what the backend computes in: bf16, "
-              "fp16 or int8, as behind its name (-b onnxrt:int8)")  # fmt: skip
-    @argument("--accuracy", type=given, metavar="BOUND", help="with -b auto: lower precisions that "
-              "meet it race, too: cosine>=0.9999, rel<=1e-2, top1>=0.99 or metric>=…; all that the "
-              "cell gives must meet it, before it runs")  # fmt: skip
-    @argument("--metric", type=given, metavar="F", help="a function of yours (result, float64's "
-              "result) -> float, which --accuracy bounds as metric")  # fmt: skip
-    @argument("--check-on", type=key_and_value, metavar="NAME=LIST", help="calibrate int8, and "
-              "check --accuracy, on other inputs: the cell with each value of a list of yours in "
-              "the place of NAME")  # fmt: skip
     @argument("--first-run", type=seconds, metavar="SECONDS", help="what may go into capturing and "
               "compiling in one run (4 on eager, 40 on auto, else 20; none: no limit); what is not "
               "reached by then runs in Python, and the next run goes on with it")  # fmt: skip
     @argument("--capture", default="", choices=("all",), help="all: turns of loops that are "
               "faster in Python are captured, too")  # fmt: skip
-    @argument("--opt", action="append", type=key_and_value, metavar="KEY=VALUE",
-              help="a backend option; may repeat")  # fmt: skip
-    @argument("-h", "--help", action="store_true", help="show this help")
+    @shared
     @no_var_expand
     @line_cell_magic
     def dynamo(self, line: str, cell: str | None = None) -> None:

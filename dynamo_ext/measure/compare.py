@@ -181,7 +181,7 @@ class _Comparing:
                 )
 
     def _compiling(self) -> first_run.FirstRun:
-        return first_run.FirstRun(self._settings.compile_budget, _PATIENCE)
+        return first_run.FirstRun(self._settings.compiling, _PATIENCE)
 
     def _timed(self) -> TimedCallable:
         """Compile, check and race everything; the baseline."""

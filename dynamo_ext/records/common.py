@@ -43,14 +43,21 @@ class OptionSpec:
     """One ``--opt`` of a backend: its default gives the type that text is converted to.
 
     ``choices`` are the texts, ``least`` and ``most`` the bounds of a number that may be given.
+    ``optional`` is the type where ``None``, as text ``none``, may be given too.
     """
 
     name: str
-    default: bool | int | float | str
+    default: bool | int | float | str | None
     help: str
     choices: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
+    optional: type | None = None
+
+    @property
+    def kind(self) -> type:
+        """What values are converted to."""
+        return self.optional or type(self.default)
 
 
 @dataclass(frozen=True)

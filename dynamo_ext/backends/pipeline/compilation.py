@@ -30,6 +30,7 @@ from dynamo_ext.backends.pipeline.partition import (
     decide_support,
     operation_name,
     split,
+    too_few,
 )
 from dynamo_ext.backends.pipeline.returned_views import separate_returned_views
 from dynamo_ext.backends.pipeline.runner import Runner
@@ -145,8 +146,7 @@ def _why_eager(part: graph_parts.Part, operations: int, smallest: int) -> str:
         return "It changes in place what an earlier part of the graph computed, for autograd."
     if operations >= smallest:
         return ""
-    row = "1 operation" if operations == 1 else f"{operations} operations"
-    return f"Only {row} between results of the graph: min_partition is {smallest}."
+    return too_few(operations, smallest, "between results of the graph")
 
 
 class _GraphCompilation:

@@ -15,6 +15,7 @@ from dynamo_ext.backends import effects
 from dynamo_ext.backends.base import Support
 from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.pipeline.returned_views import is_returned_view
+from dynamo_ext.formatting import count
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
 
@@ -95,6 +96,11 @@ def decide_support(graph: GraphModule, supports: Callable[[Node], Support]) -> d
     return answers
 
 
+def too_few(operations: int, smallest: int, where: str) -> str:
+    """Why so many operations are not an engine's."""
+    return f"Only {count(operations, 'operation')} {where}: min_partition is {smallest}."
+
+
 def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) -> PartitionPlan:
     """Cut a normalised graph, in place, into maximal convex engine parts and eager operations.
 
@@ -113,8 +119,7 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
         if operations and (lonely or len(operations) >= smallest):
             kept.append(group)
             continue
-        row = "1 operation" if len(operations) == 1 else f"{len(operations)} operations"
-        reason = f"Only {row} in a row: min_partition is {smallest}."
+        reason = too_few(len(operations), smallest, "in a row")
         eager |= dict.fromkeys(operations, EagerNode(reason, too_small=True))
     parts = {
         f"part_{number}": [node for node in graph.graph.nodes if node in group and computes(node)]

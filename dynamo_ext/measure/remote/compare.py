@@ -36,7 +36,7 @@ def compare_apart(
 ) -> Comparison:
     """Measure each candidate in another process; what happens to that one is its row.
 
-    One candidate may take ``compile_budget`` and ``budget`` seconds, and is stopped then. Without
+    One candidate may take ``first_run`` and ``budget`` seconds, and is stopped then. Without
     an executor, processes of our own run them, one at a time. An executor gets one call for each
     candidate, of a function of this package on bytes; a candidate that hangs there is given up and
     not stopped: the process is not ours to end.
@@ -115,7 +115,7 @@ class _Apart:
         settings = self._settings
         # Graphs are raced by themselves after the whole, for as long again.
         races = 2 if settings.per_graph else 1
-        return settings.compile_budget + settings.budget * races
+        return settings.compiling + settings.budget * races
 
     def _groups(self) -> Iterator[tuple[Candidate, list[Candidate]]]:
         """Each candidate, and those that its process needs: a baseline that is one of them."""

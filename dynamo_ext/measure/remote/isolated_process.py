@@ -68,7 +68,7 @@ def _failure(error: BaseException, processes: list[BaseProcess], faults: Path) -
     if isinstance(error, BrokenExecutor):
         return Answer(None, *_death(processes, faults), ended=True)
     if isinstance(error, TimeoutError):
-        remedy = "If it only takes long to compile, give it a larger compile_budget."
+        remedy = "If it only takes long to compile, give it a larger first_run."
         return Answer(None, str(error), remedy, ended=True)
     if isinstance(error, Exception):
         # Torch may not even be imported there.

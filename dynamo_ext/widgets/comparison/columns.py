@@ -64,8 +64,7 @@ def shown(
 
 def _precision(record: Comparison, each: CandidateResult) -> Value:
     """Of a comparison in which something is computed in another one than the code's own."""
-    lowered = any(row.precision not in ("", FULL) for row in record.candidates)
-    return (each.precision or FULL) if lowered else None
+    return (each.precision or FULL) if record.has_precisions else None
 
 
 def _precision_words(record: Comparison, each: CandidateResult, **_: bool) -> str:

@@ -14,7 +14,8 @@ def sentences(record: Comparison) -> str:
         return ""
     if machine is None:
         return f"{limits.asked(work, 'A run')} {limits.hint('a comparison', 'row')}"
-    words = [limits.asked(work, "A run"), limits.least(work, machine)]
+    own = machine_limit.limit(work, machine)
+    words = [limits.asked(work, "A run"), limits.least(own, work.precision)]
     nearest = record.best or record.base
     share = share_of_limit(record, nearest) if nearest else None
     if nearest and share:

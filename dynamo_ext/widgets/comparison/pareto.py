@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import printable
-from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets.comparison import drawing
 from dynamo_ext.widgets.comparison.summary import counted, ratio
@@ -16,11 +15,6 @@ if TYPE_CHECKING:
 
 _SMALLEST = 1e-9
 """Below it errors are drawn as one: they are those of float64."""
-
-
-def has_precisions(record: Comparison) -> bool:
-    """Whether some candidate computes in a lower precision."""
-    return any(each.precision not in ("", FULL) for each in record.candidates)
 
 
 def error(each: CandidateResult) -> float | None:

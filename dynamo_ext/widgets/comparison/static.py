@@ -12,7 +12,6 @@ from dynamo_ext.widgets.comparison import columns, limits
 from dynamo_ext.widgets.comparison import graphs as comparison_graphs
 from dynamo_ext.widgets.comparison import table as comparison_table
 from dynamo_ext.widgets.comparison.chart import Chart
-from dynamo_ext.widgets.comparison.pareto import has_precisions
 from dynamo_ext.widgets.comparison.summary import closing, headline, status
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, asset, element, prose
@@ -89,7 +88,7 @@ def _noted(record: Comparison) -> Iterator[str]:
 def _charts(record: Comparison) -> list[Chart]:
     rows = columns.ordered(record)
     speed = Chart(record, rows, "Speedup", log=wide(record))
-    return [speed, Chart(record, rows, "Error")] if has_precisions(record) else [speed]
+    return [speed, Chart(record, rows, "Error")] if record.has_precisions else [speed]
 
 
 def _parts(

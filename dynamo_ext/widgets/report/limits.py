@@ -1,12 +1,7 @@
 """How near a report's graphs are to what their machine can do, in sentences."""
 
-from dynamo_ext.analysis.graph_limit import (
-    SURPASSED,
-    call_seconds,
-    calls_of,
-    ran_in,
-    share_of_limit,
-)
+from dynamo_ext.analysis import machine_limit
+from dynamo_ext.analysis.graph_limit import SURPASSED, call_seconds, calls_of, ran_in
 from dynamo_ext.analysis.placement import place_graph
 from dynamo_ext.analysis.speed import gain
 from dynamo_ext.formatting import percent, seconds
@@ -26,11 +21,12 @@ def sentence(report: Report, graph: Graph) -> str:
     work, machine = graph.work, report.machine
     if work is None or machine is None or not work.size:
         return ""
-    least = limits.least(work, machine, ran_in(report, graph), calls_of(report, graph))
-    words = [limits.asked(work, "A call"), least]
-    share, taken = share_of_limit(report, graph), call_seconds(report, graph)
-    if share and taken:
-        name = place_graph(report, graph).label
+    precision, calls = ran_in(report, graph), calls_of(report, graph)
+    least = machine_limit.limit(work, machine, precision, calls)
+    named = machine_limit.computed_in(work, precision)
+    words = [limits.asked(work, "A call"), limits.least(least, named, calls)]
+    if least and (taken := call_seconds(report, graph)):
+        name, share = place_graph(report, graph).label, least.seconds / taken
         why = ", which was measured on a busy machine, or the engine computes less than that"
         reaches = f"{name} takes {seconds(taken)}: {percent(share)} of the limit"
         words.append(f"{reaches}{why if share > SURPASSED else ''}.")

@@ -143,11 +143,11 @@ def test_the_others_go_on_and_no_process_is_left(deadly):
 
 def test_a_hang_is_stopped():
     found = dynamo_ext.compare(
-        model(), (torch.ones(4, 8),), [hanging], budget=1, compile_budget=4, isolate=True
+        model(), (torch.ones(4, 8),), [hanging], budget=1, first_run=4, isolate=True
     )
     row = found["hanging"]
     assert (row.outcome, row.reason) == ("failed", "It was stopped after 5 s.")
-    assert "compile_budget" in row.remedy
+    assert "first_run" in row.remedy
     assert found["eager"].outcome == "unmeasured"
     assert workers() == []
 

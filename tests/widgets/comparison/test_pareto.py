@@ -6,7 +6,7 @@ import dataclasses
 
 from dynamo_ext.widgets.comparison import accuracy, columns, table
 from dynamo_ext.widgets.comparison.chart import Chart
-from dynamo_ext.widgets.comparison.pareto import compared, error, front, has_precisions
+from dynamo_ext.widgets.comparison.pareto import compared, error, front
 from tests.widgets import comparisons
 
 
@@ -46,8 +46,8 @@ def test_the_chart_in_words():
 
 
 def test_precision_is_a_column_where_there_is_one(page):
-    assert has_precisions(RECORD)
-    assert not has_precisions(comparisons.FULL)
+    assert RECORD.has_precisions
+    assert not comparisons.FULL.has_precisions
     assert "Precision" in page(table.html(RECORD, RECORD.candidates)).text
     full = comparisons.FULL
     assert "Precision" not in page(table.html(full, full.candidates)).text
