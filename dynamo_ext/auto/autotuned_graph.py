@@ -102,7 +102,7 @@ class AutotunedGraph:
         if self.contest is None and calibration.is_active():
             return self._calibrate(args)
         if self.contest is None:
-            self._race(args)
+            self.race(args, self._budget)
             if self._settled is not None:
                 return self._settled(*args)
             if self.contest is None:
@@ -135,7 +135,8 @@ class AutotunedGraph:
         variants = self._compiled
         return variants.get(name, variants[EAGER])
 
-    def _race(self, args: tuple[Any, ...]) -> None:
+    def race(self, args: tuple[Any, ...], budget: float) -> None:
+        """Race on a call's inputs, for ``budget`` seconds at most."""
         started = time.perf_counter()
         switch, given = self.switch, first_run.current()
         if switch is None:
@@ -143,7 +144,7 @@ class AutotunedGraph:
         if late := given.used_up():
             self._journal.add_fallback("lower", "graph", message=late, remedy=given.remedy)
             return
-        budget = min(self._budget, given.left)
+        budget = min(budget, self._budget, given.left)
         try:
             with given.working(), Listening():
                 held = graph_race.run_race(switch, args, budget, self._bound, self._board)
@@ -156,6 +157,9 @@ class AutotunedGraph:
         if self.contest is not None:
             # Another thread's race was over before.
             return
+        if given.used_up():
+            # Another process may have the time for all of it.
+            held = dataclasses.replace(held, conclusive=False)
         self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent), switch)
         self.trains = may_differentiate(args)
         seconds = self.seconds

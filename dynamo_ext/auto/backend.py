@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import calibration, crash_records, precision, registry
@@ -106,6 +107,7 @@ class AutoBackend(WholeGraphBackend):
 
         from dynamo_ext.auto.autotuned_graph import AutotunedGraph, CachedWinner
         from dynamo_ext.auto.cache import place_key
+        from dynamo_ext.auto.waiting_race import WaitingRace
         from dynamo_ext.backends.graph_key import graph_key
 
         journal = journals.current()
@@ -150,15 +152,14 @@ class AutoBackend(WholeGraphBackend):
             # It may be at symbolic sizes for longer than anybody waits: the others come before it.
             names.sort(key=lambda name: name == "inductor")
         compilers = {name: _compiler(name, options) for name in names}
-        for name, died in _crashed(compilers, key):
-            left_out.append(GraphCandidateResult(name, "crashed", reason=died))
-            del compilers[name]
+        left_out += _taken_out(compilers, key)
         racer = AutotunedGraph(graph, journal, float(options["budget"]), self.cycles, bound)
-        racer.compile(compilers, example_inputs)
         racer.absent = tuple(left_out)
-        # Another process may have the time to compile them all.
-        if options["remember"] and not first_run.current().used_up():
+        if options["remember"]:
             racer.remember = lambda contest: self.store.remember(key, place, contest)
+        if first_run.current().seconds < math.inf and not symbolic:
+            return WaitingRace(graph, racer, compilers, journal)
+        racer.compile(compilers, example_inputs)
         return racer
 
 
@@ -200,10 +201,12 @@ def _takes_all_sizes(name: str) -> bool:
     return bool(fact(backend, "whole_graph") or fact(backend, "dynamic_shapes"))
 
 
-def _crashed(compilers: Mapping[str, Compiler], key: str) -> list[tuple[str, str]]:
-    """The backends that ended an earlier process with this graph, and what is known of it."""
+def _taken_out(compilers: dict[str, Compiler], key: str) -> list[GraphCandidateResult]:
+    """Take out the backends that ended an earlier process with this graph; rows that say so."""
     tried = {n: crash_records.Attempt(n, c.version, key).died() for n, c in compilers.items()}
-    return [(name, died.message) for name, died in tried.items() if died is not None]
+    for name in (found := {n: died.message for n, died in tried.items() if died is not None}):
+        del compilers[name]
+    return [GraphCandidateResult(name, "crashed", reason=why) for name, why in found.items()]
 
 
 def lowered_names(names: Sequence[str], device: str) -> list[str]:

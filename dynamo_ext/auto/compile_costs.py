@@ -1,0 +1,44 @@
+"""Which candidates of a race can pay: what compiling takes, against what a graph's calls take."""
+
+from __future__ import annotations
+
+from dynamo_ext.backends import precision
+
+RUNS = 100
+"""Runs of the code within which a candidate has to repay its compiling."""
+
+_LOADING, _GRAPH = 3.0, 0.3
+"""Seconds that a backend takes before its first graph, and for each graph whatever its size."""
+
+_SECONDS = {"onnxrt": 0.006, "openvino": 0.008, "inductor": 0.03}
+_OTHERS = 0.05
+"""Seconds of compiling an operation, where nothing was compiled here yet."""
+
+_seen: dict[str, float] = {}
+
+
+def expected(name: str, operations: int) -> float:
+    """Seconds that compiling a graph takes, by what an operation took here before."""
+    if name in _seen:
+        return _GRAPH + operations * _seen[name]
+    return _LOADING + _GRAPH + operations * _SECONDS.get(precision.split(name)[0], _OTHERS)
+
+
+def note(name: str, operations: int, seconds: float) -> None:
+    """Take down what compiling a graph took."""
+    loading = 0.0 if name in _seen else _LOADING
+    _seen[name] = max(seconds - loading - _GRAPH, 0.0) / max(operations, 1)
+
+
+def reason(name: str, operations: int, eager_seconds: float) -> str:
+    """Why a candidate cannot pay; nothing where it can.
+
+    ``eager_seconds`` are those of the graph's calls in one run in eager.
+    """
+    seconds = expected(name, operations)
+    if seconds <= RUNS * eager_seconds:
+        return ""
+    return (
+        f"Compiling it takes some {seconds:.1f} s, and {RUNS} runs of the graph in eager "
+        f"{RUNS * eager_seconds:.1f} s."
+    )
