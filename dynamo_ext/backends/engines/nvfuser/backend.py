@@ -23,7 +23,7 @@ class NvFuserBackend(WholeGraphBackend):
         here = minor(torch.__version__)
         reason = f"Neither nvFuser nor lightning-thunder is made for torch {here}."
         remedy = (
-            "Use inductor: nvFuser has wheels for torch 2.10 at most, and dynamo_ext needs 2.11."
+            "Use inductor: nvFuser has wheels for torch 2.10 at most."
         )
         return unavailable(reason, remedy)
 
