@@ -15,11 +15,9 @@ from benchmarks import float64
 from benchmarks.architectures.inputs import Inputs
 from benchmarks.architectures.make import Made, build, results
 from benchmarks.architectures.shrink import Recipe
-from benchmarks.engine_facts import engine_facts
-from benchmarks.stored_row import StoredRow
+from benchmarks.engine_facts import EngineRow, engine_facts
 from benchmarks.zoo.model import SEED, mapped
 from dynamo_ext.numerics import tolerance
-from dynamo_ext.records.report import Report
 
 STEPS = ("first call", "other input", "other batch size", "changed weights")
 
@@ -28,13 +26,12 @@ _SHAKES = 4
 
 
 @dataclass(frozen=True)
-class Row(StoredRow):
+class Row(EngineRow):
     """An architecture under an engine.
 
     ``status`` is ``right``, ``wrong``, ``unsure`` (eager's own result moves as far where weights
     and inputs change by a rounding), ``failed`` (an exception, a crash, a hang). ``step`` is the
-    one that went wrong, ``reason`` says how. ``refused`` are operators that the engine does not
-    take, ``faults`` what was said where eager took over on what it had taken.
+    one that went wrong, ``reason`` says how.
     """
 
     architecture: str
@@ -43,12 +40,6 @@ class Row(StoredRow):
     status: str = "right"
     step: str = ""
     reason: str = ""
-    graphs: int = 0
-    breaks: int = 0
-    operations: int = 0
-    in_engine: int = 0
-    refused: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
 
 
 def measure(made: Made, engine: str) -> Row:
@@ -75,7 +66,7 @@ def measure(made: Made, engine: str) -> Row:
                 status = "unsure" if _unsure(model, given, expected) else "wrong"
                 row = replace(row, status=status, step=step, reason=wrong)
                 break
-    return replace(row, **_facts(compiled.report()))
+    return replace(row, **engine_facts(compiled.report()))
 
 
 def _steps(model: torch.nn.Module, inputs: Inputs) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -114,13 +105,3 @@ def _unsure(
         if tolerance.disagreement(results(moved, mapped(given, shake)), expected):
             return True
     return False
-
-
-def _facts(report: Report) -> dict[str, Any]:
-    refused = {each.operator for each in report.fallbacks if each.stage == "unsupported"}
-    return {
-        "graphs": len(report.graphs),
-        "breaks": sum(found.count for found in report.breaks),
-        "refused": tuple(sorted(refused)),
-        **engine_facts(report),
-    }

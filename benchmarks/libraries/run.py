@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 import dynamo_ext
 from benchmarks import float64, workers
-from benchmarks.engine_facts import engine_facts, first_line
+from benchmarks.engine_facts import EngineRow, engine_facts, first_line
 from benchmarks.libraries.models import MODELS
 from benchmarks.part import model_parser
 from benchmarks.stored_row import ModelRow
@@ -36,7 +36,7 @@ STEPS = (("first input", 4), ("other input", 4), ("other batch size", 6), ("grad
 
 
 @dataclass(frozen=True)
-class Row(ModelRow):
+class Row(EngineRow, ModelRow):
     """A model under an engine.
 
     ``model`` is of ``RUNS``. ``status`` is ``right``, ``wrong``, ``failed`` (an exception that
@@ -48,12 +48,6 @@ class Row(ModelRow):
     error: str = ""
     status: str = "died"
     library: str = ""
-    graphs: int = 0
-    breaks: int = 0
-    operations: int = 0
-    in_engine: int = 0
-    refused: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
@@ -86,21 +80,13 @@ def measure(run: str) -> Row:
         if error:
             error = f"{step}: {error}"
             break
-    report = compiled.report()
     return Row(
         run,
         error,
         status,
         f"{chosen.library} {version(chosen.library)}",
-        graphs=len(report.graphs),
-        breaks=sum(found.count for found in report.breaks),
-        refused=tuple(
-            sorted(
-                {f.operator for f in report.fallbacks if f.operator and f.stage == "unsupported"}
-            )
-        ),
-        seconds=seconds,
-        **engine_facts(report),
+        seconds,
+        **engine_facts(compiled.report()),
     )
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
-from benchmarks.engine_facts import engine_facts
+from benchmarks.engine_facts import EngineRow, engine_facts
 from benchmarks.random_programs import judge
 from benchmarks.random_programs.program import TORCHS, Program
-from benchmarks.stored_row import StoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,14 +21,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Row(StoredRow):
+class Row(EngineRow):
     """A program under an engine.
 
     ``status`` is ``right``, ``wrong``, ``torch`` (wrong, and torch's own ``aot_eager`` is wrong in
     the same way under plain ``torch.compile``), ``unsure`` (eager's own result moves as far where
     its inputs change by a rounding), ``crash`` or ``timeout``. ``kind`` says what is wrong of it,
-    ``reason`` how, ``call`` when. ``faults`` are what was said where an engine fell back to eager
-    after it had accepted its part. ``minimal`` is the function of what is left of a wrong program.
+    ``reason`` how, ``call`` when. ``minimal`` is the function of what is left of a wrong program.
     ``layouts`` counts the calls that gave other strides than eager.
     """
 
@@ -39,10 +37,7 @@ class Row(StoredRow):
     kind: str = ""
     reason: str = ""
     call: int = 0
-    operations: int = 0
-    in_engine: int = 0
     layouts: int = 0
-    faults: tuple[str, ...] = ()
     minimal: str = ""
 
 

@@ -209,11 +209,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     """
     from dynamo_ext.backends.options import mapping_of
     from dynamo_ext.capture import targets
-    from dynamo_ext.measure.candidates import (
-        candidates_of,
-        of_callables,
-        refuse_useless_inputs,
-    )
+    from dynamo_ext.measure.candidates import candidates_of, of_callables
     from dynamo_ext.measure.compare import compare_workload
     from dynamo_ext.measure.progress import reporting_to
     from dynamo_ext.measure.settings import Settings
@@ -241,8 +237,8 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     if metric is not None and not accuracy:
         message = "metric needs a bound."
         raise OptionError(message, "Add accuracy, as in accuracy='metric>=0.95'.")
-    listed = candidates_of(backends, options, baseline=baseline, bound=settings.bound)
-    refuse_useless_inputs(listed, settings.check_on)
+    bound, inputs = settings.bound, settings.check_on
+    listed = candidates_of(backends, options, baseline=baseline, bound=bound, inputs=inputs)
     if callables and (isolate or executor is not None or settings.dtype):
         message = "Your own callables run in this process, in their own precision."
         raise OptionError(message, "Leave out isolate, executor and dtype, or the callables.")

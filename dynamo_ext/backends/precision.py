@@ -93,7 +93,7 @@ def label(name: str, options: Mapping[str, Any]) -> str:
 
 
 def has_vnni() -> bool:
-    """Whether the processor adds products of eight bits in 32: others do in 16, which overflow."""
+    """Whether the processor adds up products of eight bits in 32: in 16, they overflow."""
     import torch
 
     found = torch.cpu.get_capabilities()

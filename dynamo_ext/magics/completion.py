@@ -10,6 +10,7 @@ from IPython.core.completer import (
     SimpleMatcherResult,
     context_matcher,
 )
+from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from dynamo_ext.magics.argument_errors import options_of
@@ -55,9 +56,8 @@ def _choices(magic: str, said: list[str], token: str) -> list[tuple[str, str]]:
         flags = options_of(parser())
         offered = [(text, "option") for text in flags if text not in said or text == "--opt"]
     else:
-        from dynamo_ext.magics.dynamo import DynamoMagics
-
-        flags = options_of(DynamoMagics.dynamo.parser)
+        shell: Any = get_ipython()
+        flags = options_of(shell.find_cell_magic("dynamo").parser)
         modes = (*MODES, COMPARE)
         offered = [] if set(said) & set(MODES) else [(mode, "mode") for mode in modes]
         offered += [(flag, "option") for flag in flags if flag not in said or flag == "--opt"]

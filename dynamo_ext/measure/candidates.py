@@ -41,6 +41,7 @@ def candidates_of(
     *,
     baseline: str = "eager",
     bound: AccuracyBound | None = None,
+    inputs: Sequence[Any] = (),
 ) -> list[Candidate]:
     """Settle names, options and availability, before anything runs.
 
@@ -48,9 +49,10 @@ def candidates_of(
     (``openvino:bf16``) where they have one, functions ``(GraphModule,
     example_inputs) -> callable``, or a mapping from row names to either. An option ``threads`` is
     for every backend that has it, ``tvm.trials`` for one row. The baseline ``eager`` is the code as
-    it is, without Dynamo. ``bound`` is for lower precisions, and for ``auto``. Raises
-    ``UnknownBackendError`` or ``OptionError`` where a name or an option is unknown, a name is
-    listed twice, nothing is listed, or the baseline is not.
+    it is, without Dynamo. ``bound`` is for lower precisions, and for ``auto``; other ``inputs`` are
+    for that, and for int8. Raises ``UnknownBackendError`` or ``OptionError`` where a name or an
+    option is unknown, a name is listed twice, nothing is listed, the baseline is not, or other
+    inputs are for nothing.
     """
     rows = _rows(backends)
     if not rows:
@@ -66,19 +68,15 @@ def candidates_of(
     if baseline not in {"eager", *rows}:
         message = f"The baseline {baseline} is not one of the backends."
         raise OptionError(message, f"Use eager or one of {', '.join(rows)}.")
+    if inputs and all(each.bound is None and each.precision != "int8" for each in found):
+        message = "Other inputs calibrate int8, or have a bound of accuracy checked on them."
+        remedy = "Add --accuracy (in Python accuracy=), or a backend with :int8."
+        raise OptionError(message, remedy)
     # Captured and run as it is: not the same thing as the plain code.
     return [
         replace(each, name="eager under Dynamo") if each.name == baseline == "eager" else each
         for each in found
     ]
-
-
-def refuse_useless_inputs(found: Sequence[Candidate], inputs: Sequence[Any]) -> None:
-    """Raise ``OptionError`` where other inputs calibrate nothing, and no bound needs them."""
-    if inputs and all(each.bound is None and each.precision != "int8" for each in found):
-        message = "Other inputs calibrate int8, or have a bound of accuracy checked on them."
-        remedy = "Add --accuracy (in Python accuracy=), or a backend with :int8."
-        raise OptionError(message, remedy)
 
 
 def of_callables(

@@ -130,11 +130,7 @@ class PairedCalls:
         return self._seconds(compiled, args), self._seconds(eager, args)
 
     def _seconds(self, call: Callable[..., Any], args: Sequence[Any]) -> float:
-        self._wait()
-        started = time.perf_counter()
-        call(*args)
-        self._wait()
-        return time.perf_counter() - started
+        return clock.seconds_per_call(lambda: call(*args), 1, self._wait)
 
 
 def _enough(pairs: Sequence[tuple[float, float]]) -> bool:

@@ -29,12 +29,12 @@ class FirstRun:
         self,
         seconds: float = math.inf,
         remedy: str = REMEDY,
-        clock: Callable[[], float] = time.perf_counter,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.seconds = seconds
         self.remedy = remedy
         self.refused = 0
-        self._clock = clock
+        self._clock = clock or time.perf_counter
         self._spent = 0.0
         self._since: float | None = None
 

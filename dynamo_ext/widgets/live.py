@@ -70,7 +70,7 @@ def row(*children: Any) -> Any:
 def show(
     text: Callable[[], str],
     forms: Callable[[], dict[str, str]],
-    build: Callable[[], View] | None,
+    build: Callable[[], View],
 ) -> None:
     """Show a record: its ``text`` in a terminal.
 
@@ -85,7 +85,7 @@ def show(
         print(text())  # noqa: T201 (the terminal is where this goes)
         return
     display(forms(), raw=True)  # type: ignore[no-untyped-call]
-    if build is not None and importlib.util.find_spec("ipywidgets"):
+    if importlib.util.find_spec("ipywidgets"):
         view = build()
         with lock:
             views.append(view)

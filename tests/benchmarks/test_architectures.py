@@ -171,7 +171,18 @@ def test_the_page_counts_what_engines_did():
     made = [Made("a", "A"), Made("b", "B"), Made("c", error="x | y")]
     rows = [
         Row("a", "onnxrt", "A", operations=10, in_engine=10, graphs=2, breaks=1),
-        Row("b", "onnxrt", "B", "wrong", "changed weights", "off", 1, 0, 30, 20, ("aten.sort",)),
+        Row(
+            "b",
+            "onnxrt",
+            "B",
+            "wrong",
+            "changed weights",
+            "off",
+            graphs=1,
+            operations=30,
+            in_engine=20,
+            refused=("aten.sort",),
+        ),
         Row(
             "a",
             "tvm",

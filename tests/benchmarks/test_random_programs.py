@@ -191,7 +191,17 @@ def test_the_page_tells_torchs_faults_from_an_engines():
     rows = [
         Row("aot_eager", 1, "wrong", "results", "0: 3 values are off."),
         Row("onnxrt", 1, "torch", "results", "0: 3 values are off."),
-        Row("onnxrt", 2, "wrong", "inputs", "0: 1 | 2", 3, 10, 9, minimal="import torch"),
+        Row(
+            "onnxrt",
+            2,
+            "wrong",
+            "inputs",
+            "0: 1 | 2",
+            3,
+            operations=10,
+            in_engine=9,
+            minimal="import torch",
+        ),
         Row("onnxrt", 3, "right", operations=10, in_engine=10, faults=("run:  E 5 things",)),
     ]
     text = table.page(rows, "Measured with: x.", CALLS)

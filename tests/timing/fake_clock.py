@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_ext.auto import autotuned_graph, elimination, graph_race, online_trials
 from dynamo_ext.measure import operation_profiler
-from dynamo_ext.timing import clock, race
+from dynamo_ext.timing import clock, first_run, race
 
 USERS = (
     clock,
@@ -13,6 +13,7 @@ USERS = (
     elimination,
     graph_race,
     online_trials,
+    first_run,
     operation_profiler,
 )
 """The modules that measure."""

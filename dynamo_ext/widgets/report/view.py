@@ -231,13 +231,10 @@ def report_mimebundle(report: Report) -> dict[str, str]:
     return {"text/html": str(static.html(report)), "text/plain": short}
 
 
-def display_report(report: Report, *, widget: bool = True) -> None:
-    """Show a report: as text in a terminal, as static html and a widget in a notebook.
-
-    The widget hides the static form while it lives; with ``widget=False`` there is none.
-    """
+def display_report(report: Report) -> None:
+    """Show a report: as text in a terminal, as static html and a widget in a notebook."""
     live.show(
         lambda: static.text(report),
         lambda: report_mimebundle(report),
-        (lambda: ReportView(report)) if widget else None,
+        lambda: ReportView(report),
     )

@@ -89,7 +89,7 @@ def test_the_page() -> None:
     rows = [
         Row("onnxrt: GIN", status="right", library="a 1.0", graphs=2, breaks=1, operations=10,
             in_engine=9, refused=("aten.topk",), seconds=1.25),
-        Row("onnxrt: rk4", "gradients: 3 of 4 values are off", "wrong", "b 2.0", 1, 0, 5, 5,
+        Row("onnxrt: rk4", "gradients: 3 of 4 values are off", "wrong", "b 2.0", graphs=1, operations=5, in_engine=5,
             faults=("run: InvalidGraph no",), seconds=0.75),
         Row("openvino: rk4", "The process was ended by SIGSEGV."),
     ]  # fmt: skip

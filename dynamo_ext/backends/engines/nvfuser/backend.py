@@ -22,9 +22,7 @@ class NvFuserBackend(WholeGraphBackend):
         """It has no wheel for this torch."""
         here = minor(torch.__version__)
         reason = f"Neither nvFuser nor lightning-thunder is made for torch {here}."
-        remedy = (
-            "Use inductor: nvFuser has wheels for torch 2.10 at most, and dynamo_ext needs 2.11."
-        )
+        remedy = "Use inductor: nvFuser has wheels for torch 2.10 at most."
         return unavailable(reason, remedy)
 
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
