@@ -102,7 +102,10 @@ class _Comparing:
             with workload.suppress_output():
                 self._rehearse()
                 try:
-                    with held_in(workload, settings.dtype):
+                    over = self._compiling()
+                    over.close()
+                    # Nothing is compiled while candidates are timed.
+                    with held_in(workload, settings.dtype), first_run.within(over):
                         self._measure()
                 except KeyboardInterrupt:
                     interrupted = True
@@ -181,7 +184,7 @@ class _Comparing:
                 )
 
     def _compiling(self) -> first_run.FirstRun:
-        return first_run.FirstRun(self._settings.compiling, _PATIENCE)
+        return first_run.FirstRun(self._settings.compiling, _PATIENCE, late_checks=True)
 
     def _timed(self) -> TimedCallable:
         """Compile, check and race everything; the baseline."""
@@ -202,9 +205,7 @@ class _Comparing:
             raise RuntimeError(message)
         others = [each.make_timed(workload) for each in self._compiled if each is not self._base]
         plan = Plan(settings.budget, settings.rounds, settings.seed)
-        over = self._compiling()
-        over.close()
-        with first_run.within(over), MachineLoad() as company:
+        with MachineLoad() as company:
             runners = [base, *filter(None, others)]
             self._short = race(
                 runners, plan, progress=lambda step: self._board.timing(step, runners)

@@ -100,6 +100,8 @@ class Runner:
             constants = self._engines.constants(args)
             engine = self._engines.known.get(self._engines.key(args, constants))
             if engine is None or not engine.trusted:
+                if self._is_late(built=engine is not None):
+                    return self._eager(*args)
                 return self._first(args, constants)
             try:
                 return engine.call(args)
@@ -107,9 +109,7 @@ class Runner:
                 return self._failed(error, args)
 
     def _first(self, args: Sequence[Any], constants: WeightSet | None) -> Sequence[Any]:
-        """A call of an engine that is not trusted yet, if there is time to build and check it."""
-        if self._is_late():
-            return self._eager(*args)
+        """A call of an engine that is not trusted yet: built where there is none, and checked."""
         with first_run.current().working():
             engine = self._engine(args, constants)
             if engine is None:
@@ -135,10 +135,10 @@ class Runner:
                 self._record()
             return outputs
 
-    def _is_late(self) -> bool:
+    def _is_late(self, *, built: bool = False) -> bool:
         """Whether eager is to run this call, since nothing more is to be built or checked now."""
         given = first_run.current()
-        self._late = given.used_up()
+        self._late = "" if built and given.late_checks else given.used_up()
         if self._late:
             self._note("lower", message=self._late, remedy=given.remedy)
             self._record()
