@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dynamo_ext.backends import precision
+from dynamo_ext.backends import precision, registry
+from dynamo_ext.backends.base import fact
 
 RUNS = 100
 """Runs of the code within which a candidate has to repay its compiling."""
@@ -10,9 +11,9 @@ RUNS = 100
 _LOADING, _GRAPH = 3.0, 0.3
 """Seconds that a backend takes before its first graph, and for each graph whatever its size."""
 
-_SECONDS = {"onnxrt": 0.006, "openvino": 0.008, "inductor": 0.03}
-_OTHERS = 0.05
-"""Seconds of compiling an operation, where nothing was compiled here yet."""
+_WHOLE, _IN_PARTITIONS = 0.03, 0.01
+"""Seconds of compiling an operation where nothing was compiled here yet: by a compiler that takes a
+graph whole, and makes code for it, and by an engine with kernels of its own."""
 
 _seen: dict[str, float] = {}
 
@@ -21,7 +22,8 @@ def expected(name: str, operations: int) -> float:
     """Seconds that compiling a graph takes, by what an operation took here before."""
     if name in _seen:
         return _GRAPH + operations * _seen[name]
-    return _LOADING + _GRAPH + operations * _SECONDS.get(precision.split(name)[0], _OTHERS)
+    whole = fact(registry.get(precision.split(name)[0]), "whole_graph")
+    return _LOADING + _GRAPH + operations * (_WHOLE if whole else _IN_PARTITIONS)
 
 
 def note(name: str, operations: int, seconds: float) -> None:
