@@ -94,6 +94,11 @@ class AutoBackend(WholeGraphBackend):
 
         return CallCycles()
 
+    @functools.cached_property
+    def worth_a_race(self) -> set[str]:
+        """Keys of graphs with symbolic sizes whose calls would repay a race."""
+        return set()
+
     @property
     def unsettled_calls(self) -> int:  # type: ignore[override]
         """Calls of graphs so far, in this thread, whose variant was not final."""
@@ -157,8 +162,9 @@ class AutoBackend(WholeGraphBackend):
         racer.absent = tuple(left_out)
         if options["remember"]:
             racer.remember = lambda contest: self.store.remember(key, place, contest)
-        if first_run.current().seconds < math.inf and not symbolic:
-            return WaitingRace(graph, racer, compilers, journal)
+        if first_run.current().seconds < math.inf and key not in self.worth_a_race:
+            mark = functools.partial(self.worth_a_race.add, key) if symbolic else None
+            return WaitingRace(graph, racer, compilers, journal, mark)
         racer.compile(compilers, example_inputs)
         return racer
 

@@ -27,20 +27,25 @@ _TOO_SHORT = "It is not raced: no backend would repay its compiling within a hun
 class WaitingRace:
     """``graph`` in eager until then, and ``racer`` from then on, with what can pay.
 
-    Used where the seconds of a run are few, so that they go into what takes long.
+    Used where the seconds of a run are few, so that they go into what takes long. Where
+    ``race_next`` is given, the graph can be compiled only where it is captured, for its symbolic
+    sizes: this is called, and the next run captures the graph anew.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what is raced, and when
         self,
         graph: GraphModule,
         racer: AutotunedGraph,
         compilers: Mapping[str, Compiler],
         journal: Journal,
+        race_next: Callable[[], object] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._eager = forward_of(graph)
         self._operations = sum(node.op.startswith("call_") for node in graph.graph.nodes)
         self._racer = racer
+        self._journal = journal
+        self._race_next = race_next
         self._compilers = compilers
         self._clock = clock
         self._waits = True
@@ -59,7 +64,10 @@ class WaitingRace:
         result = self._eager(*args)
         self._seconds += self._clock() - started
         able = sorted((n for n in self._compilers if not self._reason(n)), key=self._expected)
-        if able and not (given.used_up() or dispatch.saving_is_watched()):
+        if able and self._race_next is not None:
+            self._race_next()
+            self._journal.unfinished = True
+        elif able and not (given.used_up() or dispatch.saving_is_watched()):
             with given.working():
                 self._race(able, args)
         return result

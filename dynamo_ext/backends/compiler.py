@@ -85,7 +85,7 @@ class Compiler:
             attempt = crash_records.Attempt.of(self.name, self.version, graph, example_inputs)
         given = first_run.current()
         if late := given.used_up():
-            given.refused += 1
+            journal.unfinished = True
             return refused("lower", late, given.remedy)
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)

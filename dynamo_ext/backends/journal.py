@@ -30,7 +30,8 @@ class Journal:
     keeps a reference, so that a failure in a later call lands in the same place. ``race_seconds``
     are those that calls of the graph spent on races: no part of running it. ``lowered`` has, by
     partition (or under no name for the graph as a whole), the operations of products that run in
-    the lower precision that was asked for, where that is known.
+    the lower precision that was asked for, where that is known. What is ``unfinished`` is captured
+    anew in the next run, which has the time to compile it.
     """
 
     def __init__(self, graph: str = "", *, warns: bool = False) -> None:
@@ -40,6 +41,7 @@ class Journal:
         self.folded = 0
         self.contest: GraphRace | None = None
         self.race_seconds = 0.0
+        self.unfinished = False
         self.start_again()
 
     def start_again(self) -> None:

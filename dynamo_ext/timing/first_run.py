@@ -21,8 +21,7 @@ REMEDY = (
 class FirstRun:
     """Seconds of work, counted where ``working`` says so; ``remedy`` is for what they ran out for.
 
-    ``refused`` counts the graphs that were left to eager for want of them, which are to be captured
-    again where new ones are given. With ``late_checks`` what was compiled in time is checked later.
+    With ``late_checks`` what was compiled in time is checked later.
     """
 
     def __init__(
@@ -36,7 +35,6 @@ class FirstRun:
         self.seconds = seconds
         self.remedy = remedy
         self.late_checks = late_checks
-        self.refused = 0
         self._clock = clock or time.perf_counter
         self._spent = 0.0
         self._since: float | None = None

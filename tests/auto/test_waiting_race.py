@@ -60,7 +60,8 @@ def waiting(racer: Racer, seconds: float) -> tuple[WaitingRace, Journal]:
     journal = Journal()
     graph = symbolic_trace(lambda x: (x + 1) * 2)
     compilers: Any = {"inductor": None, "onnxrt": None}
-    return WaitingRace(graph, racer, compilers, journal, Slowly(seconds)), journal  # type: ignore[arg-type]
+    clock = Slowly(seconds)
+    return WaitingRace(graph, racer, compilers, journal, clock=clock), journal  # type: ignore[arg-type]
 
 
 def test_it_is_eagers_until_the_calls_of_a_run_add_up(racer: Racer) -> None:
@@ -97,6 +98,17 @@ def test_nothing_is_raced_when_the_seconds_are_used_up(racer: Racer) -> None:
     with within(FirstRun(10.0)):
         race(torch.ones(2))
     assert racer.compiled == ["onnxrt", "inductor"]
+
+
+def test_a_graph_that_is_compiled_where_it_is_captured_is_captured_anew(racer: Racer) -> None:
+    marked: list[bool] = []
+    race, journal = waiting(racer, 10.0)
+    race._race_next = lambda: marked.append(True)
+    with within(FirstRun(10.0)):
+        assert race(torch.ones(2))[0] == 4
+    assert marked
+    assert journal.unfinished
+    assert not racer.compiled
 
 
 def test_what_compiling_took_here_is_expected_next_time() -> None:

@@ -103,8 +103,9 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
     took = time.perf_counter() - started
-    for code in run.refused_codes:
-        code_cache.forget_code(code)
+    for code in (entry.frame.code() for entry in run.calls if entry.journal.unfinished):
+        if code is not None:
+            code_cache.forget_code(code)
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
     if mode == "optimize":

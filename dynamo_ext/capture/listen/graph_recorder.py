@@ -32,7 +32,6 @@ from dynamo_ext.capture.torch_private import active_modes, code_cache, compile_m
 from dynamo_ext.formatting import count
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics.rng_state import TorchState
-from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private.dispatch import ends_recomputation
 from dynamo_ext.torch_private.entered_modes import forward_of
 
@@ -88,10 +87,7 @@ class RecordedCompiler:
         entry.compile_started = time.perf_counter()
         told = run.on_doing or (lambda words: run.on_progress(words or doing))
         with journal.active(entry.journal, told):
-            before, code = first_run.current().refused, frame.code()
-            compiled = self._compiled(graph, inputs, (*run.codes, code))
-            if first_run.current().refused > before and code is not None:
-                run.refused_codes.append(code)
+            compiled = self._compiled(graph, inputs, (*run.codes, frame.code()))
         entry.compile_seconds = time.perf_counter() - entry.compile_started
         return _recorded(compiled, graph, entry)
 

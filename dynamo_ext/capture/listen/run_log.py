@@ -145,8 +145,7 @@ class RunLog:
     ``on_progress`` gets what is being compiled, and an empty text when the run goes on; what a
     backend says it does goes to ``on_doing`` in its place, and an empty text at the end of that;
     ``on_graph_call`` and ``after_graph_call`` get every graph call; ``codes`` are the cell's.
-    ``refused`` is why a graph was not whole that had to be; ``refused_codes`` have graphs that were
-    not compiled for want of time. ``fallbacks`` are not those of one
+    ``refused`` is why a graph was not whole that had to be. ``fallbacks`` are not those of one
     frame or graph. ``paired_seconds`` are those of the calls made for ``GraphEntry.pairs``.
     """
 
@@ -174,7 +173,6 @@ class RunLog:
         self.started = 0.0
         self.compile_seconds = 0.0
         self.refused: Exception | None = None
-        self.refused_codes: list[types.CodeType] = []
         self.condition_breaks: dict[GraphBreak, None] = {}
         self.fallbacks: dict[Fallback, None] = {}
         self.lock = threading.Lock()

@@ -59,7 +59,7 @@ def test_a_graph_that_was_refused_is_captured_again(
     late = cells.report("y = f(x)", line)
     assert any("It is late." in f.message for f in late.fallbacks)
     monkeypatch.undo()
-    report = cells.report("y = f(x)", line)
+    report = cells.report("y = f(x)", f"{line} --first-run none")
     assert operations(report) == 4
     assert not report.fallbacks
     torch.testing.assert_close(cells.names["y"], (torch.ones(3) * 3).sin().exp() + 1)
