@@ -34,7 +34,7 @@ from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
 from dynamo_ext.measure.paired_calls import PairedCalls
 from dynamo_ext.measure.progress import reporting_to
-from dynamo_ext.timing.first_run import usual_seconds
+from dynamo_ext.timing.first_run import FirstRun, usual_seconds
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
 from dynamo_ext.widgets.progress import LOADING_PATIENCE, Waiting
@@ -97,6 +97,8 @@ class Workbench:
         if arguments.mode == "optimize":
             session.remember_compiler(tracer.compiler)
         text.name_for_tracebacks(state.program.filename)
+        given = FirstRun(self._seconds(arguments, tracer))
+        waiting.spent = lambda: (given.spent, given.seconds)
         with waiting, reporting_to(None if quiet else waiting.show):
             report, raised = run_cell(
                 state,
@@ -112,7 +114,7 @@ class Workbench:
                 after_graph_call=None if quiet or arguments.mode == "explain" else PairedCalls(),
                 check=check,
                 shown=not quiet,
-                seconds=self._seconds(arguments, tracer),
+                given=given,
                 decides=_decides(arguments),
             )
         report = dataclasses.replace(report, loads=(*self.loads, (report.backend, took)))

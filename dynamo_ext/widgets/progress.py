@@ -1,5 +1,6 @@
 """What a user sees while something takes long: what is done now, and how far each candidate is."""
 
+import math
 import sys
 import threading
 import time
@@ -80,7 +81,8 @@ class Waiting:
     """Says what is going on once that takes ``patience`` seconds, until it is left.
 
     A compiler keeps its thread, so another one shows the seconds. While candidates are timed, that
-    one is silent, and ``show`` itself puts up what it gets, between two samples.
+    one is silent, and ``show`` itself puts up what it gets, between two samples. ``spent`` gives
+    the seconds of compiling so far, and how many there are.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Waiting:
         self._title = title
         self._patience = self._usual = patience
         self._screen = screen()
+        self.spent: Callable[[], tuple[float, float]] = lambda: (0.0, math.inf)
         self._words = ""
         self._told: dict[str, tuple[RaceProgress, float]] = {}
         self._since = self._last = 0.0
@@ -154,7 +157,10 @@ class Waiting:
             over = [_over(each) for subject, each in told.items() if subject]
             title = "Racing" if current and current[0].subject else self._title
             doing = "; ".join(map(_doing, current)) or self._words or "running"
+            spent, limit = self.spent()
             took = f"{now - self._since:.0f} s so far{self._time_left(now)}."
+            if limit < math.inf:
+                took = f"{spent:.0f} of {limit:g} s, then the cell goes on in plain Python."
             html = element(
                 "div",
                 _STYLE,

@@ -44,6 +44,15 @@ def words(html):
     return " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL).split())
 
 
+def test_a_cell_with_a_limit_says_what_comes_after_it():
+    made, screen = waiting()
+    with made:
+        made.spent = lambda: (12.3, 20.0)
+        made.tell("capturing the cell")
+        shown = until_shown(screen)
+    assert "12 of 20 s, then the cell goes on in plain Python." in shown
+
+
 def test_a_long_compile_is_told_and_nothing_is_left():
     made, screen = waiting(0.02)
     with made:

@@ -1,6 +1,5 @@
 """One run of a cell program in the user's namespace, and the report of it."""
 
-import math
 import sys
 import time
 import traceback
@@ -70,7 +69,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     after_graph_call: AfterGraphCall | None = None,
     check: Check | None = None,
     shown: bool = True,
-    seconds: float = math.inf,
+    given: FirstRun | None = None,
     decides: bool = False,
 ) -> tuple[Report, BaseException | None]:
     """Run every segment in order, as a plain cell would, and record what happened.
@@ -78,9 +77,9 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     What the cell raises comes back beside the report, ``None`` where it ended well. ``source`` is
     the text under today's magic line; ``on_progress`` gets what is being compiled,
     ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``). ``check`` comes before
-    the run, and is in the report. ``seconds`` may go into capturing and compiling; with ``decides``
-    turns of loops that are not faster captured stay Python. What a report counts for its readers is
-    left out where it is not ``shown``.
+    the run, and is in the report. ``given`` seconds may go into capturing and compiling; with
+    ``decides`` turns of loops that are not faster captured stay Python. What a report counts for
+    its readers is left out where it is not ``shown``.
     """
     program = state.program
     run = RunLog(
@@ -95,7 +94,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     error: BaseException | None = None
     started = time.perf_counter()
     try:
-        with within(FirstRun(seconds)), Recording(run), tracer.surroundings():
+        with within(given or FirstRun()), Recording(run), tracer.surroundings():
             if check is not None:
                 check.before(run)
             trials = Trials(program.source, tracer.compiler) if decides else None

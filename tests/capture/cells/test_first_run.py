@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from dynamo_ext.capture.cells import runner
+from dynamo_ext.magics import workbench
 from dynamo_ext.timing import first_run
 from tests.capture.live import Live, live
 
@@ -55,7 +55,7 @@ def test_a_graph_that_was_refused_is_captured_again(
         def used_up(self) -> str:
             return "It is late." if self._since is not None else ""
 
-    monkeypatch.setattr(runner, "FirstRun", Late)
+    monkeypatch.setattr(workbench, "FirstRun", Late)
     late = cells.report("y = f(x)", line)
     assert any("It is late." in f.message for f in late.fallbacks)
     monkeypatch.undo()
