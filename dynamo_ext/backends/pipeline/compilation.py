@@ -118,7 +118,10 @@ def _in_parts(
 
     def compiled(number: int, part: graph_parts.Part) -> Callable[..., Any]:
         operations = part.operations()
-        if reason := _why_eager(part, len(operations), smallest):
+        # Torch's threads spin for milliseconds, and slow down those of an engine.
+        disturbs = part.wakes_threads() and not (whole or by_autocast)
+        fewest = 1 if disturbs else smallest
+        if reason := _why_eager(part, len(operations), fewest):
             record = _known(f"part_{number}", "forward", "eager", operations)
             record = replace(record, reason=reason, short=not part.rewrites)
             context.journal.partitions[record.name] = record

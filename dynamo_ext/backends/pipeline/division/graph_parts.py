@@ -17,6 +17,11 @@ from dynamo_ext.backends.pipeline.division.autograd_cuts import cuts, tensors
 from dynamo_ext.backends.pipeline.input_views import picks, value_of, written
 from dynamo_ext.torch_private import dispatch
 
+_THREADED = {
+    *("cross_entropy", "nll_loss", "binary_cross_entropy_with_logits", "softmax", "log_softmax"),
+    *("layer_norm", "group_norm", "batch_norm", "gelu"),
+}
+
 
 @dataclass(frozen=True)
 class Part:
@@ -39,6 +44,10 @@ class Part:
         """Its operations on tensors."""
         nodes = (node for node in self.graph.graph.nodes if node.op.startswith("call_"))
         return [node for node in nodes if not picks(node) and any(True for _ in tensors(node))]
+
+    def wakes_threads(self) -> bool:
+        """Whether torch computes one of them with several threads, however few values there are."""
+        return any(_name(node) in _THREADED for node in self.operations())
 
 
 def divided(graph: GraphModule, examples: Sequence[Any]) -> list[Part]:
@@ -196,4 +205,4 @@ def _is_only_read(node: Node, stretch: Sequence[Node]) -> bool:
 
 
 def _name(node: Node) -> str:
-    return str(getattr(node.target, "__name__", ""))
+    return str(getattr(node.target, "__name__", node.target))

@@ -121,17 +121,40 @@ def test_the_parts_are_in_the_engine(net) -> None:
 
 def test_a_part_of_few_operations_is_eager_s_and_the_report_says_so(net) -> None:
     def step(x, y):
-        logits = net(x)
-        return logits, functional.cross_entropy(logits, y)
+        scores = net(x)
+        return scores, functional.mse_loss(scores, y)
 
     fast = dynamo_ext.optimize("onnxrt")(step)
-    logits, loss = fast(X, Y)
-    assert torch.autograd.grad(loss, logits)
+    scores, loss = fast(X, torch.zeros(len(X), 3))
+    assert torch.autograd.grad(loss, scores)
     (graph,) = fast.report().graphs
     (small,) = [part for part in graph.partitions if part.engine == "eager"]
     assert small.short
     assert small.reason == "Only 1 operation between results of the graph: min_partition is 3."
     assert any(part.engine == "onnxrt" for part in graph.partitions)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [functional.cross_entropy, lambda logits, y: logits.log_softmax(1)[range(len(y)), y].mean()],
+)
+def test_a_part_for_which_torch_would_wake_threads_is_in_the_engine(net, loss) -> None:
+    def step(x, y):
+        logits = net(x)
+        return logits, loss(logits, y)
+
+    fast = dynamo_ext.optimize("onnxrt")(step)
+    logits, found = fast(X, Y)
+    (gradient,) = torch.autograd.grad(found, logits, retain_graph=True)
+    expected = logits.detach().requires_grad_()
+    loss(expected, Y).backward()
+    torch.testing.assert_close(gradient, expected.grad)
+    (graph,) = fast.report().graphs
+    in_part = [part for part in graph.partitions if part.name.endswith("of_part_2")]
+    assert {(part.role, part.engine) for part in in_part} == {
+        ("forward", "onnxrt"),
+        ("backward", "onnxrt"),
+    }
 
 
 def test_a_part_that_changes_what_autograd_recorded_is_eager_s(net) -> None:
