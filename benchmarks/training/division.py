@@ -1,26 +1,34 @@
 """What dividing graphs for autograd costs: operations that leave the engine, and time.
 
 ``python -m benchmarks.training.division --write docs/division.md``: each model of the zoo once in
-grad mode with ``divide`` and without, and ten training steps that bind logits and loss, in turn.
+grad mode with ``divide`` and without, and ten training steps that bind logits and loss. Rows are
+stored as they come; ``--again`` measures those that are there, ``--only-write`` none.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import itertools
-import statistics
-from collections.abc import Callable
-from pathlib import Path
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
 from torch.nn import functional
+from tqdm import tqdm
 
 import dynamo_ext
-from benchmarks import machine
-from benchmarks.call_cost import Times, timed
+from benchmarks import machine, workers
+from benchmarks.packed_rows import PackedRows, own
+from benchmarks.part import add_storing
+from benchmarks.stored_row import ModelRow, StoredRow
+from benchmarks.training.turns import in_turn
+from benchmarks.workers import Bounds
 from benchmarks.zoo import MODELS
+from dynamo_ext.records.comparison import Speedup
+from dynamo_ext.timing.statistics import speedup
 
 _PAGE = """# What it costs that autograd finds a cell's names
 
@@ -31,32 +39,66 @@ result is computed from another ([why](limits.md)). `--opt divide=false` leaves 
 Each model of [the zoo](models.md), with fewer layers than there, once in grad mode on `{backend}`:
 operations of the forward graphs that run in the engine, whole and divided. Models are listed whose
 numbers differ. Of all {count} together {share:.1%} of the operations that are in the engine when
-graphs are whole are in it when they are divided.
+graphs are whole are in it when they are divided.{missing}
 
 | model | whole | divided |
 |---|--:|--:|
 {shares}
 
 ## Time
-A training step that binds `logits` and `loss`, without an optimizer, on `{backend}`: the median of
-{rounds} rounds in which both take turns, and the median of the ratios within a round.
-The threads of the engines of both spin beside each other while they take turns, so that a ratio
-swings from run to run by more than dividing costs: one row was 2.30 in one run, and 0.45 in the
-next. A row alone shows no difference of a few percent.
+A training step that binds `logits` and `loss`, without an optimizer, on `{backend}`. Each way has a
+process of its own, and only one of them works at a time: it takes its turn once the threads of the
+one before are asleep, and has a few steps that do not count. Milliseconds are the median of
+{rounds} turns. Ratios are the median of those within a round, with the interval that holds it in 95
+of 100 cases. *Whole over whole* is of two processes that do the same: what it is away from 1, the
+other ratio is by chance, too.
 
-| step | whole, ms | divided, ms | divided over whole |
-|---|--:|--:|--:|
+| step | whole, ms | divided, ms | divided over whole | whole over whole |
+|---|--:|--:|--:|--:|
 {times}
 
 {machine}
 """
-_WAYS = (False, True)
+_WAYS = (False, True, False)
+"""Whether graphs are divided, in each of the processes that take turns."""
 
 
-def in_engine(name: str, backend: str) -> list[int]:
+@dataclass(frozen=True)
+class Count(ModelRow):
     """Operations of a model's forward graphs in the engine, when these are whole and divided."""
+
+    model: str
+    error: str = ""
+    whole: int = 0
+    divided: int = 0
+
+
+@dataclass(frozen=True)
+class Time(StoredRow):
+    """Seconds of a step in each turn: whole, divided, and whole in another process."""
+
+    model: str
+    whole: tuple[float, ...]
+    divided: tuple[float, ...]
+    again: tuple[float, ...]
+
+    def cells(self) -> list[str]:
+        """What the page shows of it."""
+        ways = (self.whole, self.divided)
+        medians = [f"{sorted(way)[len(way) // 2] * 1e3:.2f}" for way in ways]
+        # How many times faster the whole one is.
+        ratios = [speedup(self.divided, self.whole), speedup(self.again, self.whole)]
+        return [self.model, *medians, *map(_interval, ratios)]
+
+
+def _interval(ratio: Speedup) -> str:
+    return f"{ratio.ratio:.3f} [{ratio.low:.3f}–{ratio.high:.3f}]"
+
+
+def counted(name: str, backend: str) -> Count:
+    """A model's operations in the engine."""
     found = []
-    for divide in _WAYS:
+    for divide in (False, True):
         torch._dynamo.reset()  # noqa: SLF001 - torch's own documentation says so
         torch.manual_seed(0)
         built = MODELS[name].tiny()
@@ -66,7 +108,7 @@ def in_engine(name: str, backend: str) -> list[int]:
         parts = [part for graph in fast.report().graphs for part in graph.partitions]
         forward = [part for part in parts if part.role != "backward" and part.engine != "eager"]
         found.append(sum(part.operations for part in forward))
-    return found
+    return Count(name, "", *found)
 
 
 def steps() -> dict[str, tuple[nn.Module, torch.Tensor, torch.Tensor]]:
@@ -98,58 +140,83 @@ def labels(count: int) -> torch.Tensor:
     return torch.randint(0, 10, (count,))
 
 
-def timed_step(
-    net: nn.Module, x: torch.Tensor, y: torch.Tensor, backend: str, rounds: int
-) -> Times:
-    """Microseconds of a step, when its graph is whole ("False") and divided ("True")."""
+def step_of(title: str, backend: str, divide: bool) -> Callable[[], None]:  # noqa: FBT001 - an item of _WAYS
+    """One of the steps, compiled."""
+    net, x, y = steps()[title]
 
     def step() -> tuple[torch.Tensor, torch.Tensor]:
         logits = net(x)
         return logits, functional.cross_entropy(logits, y)
 
-    def trained(divide: bool) -> Callable[[], None]:  # noqa: FBT001 - an item of _WAYS
-        torch._dynamo.reset_code(step.__code__)  # noqa: SLF001 - as above, for one function
-        fast = dynamo_ext.optimize(backend, options={"divide": divide})(step)
+    fast = dynamo_ext.optimize(backend, options={"divide": divide})(step)
 
-        def call() -> None:
-            net.zero_grad()
-            fast()[1].backward()
+    def call() -> None:
+        net.zero_grad()
+        fast()[1].backward()
 
-        for _ in range(3):
-            call()
-        return call
-
-    torch._dynamo.reset()  # noqa: SLF001 - as above
-    return Times(timed({str(each): trained(each) for each in _WAYS}, rounds, 1))
+    for _ in range(3):
+        call()
+    return call
 
 
-def main() -> None:
-    """Measure, and write the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--write", type=Path, required=True)
-    parser.add_argument("--backend", default="onnxrt")
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--models", default=",".join(MODELS), help="names of the zoo, by commas")
-    given = parser.parse_args()
-    counts = {}
-    for name in filter(None, given.models.split(",")):
-        counts[name] = in_engine(name, given.backend)
-        gc.collect()
-    whole, divided = (sum(each[i] for each in counts.values()) for i in (0, 1))
-    rows = [f"| {n} | {a:,} | {b:,} |" for n, (a, b) in counts.items() if a != b]
-    times = []
-    for title, of in steps().items():
-        found = timed_step(*of, given.backend, given.rounds)
-        ratios = map(float.__truediv__, found.rounds["True"], found.rounds["False"])
-        median = [f"{found.median(str(each)) / 1e3:.2f}" for each in _WAYS]
-        times.append(f"| {' | '.join([title, *median, f'{statistics.median(ratios):.3f}'])} |")
-    page = _PAGE.format(
-        backend=given.backend, count=len(counts), share=divided / (whole or 1),
-        shares="\n".join(rows), rounds=given.rounds, times="\n".join(times),
+def timed(title: str, backend: str, rounds: int) -> Time:
+    """The seconds of a step."""
+    return Time(title, *in_turn([partial(step_of, title, backend, way) for way in _WAYS], rounds))
+
+
+def page(counts: Sequence[Count], times: Sequence[Time], backend: str) -> str:
+    """The page in Markdown."""
+    known = [each for each in counts if not each.error]
+    missing = [f"{each.model} ({each.error})" for each in counts if each.error]
+    rows = [(each.model, f"{each.whole:,}", f"{each.divided:,}") for each in known]
+    return _PAGE.format(
+        backend=backend,
+        count=len(known),
+        share=sum(each.divided for each in known) / (sum(each.whole for each in known) or 1),
+        missing=f" Not counted: {', '.join(missing)}" if missing else "",
+        shares="\n".join(f"| {' | '.join(row)} |" for row in rows if row[1] != row[2]),
+        rounds=min((len(each.whole) for each in times), default=0),
+        times="\n".join(f"| {' | '.join(each.cells())} |" for each in times),
         machine=machine.sentence(),
-    )  # fmt: skip
-    given.write.write_text(page, encoding="utf-8")
+    )
+
+
+def main() -> int:
+    """Measure, store, and write the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--backend", default="onnxrt")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--models", nargs="*", default=[*MODELS], metavar="NAME", help="to count")
+    parser.add_argument("--steps", nargs="*", default=[*steps()], metavar="NAME", help="to time")
+    parser.add_argument("--count", help="one model in this process")
+    add_storing(parser, 240.0)
+    given = parser.parse_args()
+    if given.count:
+
+        def measure(name: str) -> Iterator[Count]:
+            yield counted(name, given.backend)
+
+        return workers.go_through([given.count], measure)
+    packed = PackedRows(given.rows or own("division"), ("model",))
+    bounds = Bounds(given.timeout, given.memory)
+    for name in tqdm([] if given.only_write else [*given.models, *given.steps], disable=None):
+        if (name,) in packed and not given.again:
+            continue
+        if name in MODELS:
+            words = ["--count", name, "--backend", given.backend]
+            said = workers.answer("training.division", words, bounds)
+            row = Count(name, said).to_dict() if isinstance(said, str) else said
+        else:
+            row = timed(name, given.backend, given.rounds).to_dict()
+        packed.add(row)
+        packed.save()
+    if given.write:
+        found = {row["model"]: row for row in packed.all()}
+        counts = [Count.from_dict(found[name]) for name in MODELS if name in found]
+        times = [Time.from_dict(found[name]) for name in steps() if name in found]
+        given.write.write_text(page(counts, times, given.backend), encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

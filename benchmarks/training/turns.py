@@ -1,0 +1,76 @@
+"""Calls that are timed in turn, each in a process of its own.
+
+In one process the threads of two engines spin beside each other, and which of them is slowed down
+is chance. Here only one process works at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import random
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection
+
+from dynamo_ext.timing import clock
+
+_LEAD_IN = 2
+"""Calls of a turn that do not count: they wake threads, and bring data to the caches."""
+
+_COUNTED = 8
+"""Calls of a turn that count."""
+
+
+def in_turn(makers: Sequence[Callable[[], Callable[[], object]]], rounds: int) -> list[list[float]]:
+    """Seconds of a call in each round, of each of the calls that are made in other processes.
+
+    Parameters
+    ----------
+    makers
+        Each is sent to a process of its own, and makes a call that has been compiled.
+    rounds
+        In each of which all have a turn, in an order drawn anew.
+    """
+    with contextlib.ExitStack() as stack:
+        ends = [stack.enter_context(_process(make)) for make in makers]
+        for end in ends:
+            # It is ready.
+            end.recv()
+        found: list[list[float]] = [[] for _ in ends]
+        order = list(zip(ends, found, strict=True))
+        draw = random.Random(0)  # noqa: S311 - an order, no secret
+        for _ in range(rounds):
+            draw.shuffle(order)
+            for end, seconds in order:
+                end.send(None)
+                seconds.append(end.recv())
+    return found
+
+
+@contextlib.contextmanager
+def _process(make: Callable[[], Callable[[], object]]) -> Iterator[Connection]:
+    # Not a fork: of torch's threads, a forked process would have none.
+    context = multiprocessing.get_context("spawn")
+    mine, others = context.Pipe()
+    process = context.Process(target=_take_turns, args=(make, others), daemon=True)
+    process.start()
+    # Its end of the pipe is its own, so that nobody waits for a process that has died.
+    others.close()
+    try:
+        yield mine
+    finally:
+        process.kill()
+        process.join()
+
+
+def _take_turns(make: Callable[[], Callable[[], object]], end: Connection) -> None:
+    call = make()
+    seconds = 0.0
+    while True:
+        clock.wait_for_idle_threads()
+        end.send(seconds)
+        end.recv()
+        with clock.gc_disabled():
+            for _ in range(_LEAD_IN):
+                call()
+            seconds = clock.seconds_per_call(call, _COUNTED)
