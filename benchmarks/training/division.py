@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import truediv
+from statistics import median
 
 import torch
 from torch import nn
@@ -27,8 +29,6 @@ from benchmarks.stored_row import ModelRow, StoredRow
 from benchmarks.training.turns import in_turn
 from benchmarks.workers import Bounds
 from benchmarks.zoo import MODELS
-from dynamo_ext.records.comparison import Speedup
-from dynamo_ext.timing.statistics import speedup
 
 _PAGE = """# What it costs that autograd finds a cell's names
 
@@ -48,10 +48,10 @@ graphs are whole are in it when they are divided.{missing}
 ## Time
 A training step that binds `logits` and `loss`, without an optimizer, on `{backend}`. Each way has a
 process of its own, and only one of them works at a time: it takes its turn once the threads of the
-one before are asleep, and has a few steps that do not count. Milliseconds are the median of
-{rounds} turns. Ratios are the median of those within a round, with the interval that holds it in 95
-of 100 cases. *Whole over whole* is of two processes that do the same: what it is away from 1, the
-other ratio is by chance, too.
+one before are asleep, and has two steps that do not count. Each number is the median of {launches}
+launches of the processes, and beside ratios are the lowest and the highest: the same code takes
+longer in one process than in another, by where its memory lies. *Whole over whole* is of two
+processes that do the same. What it is away from 1, the other ratio can be by chance, too.
 
 | step | whole, ms | divided, ms | divided over whole | whole over whole |
 |---|--:|--:|--:|--:|
@@ -75,7 +75,7 @@ class Count(ModelRow):
 
 @dataclass(frozen=True)
 class Time(StoredRow):
-    """Seconds of a step in each turn: whole, divided, and whole in another process."""
+    """Seconds of a step in each launch: whole, divided, and whole in another process."""
 
     model: str
     whole: tuple[float, ...]
@@ -84,15 +84,14 @@ class Time(StoredRow):
 
     def cells(self) -> list[str]:
         """What the page shows of it."""
-        ways = (self.whole, self.divided)
-        medians = [f"{sorted(way)[len(way) // 2] * 1e3:.2f}" for way in ways]
-        # How many times faster the whole one is.
-        ratios = [speedup(self.divided, self.whole), speedup(self.again, self.whole)]
-        return [self.model, *medians, *map(_interval, ratios)]
-
-
-def _interval(ratio: Speedup) -> str:
-    return f"{ratio.ratio:.3f} [{ratio.low:.3f}–{ratio.high:.3f}]"
+        medians = [f"{median(way) * 1e3:.2f}" for way in (self.whole, self.divided)]
+        both = (self.divided, self.again)
+        ratios = [sorted(map(truediv, way, self.whole)) for way in both]
+        return [
+            self.model,
+            *medians,
+            *(f"{median(r):.3f} [{r[0]:.3f}–{r[-1]:.3f}]" for r in ratios),
+        ]
 
 
 def counted(name: str, backend: str) -> Count:
@@ -159,9 +158,11 @@ def step_of(title: str, backend: str, divide: bool) -> Callable[[], None]:  # no
     return call
 
 
-def timed(title: str, backend: str, rounds: int) -> Time:
+def timed(title: str, backend: str, rounds: int, launches: int) -> Time:
     """The seconds of a step."""
-    return Time(title, *in_turn([partial(step_of, title, backend, way) for way in _WAYS], rounds))
+    makers = [partial(step_of, title, backend, way) for way in _WAYS]
+    found = [map(median, in_turn(makers, rounds)) for _ in range(launches)]
+    return Time(title, *zip(*found, strict=True))
 
 
 def page(counts: Sequence[Count], times: Sequence[Time], backend: str) -> str:
@@ -175,7 +176,7 @@ def page(counts: Sequence[Count], times: Sequence[Time], backend: str) -> str:
         share=sum(each.divided for each in known) / (sum(each.whole for each in known) or 1),
         missing=f" Not counted: {', '.join(missing)}" if missing else "",
         shares="\n".join(f"| {' | '.join(row)} |" for row in rows if row[1] != row[2]),
-        rounds=min((len(each.whole) for each in times), default=0),
+        launches=min((len(each.whole) for each in times), default=0),
         times="\n".join(f"| {' | '.join(each.cells())} |" for each in times),
         machine=machine.sentence(),
     )
@@ -185,7 +186,8 @@ def main() -> int:
     """Measure, store, and write the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--backend", default="onnxrt")
-    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--launches", type=int, default=5)
     parser.add_argument("--models", nargs="*", default=[*MODELS], metavar="NAME", help="to count")
     parser.add_argument("--steps", nargs="*", default=[*steps()], metavar="NAME", help="to time")
     parser.add_argument("--count", help="one model in this process")
@@ -207,7 +209,7 @@ def main() -> int:
             said = workers.answer("training.division", words, bounds)
             row = Count(name, said).to_dict() if isinstance(said, str) else said
         else:
-            row = timed(name, given.backend, given.rounds).to_dict()
+            row = timed(name, given.backend, given.rounds, given.launches).to_dict()
         packed.add(row)
         packed.save()
     if given.write:

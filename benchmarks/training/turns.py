@@ -20,6 +20,8 @@ _LEAD_IN = 2
 _COUNTED = 8
 """Calls of a turn that count."""
 
+_END_SECONDS = 10.0
+
 
 def in_turn(makers: Sequence[Callable[[], Callable[[], object]]], rounds: int) -> list[list[float]]:
     """Seconds of a call in each round, of each of the calls that are made in other processes.
@@ -42,7 +44,7 @@ def in_turn(makers: Sequence[Callable[[], Callable[[], object]]], rounds: int) -
         for _ in range(rounds):
             draw.shuffle(order)
             for end, seconds in order:
-                end.send(None)
+                end.send(True)  # noqa: FBT003 - go on
                 seconds.append(end.recv())
     return found
 
@@ -59,18 +61,19 @@ def _process(make: Callable[[], Callable[[], object]]) -> Iterator[Connection]:
     try:
         yield mine
     finally:
+        with contextlib.suppress(OSError):
+            mine.send(False)  # noqa: FBT003 - it is over
+        process.join(_END_SECONDS)
         process.kill()
-        process.join()
 
 
 def _take_turns(make: Callable[[], Callable[[], object]], end: Connection) -> None:
     call = make()
-    seconds = 0.0
-    while True:
-        clock.wait_for_idle_threads()
-        end.send(seconds)
-        end.recv()
+    end.send(0.0)
+    while end.recv():
         with clock.gc_disabled():
             for _ in range(_LEAD_IN):
                 call()
             seconds = clock.seconds_per_call(call, _COUNTED)
+        clock.wait_for_idle_threads()
+        end.send(seconds)
