@@ -46,6 +46,8 @@ def cuts(graph: GraphModule) -> list[Node]:
     recorded = _recorded(nodes)
     ready, changed = _when_ready(graph, recorded)
     leads = _leads_to(graph, ready)
+    # What leads to no result is computed, and autograd is not asked about it.
+    recorded = {node for node in recorded if leads[node]}
     # The results that the operations from each on lead to.
     ahead = list(itertools.accumulate((leads[n] for n in reversed(nodes) if n in recorded), or_))
     found: list[Node] = []

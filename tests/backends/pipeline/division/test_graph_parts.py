@@ -157,6 +157,20 @@ def test_a_part_for_which_torch_would_wake_threads_is_in_the_engine(net, loss) -
     }
 
 
+def test_what_leads_to_no_result_is_no_reason_to_divide(net) -> None:
+    def step(x, other):
+        before = net(other)
+        result = net(x)
+        _unused = (before + before).exp()
+        return result
+
+    x, other = X.clone().requires_grad_(), X.clone().requires_grad_()
+    fast = dynamo_ext.optimize("aot_eager")(step)
+    of_x, of_other = torch.autograd.grad(fast(x, other).sum(), [x, other], allow_unused=True)
+    assert of_x is not None
+    assert of_other is None
+
+
 def test_a_part_that_changes_what_autograd_recorded_is_eager_s(net) -> None:
     def step(net, x):
         both = net(x)
