@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
+from unittest import mock
 
 from dynamo_ext.timing import clock
 
@@ -21,6 +23,9 @@ _COUNTED = 8
 """Calls of a turn that count."""
 
 _END_SECONDS = 10.0
+
+_KEEP = dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), str(1 << 30))
+"""For glibc, which else gives freed memory back in every call, or in none, by where it lies."""
 
 
 def in_turn(makers: Sequence[Callable[[], Callable[[], object]]], rounds: int) -> list[list[float]]:
@@ -55,7 +60,8 @@ def _process(make: Callable[[], Callable[[], object]]) -> Iterator[Connection]:
     context = multiprocessing.get_context("spawn")
     mine, others = context.Pipe()
     process = context.Process(target=_take_turns, args=(make, others), daemon=True)
-    process.start()
+    with mock.patch.dict(os.environ, _KEEP):
+        process.start()
     # Its end of the pipe is its own, so that nobody waits for a process that has died.
     others.close()
     try:
