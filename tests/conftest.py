@@ -22,6 +22,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
 # Tests end processes, and are ended: that must not leave an engine out of anybody's next run.
 os.environ.setdefault("DYNAMO_EXT_UNRECORDED", "1")
+# No test depends on how fast the machine is; those of the limit set one.
+os.environ.setdefault("DYNAMO_EXT_FIRST_RUN", "none")
 # Each trace makes some ten thousand objects, and collecting goes through a worker's gigabytes.
 gc.set_threshold(20_000, 20, 50)
 # pytest listens to every logger, and torch writes out bytecode, guards and tracebacks at each

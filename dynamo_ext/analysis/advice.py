@@ -55,10 +55,19 @@ def advise(report: Report) -> tuple[Advice, ...]:
 
 def _kept_out(report: Report) -> Iterator[Advice]:
     evidence = f"{count(len(report.graphs), 'graph')} in this run"
+    late = [f for f in report.fallbacks if f.cause == "time"]
+    if late:
+        problem = clause(next((f for f in late if f.scope == "run"), late[0]).message)
+        yield Advice("first-run", problem, late[0].remedy, evidence, 0.9)
     for fallback in report.fallbacks:
-        if fallback.scope == "run":
-            problem = f"Dynamo is kept out: {clause(fallback.message)}"
-            yield Advice("kept-out", problem, fallback.remedy, evidence, 0.95)
+        if fallback.scope == "run" and fallback.cause != "time":
+            known = fallback.harmless
+            problem = (
+                clause(fallback.message)
+                if known
+                else f"Dynamo is kept out: {clause(fallback.message)}"
+            )
+            yield Advice("kept-out", problem, fallback.remedy, evidence, 0.06 if known else 0.95)
 
 
 def _failures(report: Report) -> Iterator[Advice]:
@@ -68,7 +77,7 @@ def _failures(report: Report) -> Iterator[Advice]:
         ("run", "failed while it ran", 0.75),
     )
     for stage, verb, weight in kinds:
-        found = [f for f in report.fallbacks if f.stage == stage]
+        found = [f for f in report.fallbacks if f.stage == stage and f.cause != "time"]
         if not found:
             continue
         first = max(found, key=lambda f: (bool(f.remedy), f.count))

@@ -141,8 +141,7 @@ class AutotunedGraph:
         switch, given = self.switch, first_run.current()
         if switch is None:
             return
-        if late := given.used_up():
-            self._journal.add_fallback("lower", "graph", message=late, remedy=given.remedy)
+        if self._journal.late():
             return
         budget = min(budget, self._budget, given.left)
         try:

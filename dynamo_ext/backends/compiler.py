@@ -83,10 +83,10 @@ class Compiler:
         attempt = None
         if not tries and self.name != "eager":
             attempt = crash_records.Attempt.of(self.name, self.version, graph, example_inputs)
-        given = first_run.current()
-        if late := given.used_up():
+        if journal.late():
             journal.unfinished = True
-            return refused("lower", late, given.remedy)
+            return forward_of(graph)
+        given = first_run.current()
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)
         context = CompileContext(self.backend, self.options, journal, attempt, *precision.bound())

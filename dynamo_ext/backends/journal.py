@@ -19,7 +19,8 @@ from pathlib import Path
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.records.graph import KeptOperation, Partition
-from dynamo_ext.records.report import Fallback, FallbackScope, FallbackStage
+from dynamo_ext.records.report import Fallback, FallbackCause, FallbackScope, FallbackStage
+from dynamo_ext.timing import first_run
 
 
 class Journal:
@@ -65,6 +66,16 @@ class Journal:
         other.partitions, other.fallbacks = self.partitions, self.fallbacks
         other.lowered, other.kept = self.lowered, self.kept
 
+    def late(self, scope: FallbackScope = "graph", partition: str = "") -> str:
+        """Why nothing new is to begin now, which is recorded; empty where there is time."""
+        given = first_run.current()
+        why = given.used_up()
+        if why:
+            self.add_fallback(
+                "lower", scope, partition=partition, message=why, remedy=given.remedy, cause="time"
+            )
+        return why
+
     def add_fallback(  # noqa: PLR0913 - a record's fields, by keyword
         self,
         stage: FallbackStage,
@@ -77,6 +88,7 @@ class Journal:
         remedy: str = "",
         harmless: bool = False,
         lack: str = "",
+        cause: FallbackCause = "",
     ) -> None:
         """Record that ``stage`` failed and that eager takes over; equal ones are counted.
 
@@ -89,7 +101,7 @@ class Journal:
         if known:
             self.fallbacks[key] = dataclasses.replace(known, count=known.count + 1)
             return
-        self.fallbacks[key] = Fallback(*key, remedy, harmless=harmless, lack=lack)
+        self.fallbacks[key] = Fallback(*key, remedy, harmless=harmless, lack=lack, cause=cause)
         if self.warns and not harmless:
             what = operator or subject_of(self.graph, partition) or scope
             note = f"{stage}: {what} runs eagerly: {name + ': ' if name else ''}{text} {remedy}"

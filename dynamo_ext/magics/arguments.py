@@ -12,6 +12,7 @@ from IPython.core.magic_arguments import argument
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import article
 from dynamo_ext.records.report import Mode
+from dynamo_ext.timing.first_run import parsed
 
 MODES = ("optimize", "run")
 COMPARE = "compare"
@@ -96,13 +97,10 @@ def seconds(text: str) -> float:
     """The ``type=`` of ``--first-run``: seconds, or ``none`` for as many as it takes."""
     bare = unquoted(text)
     try:
-        found = math.inf if bare == "none" else float(bare)
+        return parsed(bare)
     except ValueError:
-        found = math.nan
-    if not found > 0:
         msg = f"{bare} is neither a number of seconds above 0 nor none"
-        raise argparse.ArgumentTypeError(msg)
-    return found
+        raise argparse.ArgumentTypeError(msg) from None
 
 
 def name(text: str) -> str:

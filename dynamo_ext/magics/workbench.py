@@ -24,7 +24,13 @@ from dynamo_ext.capture.cells.runner import CellState, run_cell
 from dynamo_ext.capture.listen.graph_recorder import recorded
 from dynamo_ext.capture.report.source_lines import name_cells_by
 from dynamo_ext.capture.tracer import Tracer
-from dynamo_ext.errors import CellError, DynamoExtError, LastingEffectError, UnknownBackendError
+from dynamo_ext.errors import (
+    CellError,
+    DynamoExtError,
+    LastingEffectError,
+    OptionError,
+    UnknownBackendError,
+)
 from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.magics.arguments import CellArguments, check_output_name
 from dynamo_ext.magics.cell_errors import show_as, show_error, show_syntax_error
@@ -34,7 +40,7 @@ from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
 from dynamo_ext.measure.paired_calls import PairedCalls
 from dynamo_ext.measure.progress import reporting_to
-from dynamo_ext.timing.first_run import FirstRun, usual_seconds
+from dynamo_ext.timing.first_run import ENVIRONMENT, FirstRun, usual_seconds
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
 from dynamo_ext.widgets.progress import LOADING_PATIENCE, Waiting
@@ -169,7 +175,11 @@ class Workbench:
         whole = arguments.fullgraph or arguments.mode == "explain"
         if arguments.first_run is not None or whole or arguments.accuracy or arguments.check_on:
             return arguments.first_run or math.inf
-        return usual_seconds(tracer.compiler.name) if tracer.compiler else math.inf
+        try:
+            return usual_seconds(tracer.compiler.name) if tracer.compiler else math.inf
+        except ValueError as wrong:
+            msg = f"{ENVIRONMENT}={wrong} is neither a number of seconds above 0 nor none."
+            raise OptionError(msg, "Set it to one of them, or to nothing.") from None
 
     def _check(self, arguments: CellArguments, state: CellState, tracer: Tracer) -> Any:
         """What ``--accuracy`` and ``--check-on`` do before the cell runs, if anything."""

@@ -21,7 +21,7 @@ FallbackStage = Literal["capture", "unavailable", "unsupported", "lower", "verif
 
 FallbackScope = Literal["run", "frame", "graph", "partition"]
 
-FallbackCause = Literal["", "recompile_limit", "loop"]
+FallbackCause = Literal["", "recompile_limit", "loop", "time"]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -76,9 +77,26 @@ _SECONDS = {"eager": 4.0, "aot_eager": 4.0, "auto": 40.0}
 _OTHERS = 20.0
 
 
+ENVIRONMENT = "DYNAMO_EXT_FIRST_RUN"
+"""What has the seconds of cells that do not say otherwise, or ``none``."""
+
+
 def usual_seconds(backend: str) -> float:
     """What a cell has on a backend unless it says otherwise."""
-    return _SECONDS.get(backend.partition(":")[0], _OTHERS)
+    asked = os.environ.get(ENVIRONMENT)
+    usual = _SECONDS.get(backend.partition(":")[0], _OTHERS)
+    return parsed(asked) if asked else usual
+
+
+def parsed(text: str) -> float:
+    """Seconds above 0, or ``none`` for as many as it takes; raises ``ValueError``."""
+    try:
+        found = math.inf if text == "none" else float(text)
+    except ValueError:
+        found = math.nan
+    if not found > 0:
+        raise ValueError(text)
+    return found
 
 
 _UNLIMITED = FirstRun()

@@ -85,11 +85,9 @@ class GraphCall:
 
     def _checked(self, args: Sequence[Any]) -> Any:
         """A call with a check of its results, if there is time for it."""
-        given = first_run.current()
-        if late := given.used_up():
-            self._journal.add_fallback("verify", "graph", message=late, remedy=given.remedy)
+        if self._journal.late():
             return self._eager(*args)
-        with given.working():
+        with first_run.current().working():
             return self._first(args)
 
     def _first(self, args: Sequence[Any]) -> Any:

@@ -137,10 +137,10 @@ class Runner:
 
     def _is_late(self, *, built: bool = False) -> bool:
         """Whether eager is to run this call, since nothing more is to be built or checked now."""
-        given = first_run.current()
-        self._late = "" if built and given.late_checks else given.used_up()
+        if built and first_run.current().late_checks:
+            return False
+        self._late = self._context.journal.late("partition", self.name)
         if self._late:
-            self._note("lower", message=self._late, remedy=given.remedy)
             self._record()
         return bool(self._late)
 

@@ -43,7 +43,7 @@ def observed(mode: str) -> Fallback:
 def used_up(given: FirstRun) -> Fallback:
     """Of a run that met something new when its seconds were used up."""
     why = f"The {given.seconds:g} s for the first run were used up: what is new runs in Python"
-    return _fallback(why, given.remedy)
+    return Fallback("capture", "run", "", "", "", why, given.remedy, cause="time")
 
 
 def switched_off(switch: str) -> Fallback:

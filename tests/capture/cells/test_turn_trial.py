@@ -9,7 +9,6 @@ import torch
 
 from dynamo_ext.capture.cells import turn_trial
 from dynamo_ext.capture.cells.turn_trial import Trials, TurnTrial, carries_gradients
-from dynamo_ext.timing import first_run
 from dynamo_ext.timing.first_run import FirstRun, within
 from tests.capture.live import Live, live
 
@@ -142,6 +141,5 @@ def test_a_cell_that_shows_what_was_asked_for_decides_nothing(cells: Live, flag:
     assert not [f for f in report.fallbacks if "loop at line" in f.message]
 
 
-def test_the_limits_are_those_of_the_documentation() -> None:
+def test_as_many_turns_as_documented_decide() -> None:
     assert MANY == 32
-    assert first_run.usual_seconds("onnxrt") == 20
