@@ -50,8 +50,7 @@ A training step that binds `logits` and `loss`, without an optimizer, on `{backe
 process of its own, and only one of them works at a time: it takes its turn once the threads of the
 one before are asleep, and has two steps that do not count. Each number is the median of {launches}
 or more launches of the processes, and beside ratios are the lowest and the highest: the same code
-takes longer in one process than in another. (Memory that is freed is kept: glibc gives it back in
-every step of some processes, whole or divided, which made 13 ms 17.) *Whole over whole* is of two
+takes longer in one process than in another, by where its memory lies. *Whole over whole* is of two
 processes that do the same. What it is away from 1, the other ratio can be by chance, too.
 
 A divided step calls a second function of AOTAutograd's, forward and backward, which takes some

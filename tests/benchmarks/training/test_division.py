@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,9 @@ def test_calls_are_timed_in_processes_of_their_own() -> None:
 
 
 def test_a_process_that_cannot_make_its_call_ends_the_measurement() -> None:
+    wrong: Any = partial(int, "no number")
     with pytest.raises(EOFError):
-        turns.in_turn([partial(int, "no number")], 1)
+        turns.in_turn([wrong], 1)
 
 
 def test_the_page_has_shares_and_ratios() -> None:
