@@ -29,7 +29,7 @@ class WaitingRace:
 
     Used where the seconds of a run are few, so that they go into what takes long. Where
     ``race_next`` is given, the graph can be compiled only where it is captured, for its symbolic
-    sizes: this is called, and the next run captures the graph anew.
+    sizes: this is called, and the next run captures the graph again.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what is raced, and when

@@ -32,7 +32,7 @@ class Journal:
     are those that calls of the graph spent on races: no part of running it. ``lowered`` has, by
     partition (or under no name for the graph as a whole), the operations of products that run in
     the lower precision that was asked for, where that is known. What is ``unfinished`` is captured
-    anew in the next run, which has the time to compile it.
+    again in the next run, which has the time to compile it.
     """
 
     def __init__(self, graph: str = "", *, warns: bool = False) -> None:
