@@ -70,13 +70,13 @@ def test_a_graph_that_was_refused_is_captured_again(
     torch.testing.assert_close(cells.names["y"], (torch.ones(3) * 3).sin().exp() + 1)
 
 
-@pytest.mark.parametrize("flag", ["--first-run none", "--fullgraph"])
 def test_the_environment_may_set_it(cells: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(first_run.ENVIRONMENT, "1e-9")
     assert operations(cells.report("y = f(x)")) == 0
     assert operations(cells.report("y = f(x)", "-b eager --first-run none")) == 4
 
 
+@pytest.mark.parametrize("flag", ["--first-run none", "--fullgraph"])
 def test_a_cell_may_have_no_limit(cells: Live, flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_run, "_SECONDS", {"eager": 1e-9})
     assert operations(cells.report("y = f(x)", f"-b eager {flag}")) == 4
