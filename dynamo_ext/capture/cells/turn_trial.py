@@ -21,6 +21,8 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.backends.disk_cache import Table, device_model
+from dynamo_ext.capture.listen import run_log
+from dynamo_ext.capture.report.capture_failures import in_python
 from dynamo_ext.formatting import seconds
 from dynamo_ext.records.report import Fallback
 from dynamo_ext.timing import first_run
@@ -100,17 +102,16 @@ class TurnTrial:
         if self.is_python is not None:
             return python() if self.is_python else captured()
         self._turns += 1
-        work = first_run.current()
-        if self._turns <= _BEFORE or work.used_up():
+        if self._turns <= _BEFORE or first_run.current().used_up():
             return captured()
         samples, turn = self._captured, captured
         if len(self._python) < len(self._captured):
             samples, turn = self._python, python
-        worked, started = work.spent, self._clock()
+        worked, started = _other_work(), self._clock()
         value = turn()
         took = self._clock() - started
-        # A turn in which something was compiled or checked says nothing of the others.
-        if work.spent == worked:
+        # A turn in which something was compiled, checked or called again says nothing of others.
+        if _other_work() == worked:
             samples.append(took)
         if len(self._python) == _EACH:
             self.decide(statistics.median(self._captured), statistics.median(self._python))
@@ -129,10 +130,16 @@ class TurnTrial:
             f"The turns of the loop at line {self._line} run in Python: captured, one took "
             f"{captured}, and {python} in Python"
         )
-        return Fallback("capture", "run", "", "", "", why, _REMEDY, harmless=True)
+        return in_python(why, _REMEDY)
 
 
 _REMEDY = "--capture all has them captured all the same."
+
+
+def _other_work() -> float:
+    """Seconds so far that no turn took itself."""
+    run = run_log.active_run()
+    return first_run.current().spent + (run.paired_seconds if run is not None else 0.0)
 
 
 def carries_gradients(code: types.CodeType, namespace: Mapping[str, Any]) -> bool:

@@ -22,6 +22,7 @@ from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.capture_failures import (
     TOO_LATE,
     graph_breaks,
+    in_python,
     note_failure,
     note_python,
 )
@@ -104,8 +105,12 @@ class FrameListener:
         # What compiles while a comparison times it is not recorded; all else is the same.
         run = active_run() or RunLog()
         code = frame.f_code
-        if is_plain(code) or code in loops.python_loops:
+        if is_plain(code):
             return frame_eval.skip_permanently()
+        if code in loops.python_loops:
+            # The user's own torch.compile of this code is to find what it always has.
+            run.fallbacks[in_python(loops.MESSAGE.format(code.co_qualname), loops.REMEDY)] = None
+            return frame_eval.run_eagerly_once(callees_too=False)
         if frame_eval.is_library_code(code, frame):
             return self._callback(frame, cache, state)
         if instead := self._kept_out(run):

@@ -93,21 +93,23 @@ def _owner(tx: Any) -> Any:
 
 
 def _give_up(tx: Any, why: str) -> None:
-    owner, code = _owner(tx), _owner(tx).f_code
-    name = code.co_qualname
-    message = f"`{name}` runs in Python: {why}"
+    owner = _owner(tx)
+    code = users_code(owner.f_code) or owner.f_code
+    message = f"`{code.co_qualname}` runs in Python: {why}"
+    in_cell = block_of(code) is not None
+    if not in_cell:
+        python_loops.add(code)
     if owner is tx.output.root_tx:
-        python_loops.add(users_code(code) or code) if block_of(code) is None else None
-        raise StaysPythonError(message, _REMEDY, TracingContext.extract_stack())
-    python_loops.add(code)
+        raise StaysPythonError(message, REMEDY, TracingContext.extract_stack(), once=not in_cell)
     _refuse(code, message)
 
 
-_REMEDY = "Put what a turn does into a function, which is then captured by itself."
+MESSAGE = "`{}` runs in Python: its loops have many turns"
+REMEDY = "Put what a turn does into a function, which is then captured by itself."
 
 
 def _refuse(code: types.CodeType, message: str) -> None:
-    unimplemented(gb_type=LOOP, context=code.co_qualname, explanation=message, hints=[_REMEDY])
+    unimplemented(gb_type=LOOP, context=code.co_qualname, explanation=message, hints=[REMEDY])
 
 
 @patches_instruction(*(name for name in dis.opmap if "JUMP_BACKWARD" in name))
@@ -161,7 +163,7 @@ def inline(
         return
     code = function.get_code()
     if code in python_loops:
-        _refuse(code, f"`{code.co_qualname}` runs in Python: its loops have many turns.")
+        _refuse(code, MESSAGE.format(code.co_qualname))
     frames = list(_frames(tx))
     module = args and args[0].is_realized() and args[0].realize()
     called = id(code), id(module.value) if isinstance(module, UnspecializedNNModuleVariable) else 0
