@@ -7,16 +7,21 @@ it runs as plain module code.
 import functools
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.cells.function_code import codes_within
+from dynamo_ext.capture.report.source_lines import is_library
 from dynamo_ext.capture.torch_private import frame_eval
 
 _MOST_ITEMS = 64
 _DEEPEST = 6
+
+_far_from_torch: MutableMapping[Any, int] = WeakIdKeyDictionary()
+"""Classes and functions of libraries that lead to nothing of torch's, with how far was looked."""
 
 
 def reaches_tensors(code: types.CodeType, namespace: Mapping[str, Any]) -> bool:
@@ -43,7 +48,7 @@ class _Search:
             self.value(namespace[name], depth) for name in names_read(code) if name in namespace
         )
 
-    def value(self, value: Any, depth: int) -> bool:  # noqa: C901, PLR0911 - one line a kind
+    def value(self, value: Any, depth: int) -> bool:  # noqa: PLR0911 - one line a kind
         # `isinstance` would ask the object's own `__class__`, which may be the user's code.
         kind = type(value)
         if issubclass(kind, (torch.Tensor, torch.nn.Module)):
@@ -55,15 +60,15 @@ class _Search:
         self._seen.add(id(value))
         if issubclass(kind, types.ModuleType):
             return _is_torch(value.__name__)
-        if issubclass(kind, types.FunctionType):
-            return self._function(value, depth)
+        if issubclass(kind, (types.FunctionType, type)):
+            return (
+                self._of_library(value, depth) if _is_librarys(value) else self._code(value, depth)
+            )
         if issubclass(kind, types.MethodType):
             return self.value(value.__self__, depth - 1) or self.value(value.__func__, depth)
         if issubclass(kind, functools.partial):
             parts = (value.func, *value.args, *value.keywords.values())
             return self._any(parts, depth)
-        if issubclass(kind, type):
-            return self._type(value, depth)
         if issubclass(kind, (list, tuple, set, frozenset)):
             return self._any(value, depth)
         if issubclass(kind, dict):
@@ -72,6 +77,18 @@ class _Search:
 
     def _any(self, values: Iterable[Any], depth: int) -> bool:
         return any(self.value(v, depth - 1) for v in list(values)[:_MOST_ITEMS])
+
+    def _of_library(self, value: Any, depth: int) -> bool:
+        """As ``_code``, which libraries do not change."""
+        if _far_from_torch.get(value, -1) >= depth:
+            return False
+        found = self._code(value, depth)
+        if not found:
+            _far_from_torch[value] = depth
+        return found
+
+    def _code(self, value: Any, depth: int) -> bool:
+        return self._type(value, depth) if isinstance(value, type) else self._function(value, depth)
 
     def _function(self, function: types.FunctionType, depth: int) -> bool:
         if _is_torch(function.__module__):
@@ -100,7 +117,15 @@ class _Search:
         # As `functools.wraps` copies it.
         if _is_torch(state.get("__module__")):
             return True
-        return self._any(state.values(), depth) or self.value(type(value), depth - 1)
+        # A figure of a library's leads to thousands of its own objects.
+        below = depth - 1 if _is_librarys(type(value)) else depth
+        return self._any(state.values(), below) or self.value(type(value), depth - 1)
+
+
+def _is_librarys(value: Any) -> bool:
+    """Whether a class or a function is in a module that was imported from a library's file."""
+    module = sys.modules.get(str(getattr(value, "__module__", "")))
+    return is_library(getattr(module, "__file__", None) or "")
 
 
 def _is_torch(module: object) -> bool:
