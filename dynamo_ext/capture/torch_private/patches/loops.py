@@ -74,7 +74,8 @@ class _Turns:
 def _frames(tx: Any) -> Iterator[Any]:
     while tx is not None:
         yield tx
-        tx = tx.parent
+        # Only frames that are inlined have one on all torches.
+        tx = getattr(tx, "parent", None)
 
 
 def _loops(tx: Any) -> dict[int, _Turns]:
