@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.compiler import Compiler
     from dynamo_ext.backends.journal import Journal
 
-_TOO_SHORT = "It is not raced: no backend would repay its compiling within a hundred runs."
+_TOO_SHORT = (
+    "It is not raced: no backend would repay its compiling within a hundred runs. --first-run none "
+    "has it raced all the same."
+)
 
 
 class WaitingRace:
