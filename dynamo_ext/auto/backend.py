@@ -162,11 +162,16 @@ class AutoBackend(WholeGraphBackend):
         racer.absent = tuple(left_out)
         if options["remember"]:
             racer.remember = lambda contest: self.store.remember(key, place, contest)
-        if first_run.current().seconds < math.inf and key not in self.worth_a_race:
+        if self._waits(key, options):
             mark = functools.partial(self.worth_a_race.add, key) if symbolic else None
             return WaitingRace(graph, racer, compilers, journal, mark)
         racer.compile(compilers, example_inputs)
         return racer
+
+    def _waits(self, key: str, options: Mapping[str, Any]) -> bool:
+        """Whether a graph's race waits until it would pay: not where its backends are named."""
+        limited = first_run.current().seconds < math.inf
+        return limited and options["candidates"] == _ALL and key not in self.worth_a_race
 
 
 def _compiler(name: str, options: Mapping[str, Any]) -> Compiler:

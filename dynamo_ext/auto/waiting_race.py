@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.journal import Journal
 
 _TOO_SHORT = (
-    "It is not raced: no backend would repay its compiling within a hundred runs. --first-run none "
-    "has it raced all the same."
+    "It is not raced: no backend would repay its compiling within a hundred runs. Naming backends "
+    "in candidates has them raced all the same."
 )
 
 
