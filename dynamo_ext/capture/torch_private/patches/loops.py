@@ -124,7 +124,10 @@ def end_turn(upstream: Callable[..., Any], tx: Any, inst: Any) -> Any:
         turns.end_one()
         added = operations - turns.operations_before
         span = tx.indexof[inst] - tx.indexof[inst.target]
-        in_cell = block_of(users_code(_owner(tx).f_code)) is not None
+        owner = _owner(tx).f_code
+        # A container of torch's that the cell calls has a loop of its own.
+        own = owner.co_filename == tx.f_code.co_filename
+        in_cell = own and block_of(users_code(owner)) is not None
         if in_cell and (turns.count >= MOST_TURNS or added >= MOST_OPERATIONS):
             _give_up(tx, "its loop has many turns.")
         long = added >= _OPERATIONS or clock() - turns.started >= _SECONDS

@@ -54,6 +54,11 @@ def test_a_loop_of_many_turns_is_captured_turn_by_turn(cells: Live, loop: str) -
     assert not report.fallbacks
 
 
+def test_a_deep_model_of_torchs_own_stays_whole(cells: Live) -> None:
+    cells.well("deep = torch.nn.Sequential(*[torch.nn.Tanh() for _ in range(350)])")
+    assert sizes(cells.report("y = deep(x)")) == [(350, 1)]
+
+
 def test_nested_loops_are_given_up_by_their_operations(cells: Live) -> None:
     text = "d = torch.zeros(20, 20)\nfor i in range(20):\n    for j in range(20):\n        d[i, j] = x[i % 6] * x[j % 6] + i"
     report = cells.report(text)
