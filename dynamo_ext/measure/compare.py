@@ -228,10 +228,10 @@ class _Comparing:
             self._board.begin("compiling", name, "compiling")
             with first_run.within(self._compiling()):
                 each.compile(self._workload, self._board.doing, self._settings.check_on)
-            if each.results is not None:
-                self._board.begin("checking", name)
-                self._check(each, each.results)
-                each.results = None
+                if each.results is not None:
+                    self._board.begin("checking", name)
+                    self._check(each, each.results)
+                    each.results = None
             self._board.end(name, each.failure or each.wrong)
 
     def _stop_at(self, base: TimedCallable, error: Exception) -> None:
