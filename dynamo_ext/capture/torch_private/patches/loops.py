@@ -41,7 +41,7 @@ _ALIKE, _OPERATIONS, _DEPTH = 16, 1000, 16
 """Of a function: turns with the same callees, what they put into the graph, and how often it calls
 itself."""
 
-_INSTRUCTIONS, _SECONDS = 50_000, 2.0
+_INSTRUCTIONS, _SECONDS = 50_000, 5.0
 """What is traced of one loop of a function, whatever it calls."""
 
 clock = time.perf_counter
