@@ -88,7 +88,7 @@ class First:
 class Later:
     """The second run, and medians of the ten after it, interleaved with the plain cell's.
 
-    ``facts`` are of the last run. ``error`` is what one of the runs raised; then there is no more.
+    ``facts`` are those of the last run. ``error`` is what a run raised: no run follows it.
     """
 
     second: float

@@ -36,7 +36,7 @@ def in_turn(makers: Sequence[Callable[[], Callable[[], object]]], rounds: int) -
     makers
         Each is sent to a process of its own, and makes a call that has been compiled.
     rounds
-        In each of which all have a turn, in an order drawn anew.
+        How many turns each call has. The order of the calls is drawn for each round.
     """
     with contextlib.ExitStack() as stack:
         ends = [stack.enter_context(_process(make)) for make in makers]
@@ -62,7 +62,7 @@ def _process(make: Callable[[], Callable[[], object]]) -> Iterator[Connection]:
     process = context.Process(target=_take_turns, args=(make, others), daemon=True)
     with mock.patch.dict(os.environ, _KEEP):
         process.start()
-    # Its end of the pipe is its own, so that nobody waits for a process that has died.
+    # Only the child holds its end of the pipe: reading then fails once the child has died.
     others.close()
     try:
         yield mine

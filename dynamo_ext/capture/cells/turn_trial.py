@@ -13,7 +13,7 @@ import json
 import statistics
 import time
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -148,11 +148,13 @@ def carries_gradients(code: types.CodeType, namespace: Mapping[str, Any]) -> boo
     return any(isinstance(each, torch.Tensor) and each.grad_fn is not None for each in held)
 
 
-def _read_first(code: types.CodeType) -> Iterator[str]:
-    """Names that the turn reads before it binds them."""
-    bound = set()
+@functools.lru_cache(256)
+def _read_first(code: types.CodeType) -> frozenset[str]:
+    """Names that the turn reads before it binds them; each turn asks."""
+    read, bound = set(), set()
     for step in dis.get_instructions(code):
         if step.opname == "STORE_GLOBAL":
             bound.add(step.argval)
         elif step.opname == "LOAD_GLOBAL" and step.argval not in bound:
-            yield step.argval
+            read.add(step.argval)
+    return frozenset(read)
