@@ -1,6 +1,7 @@
 """Listens while code runs under Dynamo: frames, graphs, guards, breaks, recompiles, bytecode."""
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import sys
@@ -17,6 +18,7 @@ from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.frame_looks import looker_from
 from dynamo_ext.capture.cells.replaced_methods import guard_watched, note_classes, watch_changed
 from dynamo_ext.capture.cells.split_block import divide, divide_turn, note_division
+from dynamo_ext.capture.listen import python_libraries
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.capture_failures import (
@@ -39,6 +41,7 @@ from dynamo_ext.capture.torch_private import (
 )
 from dynamo_ext.capture.torch_private.patches import calls, loops, registry, stored_values
 from dynamo_ext.interruptions import Listening, interruption, pass_on
+from dynamo_ext.records.capture import Guard
 from dynamo_ext.timing import first_run
 
 _compiling: list[tuple[FrameEntry, Any]] = []
@@ -107,8 +110,12 @@ class FrameListener:
         code = frame.f_code
         if is_plain(code):
             return frame_eval.skip_permanently()
+        # What calls the frame called this, too: a frame that has not begun has no outer.
+        if python_libraries.follows(code, frame_eval.users_code(sys._getframe(1).f_code)):
+            return frame_eval.skip_permanently()
         if code in loops.python_loops:
-            # The user's own torch.compile of this code is to find what it always has.
+            python_libraries.note(code)
+            # Not for good: the user's own torch.compile of this code is to find what it always has.
             run.fallbacks[in_python(loops.MESSAGE.format(code.co_qualname), loops.REMEDY)] = None
             return frame_eval.run_eagerly_once(callees_too=False)
         if frame_eval.is_library_code(code, frame):
@@ -227,11 +234,12 @@ class FrameListener:
         block = block_of(frame.f_code)
         line = next((s.lineno for s in met.stack if s.filename == frame.f_code.co_filename), 0)
         if not met.once:
+            python_libraries.note(frame_eval.users_code(frame.f_code))
             if block is not None:
                 block.split_at(line)
                 raise SplitBlockError(block, line)
             begun = frame.f_code
-            # What calls the frame called `__call__`, too: a frame that has not begun has no outer.
+            # As in `__call__`.
             outer = sys._getframe(4).f_code  # noqa: SLF001 - as documented
             if met.looker is begun and (caller := entry_of_rewritten(outer)):
                 caller.fell_back("", f"{met.message}{TOO_LATE}", met.remedy)
@@ -290,10 +298,11 @@ def note_guards(guards: Any) -> None:
         cell_file = run.cell_file if run else None
         named = _argument_names(_compiling[-1][1])
         note_classes(_compiling[-1][1].f_code, guards)
-        entry.guards = tuple(
-            guard_record(frame, guard, cell_file, entry.input_shapes, named)
-            for guard in sorted(guards)
-        )
+        distinct: dict[Guard, Guard] = {}
+        for each in sorted(guards):
+            record = guard_record(frame, each, cell_file, entry.input_shapes, named)
+            distinct.setdefault(dataclasses.replace(record, line=None), record)
+        entry.guards = tuple(distinct.values())
 
 
 def note_guard_failure(failure: Any) -> None:

@@ -54,7 +54,7 @@ def build_report(
         frames=tuple(_frame(f, run, names) for f in frames),
         graphs=made,
         breaks=records,
-        guards=_all_placed(_guards(frames), file),
+        guards=_all_placed((guard for frame in frames for guard in frame.guards), file),
         recompiles=run.all_recompiles(),
         fallbacks=_all_placed(_fallbacks(frames, run, names, breaks), file),
         bytecode=tuple(_bytecode(frames)),
@@ -103,7 +103,7 @@ def _frame(entry: FrameEntry, run: RunLog, names: dict[GraphEntry, str]) -> Fram
         line=entry.line,
         outcome=outcome,  # type: ignore[arg-type]
         graphs=tuple(names[g] for g in live if g is not None and g in names),
-        guards=len({dataclasses.replace(each, frame="", line=None) for each in entry.guards}),
+        guards=len(entry.guards),
         compile_started=_since(run, entry.started) if entry in run.compiled else 0.0,
         compile_seconds=entry.seconds if entry in run.compiled else 0.0,
         reason=entry.reason,
@@ -178,14 +178,6 @@ def _lowered(journal: Journal) -> int | None:
 
 def _since(run: RunLog, moment: float) -> float:
     return max(moment - run.started, 0.0)
-
-
-def _guards(frames: Iterable[FrameEntry]) -> Iterable[Guard]:
-    seen: dict[Guard, Guard] = {}
-    for frame in frames:
-        for guard in frame.guards:
-            seen.setdefault(dataclasses.replace(guard, frame=frame.id, line=None), guard)
-    return seen.values()
 
 
 def _fallbacks(

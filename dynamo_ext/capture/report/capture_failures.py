@@ -79,6 +79,10 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
     entry.fell_back(kind, detail, remedy, line=found.line, cause=cause)
 
 
+CALLED = "What it calls runs in Python, too, but for modules and your own functions"
+"""Of a library's function."""
+
+
 def note_python(entry: FrameEntry, why: Any, run: RunLog) -> None:
     """Write into ``entry`` that its frame stays Python, and why (``StaysPythonError``)."""
     entry.outcome, entry.reason = "eager" if why.once else "skipped", why.message
@@ -86,6 +90,8 @@ def note_python(entry: FrameEntry, why: Any, run: RunLog) -> None:
         entry.reason += TOO_LATE
     line = _line(from_summaries(why.stack, run.cell_file), run)
     library = is_library(entry.file)
+    if library and not why.once:
+        entry.reason += f". {CALLED}"
     remedy = "" if library else why.remedy
     entry.fell_back("", entry.reason, remedy, line=line, harmless=why.once or library)
 

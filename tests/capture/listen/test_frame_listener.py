@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,6 +43,12 @@ def test_a_compiled_cell(cells: Live) -> None:
     assert report.cell.source.splitlines()[1] == "y = x + 1"
     assert (report.mode, report.backend, report.error) == ("optimize", "eager", "")
     assert dict(report.versions)["torch"].startswith("2.")
+
+
+def test_equal_guards_of_a_frame_are_one(cells: Live) -> None:
+    report = cells.report("y = x + 1\nz = y * 2 + x")
+    guards = [dataclasses.replace(each, line=None) for each in report.guards]
+    assert len(guards) == len(set(guards))
 
 
 def test_a_reused_run_still_has_the_full_report(cells: Live) -> None:

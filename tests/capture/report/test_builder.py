@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphCalls, GraphEntry, RunLog
 from dynamo_ext.capture.report.builder import build_report
-from dynamo_ext.records.capture import GraphBreak, Guard, Recompile
+from dynamo_ext.records.capture import GraphBreak, Recompile
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import Fallback, Report
 
@@ -67,15 +67,6 @@ def test_a_standing_fallback_is_in_every_report() -> None:
         run.calls[entry] = GraphCalls(1, 0.1)
         (found,) = build_report(run, FACTS).fallbacks
         assert (found.stage, found.subject, found.count) == ("lower", "g0:p1", 1)
-
-
-def test_equal_guards_of_a_frame_are_one() -> None:
-    guard = Guard("0/0", "x", "L['x']", "TENSOR_MATCH")
-    run = RunLog()
-    run.compiled.append(frame(guards=(guard, guard)))
-    report = build_report(run, FACTS)
-    assert report.guards == (guard,)
-    assert [found.guards for found in report.frames] == [1], "one number in all parts"
 
 
 def test_frame_fallbacks_are_kept() -> None:

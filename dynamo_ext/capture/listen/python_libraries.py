@@ -1,0 +1,29 @@
+"""Functions of libraries that run in Python, as ``generate`` of transformers does.
+
+What such a function calls of its library runs in Python, too: most of it holds a few operations
+between graph breaks. Modules and functions of the user's that it calls are captured.
+"""
+
+import types
+import weakref
+
+from dynamo_ext.capture.report.source_lines import is_library
+from dynamo_ext.capture.torch_private.patches.registry import learned
+
+_in_python: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+learned.append(_in_python)
+
+
+def note(code: types.CodeType) -> None:
+    """Have what ``code`` calls of its library run in Python, if ``code`` is a library's."""
+    if is_library(code.co_filename):
+        _in_python.add(code)
+
+
+def follows(code: types.CodeType, caller: types.CodeType | None) -> bool:
+    """Whether ``code`` runs in Python because its ``caller`` does."""
+    # A module is called through torch's own code.
+    if caller not in _in_python or code.co_name == "forward" or not is_library(code.co_filename):
+        return False
+    _in_python.add(code)
+    return True

@@ -1,0 +1,67 @@
+"""Functions of libraries that run in Python, and what they call."""
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import dynamo_ext
+
+SOURCE = """
+def generate(module, x, chosen=None):
+    names(sys._getframe())
+    for _ in range(3):
+        x = shifted(x)
+        x = module(x)
+        if chosen is not None:
+            x = chosen(x)
+    return x
+
+def names(frame):
+    return frame.f_locals
+
+def shifted(x):
+    return (x + 1) * 2 - x
+"""
+
+
+@pytest.fixture(name="generate")
+def library(monkeypatch: pytest.MonkeyPatch) -> Callable[..., torch.Tensor]:
+    made: Any = types.ModuleType("somewhere")
+    made.sys = sys
+    exec(compile(SOURCE, "/lib/site-packages/somewhere.py", "exec"), vars(made))
+    monkeypatch.setitem(sys.modules, "somewhere", made)
+    return made.generate  # type: ignore[no-any-return]
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin() + 1
+
+
+def test_modules_that_it_calls_are_captured_and_its_own_functions_are_not(
+    generate: Callable[..., torch.Tensor],
+) -> None:
+    net, x = Net(), torch.rand(3)
+    fast = dynamo_ext.optimize("eager")(generate)
+    assert torch.equal(fast(net, x), generate(net, x))
+    report = fast.report()
+    assert [frame.name for frame in report.frames if frame.graphs] == ["forward"]
+    assert [graph.calls for graph in report.graphs] == [3]
+    assert any("but for modules" in each.message for each in report.fallbacks)
+    assert torch.equal(fast(net, x), generate(net, x))
+    assert [graph.calls for graph in fast.report().graphs] == [6]
+
+
+def test_functions_of_the_user_that_it_calls_are_captured(
+    generate: Callable[..., torch.Tensor],
+) -> None:
+    def chosen(x: torch.Tensor) -> torch.Tensor:
+        return x.cos() * 2
+
+    fast = dynamo_ext.optimize("eager")(generate)
+    fast(Net(), torch.rand(3), chosen)
+    assert {f.name for f in fast.report().frames if f.graphs} == {"forward", "chosen"}
