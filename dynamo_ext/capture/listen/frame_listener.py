@@ -108,10 +108,9 @@ class FrameListener:
         # What compiles while a comparison times it is not recorded; all else is the same.
         run = active_run() or RunLog()
         code = frame.f_code
-        if is_plain(code):
-            return frame_eval.skip_permanently()
         # What calls the frame called this, too: a frame that has not begun has no outer.
-        if python_libraries.follows(code, frame_eval.users_code(sys._getframe(1).f_code)):
+        caller = sys._getframe(1).f_code  # noqa: SLF001 - as documented
+        if is_plain(code) or python_libraries.follows(code, caller):
             return frame_eval.skip_permanently()
         if code in loops.python_loops:
             python_libraries.note(code)
@@ -234,7 +233,7 @@ class FrameListener:
         block = block_of(frame.f_code)
         line = next((s.lineno for s in met.stack if s.filename == frame.f_code.co_filename), 0)
         if not met.once:
-            python_libraries.note(frame_eval.users_code(frame.f_code))
+            python_libraries.note(frame.f_code)
             if block is not None:
                 block.split_at(line)
                 raise SplitBlockError(block, line)

@@ -8,6 +8,7 @@ import types
 import weakref
 
 from dynamo_ext.capture.report.source_lines import is_library
+from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.capture.torch_private.patches.registry import learned
 
 _in_python: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
@@ -17,13 +18,14 @@ learned.append(_in_python)
 def note(code: types.CodeType) -> None:
     """Have what ``code`` calls of its library run in Python, if ``code`` is a library's."""
     if is_library(code.co_filename):
-        _in_python.add(code)
+        _in_python.add(frame_eval.users_code(code) or code)
 
 
-def follows(code: types.CodeType, caller: types.CodeType | None) -> bool:
+def follows(code: types.CodeType, caller: types.CodeType) -> bool:
     """Whether ``code`` runs in Python because its ``caller`` does."""
     # A module is called through torch's own code.
-    if caller not in _in_python or code.co_name == "forward" or not is_library(code.co_filename):
+    known = frame_eval.users_code(caller) in _in_python
+    if not known or code.co_name == "forward" or not is_library(code.co_filename):
         return False
     _in_python.add(code)
     return True
