@@ -14,7 +14,7 @@ from dynamo_ext.capture.cells.replaced_methods import forget_stale, watch_change
 from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.cells.turn_trial import Trials
 from dynamo_ext.capture.cells.user_traceback import users_traceback
-from dynamo_ext.capture.listen import eager_frames
+from dynamo_ext.capture.listen import eager_frames, small_graphs
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recording, RunLog
 from dynamo_ext.capture.report.builder import build_report, machine_of
@@ -78,7 +78,8 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     the text under today's magic line; ``on_progress`` gets what is being compiled,
     ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``). ``check`` comes before
     the run, and is in the report. ``given`` seconds may go into capturing and compiling; with
-    ``decides`` turns of loops that are not faster captured stay Python. What a report counts for
+    ``decides`` turns of loops that are not faster captured stay Python, and what is called often
+    for little. What a report counts for
     its readers is left out where it is not ``shown``.
     """
     program = state.program
@@ -91,6 +92,8 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     )
     backend = tracer.compiler.name if tracer.compiler else ""
     forget_stale()
+    if not decides and mode != "run":
+        code_cache.look_again()
     error: BaseException | None = None
     started = time.perf_counter()
     try:
@@ -102,11 +105,11 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
     took = time.perf_counter() - started
-    for code in (entry.frame.code() for entry in run.calls if entry.journal.unfinished):
-        if code is not None:
-            code_cache.forget_code(code)
+    _forget_unfinished(run)
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
+    if decides:
+        small_graphs.leave_to_python(run)
     if mode == "optimize":
         eager_frames.update(run, backend)
     facts = Report(
@@ -133,6 +136,12 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         state.release()
         forget_on_the_way_to(error)
     return report, error
+
+
+def _forget_unfinished(run: RunLog) -> None:
+    for code in (entry.frame.code() for entry in run.calls if entry.journal.unfinished):
+        if code is not None:
+            code_cache.forget_code(code)
 
 
 def run_traced(

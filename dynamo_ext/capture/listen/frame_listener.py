@@ -39,7 +39,13 @@ from dynamo_ext.capture.torch_private import (
     frame_eval,
     regions,
 )
-from dynamo_ext.capture.torch_private.patches import calls, loops, registry, stored_values
+from dynamo_ext.capture.torch_private.patches import (
+    calls,
+    containers,
+    loops,
+    registry,
+    stored_values,
+)
 from dynamo_ext.interruptions import Listening, interruption, pass_on
 from dynamo_ext.records.capture import Guard
 from dynamo_ext.timing import first_run
@@ -107,17 +113,15 @@ class FrameListener:
         """Compile one frame, unless a torch setting forbids it (the signature is Dynamo's)."""
         # What compiles while a comparison times it is not recorded; all else is the same.
         run = active_run() or RunLog()
-        code = frame.f_code
+        module = containers.container(frame)
         # What calls the frame called this, too: a frame that has not begun has no outer.
         caller = sys._getframe(1).f_code  # noqa: SLF001 - as documented
-        if is_plain(code) or python_libraries.follows(code, caller):
+        if is_plain(frame.f_code) or python_libraries.follows(frame.f_code, caller):
             return frame_eval.skip_permanently()
-        if code in loops.python_loops:
-            python_libraries.note(code)
+        if _stays_python(frame.f_code, module, run):
             # Not for good: the user's own torch.compile of this code is to find what it always has.
-            run.fallbacks[in_python(loops.MESSAGE.format(code.co_qualname), loops.REMEDY)] = None
             return frame_eval.run_eagerly_once(callees_too=False)
-        if frame_eval.is_library_code(code, frame):
+        if module is None and frame_eval.is_library_code(frame.f_code, frame):
             return self._callback(frame, cache, state)
         if instead := self._kept_out(run):
             return instead(frame, cache, state)
@@ -130,7 +134,7 @@ class FrameListener:
             if frame_eval.has_nothing_to_trace(frame):
                 return frame_eval.skip_permanently()
             with stored_values.let_go_of_the_new():
-                return self._compile(frame, cache, state, run)
+                return self._compile(frame, cache, state, run, module)
 
     def _kept_out(self, run: RunLog) -> Callable[[Any, Any, Any], Any] | None:
         """The callback in this one's place where nothing is to be compiled; and record why."""
@@ -151,12 +155,12 @@ class FrameListener:
             return functools.partial(active_modes.refuse_recompile, self)
         return None
 
-    def _compile(self, frame: Any, cache: Any, state: Any, run: RunLog) -> Any:
+    def _compile(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
         code = frame.f_code
         entry = FrameEntry(
             "", original_function(code.co_name), code.co_filename, code.co_firstlineno,
             weakref.ref(code),
-            code.co_name,
+            code.co_name, container=weakref.ref(module) if module is not None else None,
         )  # fmt: skip
         breaks, metrics = compile_metrics.graph_breaks_from_now(), compile_metrics.latest_metrics()
         _compiling.append((entry, frame))
@@ -200,6 +204,9 @@ class FrameListener:
                 _finish(entry, newest, breaks(), run, python)
         if (guards := code_cache.new_guards(result)) is not None:
             guard_watched(code, guards)
+        elif module is not None:
+            containers.leave_to_python(module)
+            return frame_eval.run_eagerly_once(callees_too=False)
         return result
 
     def _note_misses(self, frame: Any) -> None:
@@ -267,6 +274,17 @@ class FrameListener:
             self._names.watching(frame.f_globals) if self._names else contextlib.nullcontext(),
         ):
             yield
+
+
+def _stays_python(code: types.CodeType, module: Any, run: RunLog) -> bool:
+    """Whether calls of a function or of torch's own ``module`` are known to run in Python."""
+    if module is not None:
+        return not containers.is_captured(module)
+    if code not in loops.python_loops:
+        return False
+    python_libraries.note(code)
+    run.fallbacks[in_python(loops.MESSAGE.format(code.co_qualname), loops.REMEDY)] = None
+    return True
 
 
 def _finish(

@@ -20,7 +20,13 @@ from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.pipeline.checkpointing import as_captured
 from dynamo_ext.backends.undo import Undo
 from dynamo_ext.capture.cells.block import FinishedError, block_of
-from dynamo_ext.capture.listen import double_backward, eager_replay, frame_listener, run_log
+from dynamo_ext.capture.listen import (
+    double_backward,
+    eager_replay,
+    frame_listener,
+    run_log,
+    small_graphs,
+)
 from dynamo_ext.capture.listen.backward_time import follow
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry
 from dynamo_ext.capture.report import capture_disabled
@@ -74,6 +80,7 @@ class RecordedCompiler:
             ended_by,
             journal.Journal(title),
             *effects.of_graph(graph),
+            is_small=small_graphs.is_small(graph),
             work=GraphWork(graph, inputs),
         )
         if (block := block_of(frame_eval.users_code(frame.code()))) is not None:

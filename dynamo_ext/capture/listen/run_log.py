@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import weakref
     from collections.abc import Mapping
 
+    from torch.nn import Module
+
     from dynamo_ext.backends.journal import Journal
     from dynamo_ext.capture.report.work import GraphWork
 
@@ -36,7 +38,8 @@ class FrameEntry:
 
     ``name`` is the user's; ``code_name`` tells the parts that Dynamo makes of it apart. ``raised``
     is the name and text of the user's own error that ended its tracing, ``given_up_by`` the break
-    for which all of it runs eagerly, ``turn`` the line of a turn of a loop that is plain Python.
+    for which all of it runs eagerly, ``turn`` the line of a turn of a loop that is plain Python. It
+    may be the call of a ``container`` of torch's own.
     """
 
     id: str
@@ -60,6 +63,7 @@ class FrameEntry:
     static_marks: list[weakref.ref[Any]] = field(default_factory=list)
     input_shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     rewritten: weakref.ref[types.CodeType] | None = None
+    container: weakref.ref[Module] | None = None
     inlined_functions: frozenset[tuple[str, str]] = frozenset()
     bytecode: tuple[str, str] | None = None
 
@@ -90,6 +94,7 @@ class GraphEntry:
     journal: Journal
     mutates: bool
     draws: bool = False
+    is_small: bool = False
     compile_started: float = 0.0
     compile_seconds: float = 0.0
     pairs: list[tuple[float, float]] = field(default_factory=list)

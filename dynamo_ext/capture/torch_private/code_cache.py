@@ -64,6 +64,30 @@ def draws_first(rewritten: types.CodeType) -> bool:
     return any(name.startswith("__gen_rand_values") for name in rewritten.co_names)
 
 
+def forget_version(code: types.CodeType, rewritten: types.CodeType | None) -> None:
+    """Drop the version of ``code`` that was compiled to ``rewritten``."""
+    for entry in eval_frame._debug_get_cache_entry_list(code):
+        state: Any = getattr(entry.guard_manager, "extra_state", None)
+        if state is not None and entry.code is rewritten:
+            state.invalidate(entry, guards.DeletedGuardManagerWrapper("It was let go."))
+
+
+_left_to_python: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+
+
+def leave_to_python(code: types.CodeType) -> None:
+    """Have compiled code run in Python from its next call on, until ``look_again``."""
+    eval_frame.skip_code(code)
+    _left_to_python.add(code)
+
+
+def look_again() -> None:
+    """Have what was left to Python captured again at its next call."""
+    for code in list(_left_to_python):
+        forget_code(code)
+    _left_to_python.clear()
+
+
 def forget_code(code: types.CodeType) -> None:
     """Drop every compiled version of ``code``, and the functions that resume it.
 
@@ -108,6 +132,7 @@ def nothing_known() -> Iterator[None]:
     Afterwards all is as it was. The caller holds no lock: other threads that compile meanwhile
     learn nothing that stays.
     """
+    look_again()
     names = ("cache", "generated_code_metadata")
     held = [getattr(ContinueExecutionCache, name) for name in names]
     sizes = pgo._CODE_STATE
