@@ -12,6 +12,7 @@ from dynamo_ext.capture.listen import frame_listener, run_log
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler, recorded
 from dynamo_ext.capture.listen.reuse_listener import ReuseListener
 from dynamo_ext.capture.torch_private import frame_eval, regions
+from dynamo_ext.capture.torch_private.patches import containers
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ def optimizing(  # noqa: PLR0913 - torch's own flags
     alone: bool = False,
 ) -> Tracer:
     """Capture and compile what has not been seen, reuse what has; nothing if ``alone``."""
+    containers.look_at_them()
     heard = (
         RecordedCompiler(compiler, name)
         if alone

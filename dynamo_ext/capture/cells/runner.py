@@ -20,6 +20,7 @@ from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recor
 from dynamo_ext.capture.report.builder import build_report, machine_of
 from dynamo_ext.capture.report.capture_failures import forget_on_the_way_to, leave_out_missing_name
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
+from dynamo_ext.capture.torch_private.patches import containers
 from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.autotune import EndToEnd
@@ -92,6 +93,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     )
     backend = tracer.compiler.name if tracer.compiler else ""
     forget_stale()
+    containers.look_at_them()
     if not decides and mode != "run":
         code_cache.look_again()
     error: BaseException | None = None

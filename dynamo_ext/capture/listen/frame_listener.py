@@ -200,7 +200,9 @@ class FrameListener:
             newest = compile_metrics.latest_metrics()
             if (divided or newest is not metrics) and not _compiling:
                 run.compile_seconds += entry.seconds
-            if newest is not metrics and not (divided or interrupted):
+            # A container that is not captured is as in a plain call; its layers may be.
+            left = module is not None and entry.rewritten is None
+            if newest is not metrics and not (divided or interrupted or left):
                 _finish(entry, newest, breaks(), run, python)
         if (guards := code_cache.new_guards(result)) is not None:
             guard_watched(code, guards)

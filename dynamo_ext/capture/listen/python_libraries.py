@@ -5,20 +5,22 @@ between graph breaks. Modules and functions of the user's that it calls are capt
 """
 
 import types
-import weakref
+
+from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.report.source_lines import is_library
 from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.capture.torch_private.patches.registry import learned
 
-_in_python: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+# By identity: some code that Dynamo makes has no hash.
+_in_python = WeakIdKeyDictionary()
 learned.append(_in_python)
 
 
 def note(code: types.CodeType) -> None:
     """Have what ``code`` calls of its library run in Python, if ``code`` is a library's."""
     if is_library(code.co_filename):
-        _in_python.add(frame_eval.users_code(code) or code)
+        _in_python[frame_eval.users_code(code)] = True
 
 
 def follows(code: types.CodeType, caller: types.CodeType) -> bool:
@@ -27,5 +29,5 @@ def follows(code: types.CodeType, caller: types.CodeType) -> bool:
     known = frame_eval.users_code(caller) in _in_python
     if not known or code.co_name == "forward" or not is_library(code.co_filename):
         return False
-    _in_python.add(code)
+    _in_python[code] = True
     return True

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._dynamo import trace_rules
+from torch._dynamo import eval_frame, trace_rules
+from torch._dynamo.types import FrameAction, FrameExecStrategy
 
 from dynamo_ext.capture.torch_private.patches.registry import learned, patches
 
@@ -28,6 +29,13 @@ _FORWARDS = {each.forward.__code__ for each in _CONTAINERS}
 _left_to_python: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 """Those that cannot be captured: their code is every model's, and is never given up as a whole."""
 learned.append(_left_to_python)
+
+
+def look_at_them() -> None:
+    """Have Dynamo ask about containers again, whose code it leaves alone for good by itself."""
+    asked = FrameExecStrategy(FrameAction.DEFAULT, FrameAction.DEFAULT)
+    for code in _FORWARDS:
+        eval_frame.set_code_exec_strategy(code, asked)
 
 
 def container(frame: types.FrameType) -> torch.nn.Module | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dis
 import time
 import types
-import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from torch._dynamo.variables.lists import BaseListVariable, RangeVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._guards import TracingContext
+from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.cells.block import block_of
 from dynamo_ext.capture.report.breaks import LOOP
@@ -49,7 +49,8 @@ clock = time.perf_counter
 _TORCH = str(Path(torch.__file__).parent)
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
-python_loops: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+# By identity: some code that Dynamo makes has no hash.
+python_loops = WeakIdKeyDictionary()
 """Code of functions whose loops run in Python."""
 learned.append(python_loops)
 
@@ -99,7 +100,7 @@ def _give_up(tx: Any, why: str) -> None:
     message = f"`{code.co_qualname}` runs in Python: {why}"
     in_cell = block_of(code) is not None
     if not in_cell:
-        python_loops.add(code)
+        python_loops[code] = True
     if owner is tx.output.root_tx:
         raise StaysPythonError(message, REMEDY, TracingContext.extract_stack(), once=not in_cell)
     _refuse(code, message)

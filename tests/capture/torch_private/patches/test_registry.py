@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 import dynamo_ext
-from dynamo_ext.analysis.advice import advise
+from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.capture.torch_private.patches import registry
 from tests.capture.live import live
@@ -329,10 +329,11 @@ class Derived(nn.TransformerEncoderLayer):
 def test_a_mask_that_ends_capture_is_told_with_its_remedy() -> None:
     encoder = nn.TransformerEncoder(Derived(16, 4, 32), 1, enable_nested_tensor=False).eval()
     report = run(encoder, torch.randn(5, 2, 16), CAUSAL)
-    assert not report.graphs
-    (step,) = advise(report)
-    assert step.problem.startswith("Nothing is captured because torch reads its mask")
-    assert "is_causal=True" in step.step
+    assert [frame.name for frame in report.frames if frame.graphs] == ["forward"], "its layer's"
+    (cut,) = report.breaks
+    cause = cause_of(cut)
+    assert cause.because.startswith("torch reads its mask")
+    assert "is_causal=True" in cause.step
 
 
 def test_whoever_asks_about_a_mask_is_told() -> None:
