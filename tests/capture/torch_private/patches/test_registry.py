@@ -16,7 +16,6 @@ from torch import nn
 
 import dynamo_ext
 from dynamo_ext.analysis.breaks import cause_of
-from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.capture.torch_private.patches import registry
 from tests.capture.live import live
 from tests.needs import captures_less
