@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node, map_arg
 
+from dynamo_ext.backends.effects import of_node
 from dynamo_ext.backends.fx_graph import give_facts, named, own_copy
 from dynamo_ext.backends.pipeline.division.autograd_cuts import cuts, tensors
 from dynamo_ext.backends.pipeline.input_views import picks, value_of, written
@@ -62,6 +63,11 @@ def divided(graph: GraphModule, examples: Sequence[Any]) -> list[Part]:
     for node in list(ordered.graph.nodes):
         if picks(node):
             node.args[0].append(node)
+    # As AOTAutograd does of each part: what one part gives to another has a gradient, if of zeros.
+    for node in reversed(ordered.graph.nodes):
+        computes = node.op.startswith("call_") and any(True for _ in tensors(node))
+        if computes and not node.users and not any(of_node(node)):
+            ordered.graph.erase_node(node)
     starts = cuts(ordered)
     return _Parts(ordered, starts, examples).parts if starts else []
 

@@ -171,6 +171,22 @@ def test_what_leads_to_no_result_is_no_reason_to_divide(net) -> None:
     assert of_other is None
 
 
+def test_what_leads_to_no_result_behind_a_cut_gives_no_gradient(net) -> None:
+    def step(x, other):
+        first = net(x)
+        unused = (first * other).exp()
+        last = first.tanh().sin()
+        _unused = last * other + unused.sum()
+        return first, last
+
+    x, other = X.clone().requires_grad_(), torch.ones(1, requires_grad=True)
+    fast = dynamo_ext.optimize("aot_eager")(step)
+    (first, last), (_, expected) = fast(x, other), step(x, other)
+    found = torch.autograd.grad(last.sum(), [first, x, other], allow_unused=True)
+    assert found[2] is None
+    torch.testing.assert_close(found[1], *torch.autograd.grad(expected.sum(), [x]))
+
+
 def test_a_part_that_changes_what_autograd_recorded_is_eager_s(net) -> None:
     def step(net, x):
         both = net(x)
