@@ -14,16 +14,29 @@ from dynamo_ext.timing.race import TimedCallable
 Listener = Callable[[RaceProgress], object]
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_announcer: ContextVar[Callable[[str], object] | None] = ContextVar("announcer", default=None)
 
 
 @contextlib.contextmanager
-def reporting_to(listener: Listener | None) -> Iterator[None]:
-    """Report every comparison and race within the block to ``listener``."""
-    token = _listener.set(listener)
+def reporting_to(
+    listener: Listener | None, announcer: Callable[[str], object] | None = None
+) -> Iterator[None]:
+    """Report every comparison and race within the block to ``listener``.
+
+    ``announcer`` gets one sentence on how long a comparison takes, before it compiles anything.
+    """
+    tokens = _listener.set(listener), _announcer.set(announcer)
     try:
         yield
     finally:
-        _listener.reset(token)
+        _listener.reset(tokens[0])
+        _announcer.reset(tokens[1])
+
+
+def announce(words: str) -> None:
+    """Tell the announcer, if there is one."""
+    if (announcer := _announcer.get()) is not None:
+        announcer(words)
 
 
 _USUAL = {

@@ -53,7 +53,7 @@ def hue(index: int) -> str:
 
 def join(parts: Iterable[object], separator: str = "") -> Markup:
     """Join the parts to one piece of markup, each escaped unless it is `Markup`."""
-    # Markup's own join would escape each part once more.
+    # Markup's own join would escape each part again.
     return Markup(str(markupsafe.escape(separator)).join(map(markupsafe.escape, parts)))
 
 
