@@ -164,7 +164,8 @@ class AutoBackend(WholeGraphBackend):
             racer.remember = lambda contest: self.store.remember(key, place, contest)
         if self._waits(key, options):
             mark = functools.partial(self.worth_a_race.add, key) if symbolic else None
-            return WaitingRace(graph, racer, compilers, journal, mark)
+            promises = functools.partial(self.store.promises, place)
+            return WaitingRace(graph, racer, compilers, journal, mark, promises)
         racer.compile(compilers, example_inputs)
         return racer
 

@@ -103,7 +103,8 @@ class Workbench:
         if arguments.mode == "optimize":
             session.remember_compiler(tracer.compiler)
         text.name_for_tracebacks(state.program.filename)
-        given = FirstRun(self._seconds(arguments, tracer))
+        given = FirstRun(self._seconds(arguments, tracer), before=state.given)
+        state.given = given
         waiting.spent = lambda: (given.spent, given.seconds)
         with waiting, reporting_to(None if quiet else waiting.show):
             report, raised = run_cell(
