@@ -37,7 +37,14 @@ DIVIDE = OptionSpec(
     default=True,
     help="cut graphs where a result is computed from another, so that autograd finds both",
 )
-PARTITION_OPTIONS = (FREEZE, VERIFY, MIN_PARTITION, DIVIDE)
+FIRST_RUN = OptionSpec(
+    "first_run",
+    None,
+    "seconds of compiling and checking after which eager runs what is not begun; none: no limit",
+    least=0.01,
+    optional=float,
+)
+PARTITION_OPTIONS = (FREEZE, VERIFY, MIN_PARTITION, DIVIDE, FIRST_RUN)
 """Of every engine that takes partitions."""
 
 THREADS = OptionSpec("threads", 0, "its threads; 0 means as many as torch uses", least=0, most=1024)

@@ -12,6 +12,7 @@ from dynamo_ext.backends import effects, precision
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import (
     DIVIDE,
+    FIRST_RUN,
     VERIFY_GRAPH,
     CompiledFn,
     Inputs,
@@ -41,6 +42,7 @@ class InductorBackend(WholeGraphBackend):
         *precision.BY_AUTOCAST,
         VERIFY_GRAPH,
         DIVIDE,
+        FIRST_RUN,
     )
 
     def probe(self) -> Availability:
