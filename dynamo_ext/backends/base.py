@@ -44,8 +44,11 @@ FIRST_RUN = OptionSpec(
     least=0.01,
     optional=float,
 )
-PARTITION_OPTIONS = (FREEZE, VERIFY, MIN_PARTITION, DIVIDE, FIRST_RUN)
-"""Of every engine that takes partitions."""
+COMMON = (VERIFY, MIN_PARTITION, FIRST_RUN)
+PARTITION_OPTIONS = (FREEZE, *COMMON, DIVIDE)
+"""Of every engine that takes partitions; ``COMMON`` of those that freeze otherwise, too."""
+WHOLE_GRAPH_OPTIONS = (VERIFY_GRAPH, DIVIDE, FIRST_RUN)
+"""Of every compiler that takes graphs whole."""
 
 THREADS = OptionSpec("threads", 0, "its threads; 0 means as many as torch uses", least=0, most=1024)
 

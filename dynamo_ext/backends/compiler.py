@@ -51,9 +51,8 @@ class Compiler:
 
     def with_own_seconds(self) -> Compiler:
         """One that shares its ``given`` with nothing compiled before; itself where it has none."""
-        return (
-            self if self.given is None else Compiler(self.backend, self.options, self.availability)
-        )
+        own = self.given is not None
+        return Compiler(self.backend, self.options, self.availability) if own else self
 
     def __repr__(self) -> str:
         chosen = ", ".join(f"{key}={value!r}" for key, value in self.options.items())

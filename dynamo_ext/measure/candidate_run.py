@@ -135,17 +135,15 @@ class CompiledCandidate:
             prepare()
             self.runs += 1
             call()
-            self.first_call_seconds = time.perf_counter() - started
-            self.call_seconds = self.first_call_seconds
+            self.call_seconds = self.first_call_seconds = time.perf_counter() - started
             self.results = workload.results()
-            given = first_run.current()
+            given, again = first_run.current(), lambda: (workload.restore(), call())
             for _ in range(min(self.warm_ups, 1) if given.used_up() else self.warm_ups):
                 workload.restore()
                 self.runs += 1
                 started = time.perf_counter()
                 call()
                 self.call_seconds = time.perf_counter() - started
-            again = lambda: (workload.restore(), call())  # noqa: E731
             settle(self.candidate.compiler, again, min(SETTLING, given.left))
             self.call = call
         except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason

@@ -24,7 +24,6 @@ from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.records.machine import Work
 from dynamo_ext.timing import first_run
-from dynamo_ext.timing.clock import MIN_SAMPLE_SECONDS
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
@@ -97,8 +96,7 @@ class _Comparing:
         self._base = base or CompiledCandidate(plain, plain.call)
         self._rows = self._compiled if base else [self._base, *self._compiled]
         names = [each.candidate.name for each in self._rows]
-        later = settings.budget if settings.per_graph else 0.0
-        self._board = Board("", names, settings.budget, later)
+        self._board = Board("", names)
         self._notes: list[str] = []
         if settings.bound is not None and all(each.bound is None for each in listed):
             self._notes.append(_NOTHING_LOWERED)
@@ -122,7 +120,9 @@ class _Comparing:
             size = len(self._rows), self._base.first_call_seconds
             if settings.first_run is not None:
                 self._limit = 2 * settings.seconds(*size)
-            announce(settings.announcement(*size))
+            announced = settings.seconds(*size) * settings.stages
+            self._board.ends = time.perf_counter() + announced - (self._clock() - self._started)
+            announce(settings.announcement(announced))
             with workload.suppress_output():
                 try:
                     over = self._compiling()
@@ -144,10 +144,13 @@ class _Comparing:
         """Seconds in which something may begin."""
         return self._limit - (self._clock() - self._started)
 
-    def _too_late(self, each: CompiledCandidate) -> None:
-        if each is not self._base:
+    def _too_late(self, each: CompiledCandidate) -> bool:
+        """Leave out what there is no time for, but the baseline; whether it is left out."""
+        out = each is not self._base and bool(each.candidate.compiler or each.candidate.call)
+        if out:
             each.call, each.remedy = None, self._longer
             each.unmeasured = _LATE.format(self._limit)
+        return out
 
     @property
     def _longer(self) -> str:
@@ -165,10 +168,6 @@ class _Comparing:
             self._base.call_seconds = self._base.first_call_seconds
         if self._base not in self._compiled:
             self._board.put(settings.baseline, "ready")
-        if settings.rounds:
-            samples = settings.rounds * len(self._rows)
-            timing = samples * max(self._base.first_call_seconds, MIN_SAMPLE_SECONDS)
-            self._board.timing_seconds = min(settings.budget, timing)
         snapshot, said = workload.snapshot, "; ".join(outside[:5])
         if any(each.initialized for each in snapshot.uninitialized):
             raise OptionError(_LAZY, _CALL_FIRST)
@@ -275,9 +274,7 @@ class _Comparing:
         draw = random.Random(self._settings.seed)  # noqa: S311 - a schedule
         for done, each in enumerate(draw.sample(self._compiled, len(self._compiled))):
             name, given = each.candidate.name, self._compiling(len(self._compiled) - done)
-            here = each.candidate.compiler or each.candidate.call
-            if given.seconds <= 0 and here and each is not self._base:
-                self._too_late(each)
+            if given.seconds <= 0 and self._too_late(each):
                 continue
             self._board.begin("compiling", name, "compiling")
             with first_run.within(given):

@@ -75,9 +75,13 @@ class Settings:
         """What so many rows take, of code whose run takes ``run`` seconds."""
         return rows * max(self.budget, _LEAST, _RUNS * run)
 
-    def announcement(self, rows: int, run: float = 0.0) -> str:
+    @property
+    def stages(self) -> int:
+        """How often that is: for the code as a whole, and for its graphs."""
+        return 2 if self.per_graph else 1
+
+    def announcement(self, seconds: float) -> str:
         """How long a comparison takes, as one sentence."""
-        seconds = self.seconds(rows, run) * (2 if self.per_graph else 1)
         most = "" if self.first_run is None else f", {2 * seconds:.0f} s at most"
         said = f"The comparison takes some {seconds:.0f} s{most} (--budget {self.budget:g})"
         return f"{said}; what a compiler has begun is finished."

@@ -45,7 +45,7 @@ def compare_apart(
     without; and what the code itself raises when it runs plainly, in whichever process.
     """
     # Each of them is measured beside the baseline.
-    announce(settings.announcement(2 * len(candidates)))
+    announce(settings.announcement(settings.seconds(2 * len(candidates)) * settings.stages))
     return _Apart(task, candidates, settings).run(executor)
 
 
@@ -115,9 +115,7 @@ class _Apart:
     @property
     def _seconds(self) -> float:
         settings = self._settings
-        # Graphs are raced by themselves after the whole, for as long again.
-        races = 2 if settings.per_graph else 1
-        return settings.compiling + settings.budget * races
+        return settings.compiling + settings.budget * settings.stages
 
     def _groups(self) -> Iterator[tuple[Candidate, list[Candidate]]]:
         """Each candidate, and those that its process needs: a baseline that is one of them."""
