@@ -106,6 +106,9 @@ class WaitingRace:
 
     def _waits_for(self, given: first_run.FirstRun) -> str:
         """Why it is not its turn: it takes little of the cell's time, or others take more."""
+        if math.isinf(given.seconds):
+            # No run of a cell: what waited in one is called by other code.
+            return ""
         last = given.before
         known = {} if last is None else dict(last.waiting)
         seconds, ran = self._seconds, given.running

@@ -75,19 +75,13 @@ def compare_workload(
     taken back and is not allowed to; ``Exception`` what the code itself raises when it runs
     plainly.
     """
-    return _Comparing(workload, candidates, settings, clock).run(cell)
+    return _Comparing(workload, candidates, settings).run(cell, clock)
 
 
 class _Comparing:
     """One comparison under way."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        listed: list[Candidate],
-        settings: Settings,
-        clock: Callable[[], float] | None,
-    ) -> None:
+    def __init__(self, workload: Workload, listed: list[Candidate], settings: Settings) -> None:
         self._workload = workload
         self._settings = settings
         self._compiled = [CompiledCandidate(candidate) for candidate in listed]
@@ -95,8 +89,7 @@ class _Comparing:
         [plain] = of_callables({settings.baseline: workload.eager_call()}, [])
         self._base = base or CompiledCandidate(plain, plain.call)
         self._rows = self._compiled if base else [self._base, *self._compiled]
-        names = [each.candidate.name for each in self._rows]
-        self._board = Board("", names)
+        self._board = Board("", [each.candidate.name for each in self._rows])
         self._notes: list[str] = []
         if settings.bound is not None and all(each.bound is None for each in listed):
             self._notes.append(_NOTHING_LOWERED)
@@ -105,14 +98,14 @@ class _Comparing:
         self._busy_cores = 0.0
         self._graphs: tuple[GraphComparison, ...] = ()
         self._mix: Mix | None = None
-        self._given, self._clock = clock, clock or time.perf_counter
-        self._started = self._clock()
         self._limit = math.inf
         self._short = False
         self._alone = False
 
-    def run(self, cell: CodeBlock | None) -> Comparison:
+    def run(self, cell: CodeBlock | None, clock: Callable[[], float] | None) -> Comparison:
         workload, settings = self._workload, self._settings
+        self._given, self._clock = clock, clock or time.perf_counter
+        self._started = self._clock()
         interrupted = False
         try:
             with workload.suppress_output():

@@ -93,6 +93,13 @@ def test_a_graph_that_takes_little_of_the_cell_is_never_raced(racer: Racer) -> N
     assert note(told) == note(same) == "Graphs that take under 2% of the cell's time are not raced."
 
 
+def test_what_other_code_calls_is_no_part_of_a_cell(racer: Racer) -> None:
+    race, _ = waiting(racer, 0.1)
+    for _ in range(5):
+        race(torch.ones(2))
+    assert racer.compiled == ["onnxrt"]
+
+
 def test_what_takes_the_most_of_the_cell_is_raced_first() -> None:
     racers = [Racer(), Racer(), Racer()]
     small, large, middle = (
