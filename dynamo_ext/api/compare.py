@@ -150,7 +150,8 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     rounds
         A fixed number of rounds. Without it they go on until every interval is within ±1 %.
     budget
-        Seconds to measure for, more than 0; compiling comes on top.
+        Seconds to time for, more than 0. Each row has as many, at least 5 and three runs; when
+        twice all of them are over, nothing further begins, and rows say so.
     baseline
         ``eager`` is the code as it is, without Dynamo; else one of ``backends``.
     fp64
@@ -170,9 +171,9 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     isolate
         Compile and time each candidate in a process of its own: a crash or a hang is a row.
     first_run
-        Seconds of compiling after which a candidate begins nothing further; eager runs the rest.
-        ``None`` lifts it. What compiles is not stopped, except in a process of its own
-        (``isolate``), which ends after as long beyond ``budget`` in all.
+        Seconds of compiling after which a candidate begins nothing further, where ``budget``
+        leaves as many; eager runs the rest. ``None`` lifts both. What compiles is not stopped,
+        except in a process of its own (``isolate``), which ends after as long beyond ``budget``.
     executor
         Any ``concurrent.futures.Executor`` to carry the candidates (Dask's, ipyparallel's).
     options

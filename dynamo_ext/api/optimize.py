@@ -10,13 +10,14 @@ from dynamo_ext.capture.session import Session, reuse_last
 from dynamo_ext.capture.tracer import optimizing
 
 
-def optimize(
+def optimize(  # noqa: PLR0913 - torch.compile's flags, and seconds
     backend: str | Backend | Callable[..., Any] = "inductor",
     *,
     dynamic: bool | None = None,
     fullgraph: bool = False,
     options: Mapping[str, Any] | None = None,
     strict: bool = False,
+    first_run: float | None = None,
 ) -> Session:
     """Capture and compile what has not been seen, reuse what has.
 
@@ -35,6 +36,9 @@ def optimize(
         The backend's own options (``%dynamo backends NAME`` lists them).
     strict
         Raise where the backend is not available, instead of running eagerly.
+    first_run
+        Seconds of lowering, compiling and checking in all, after which eager runs what was not
+        begun; the option of the same name.
 
     Raises
     ------
@@ -43,7 +47,9 @@ def optimize(
     BackendUnavailableError
         With ``strict``.
     """
-    compiler = registry.compiler(backend, options, strict=strict)
+    if first_run is not None:
+        options = {**(options or {}), "first_run": first_run}
+    compiler = registry.compiler(backend, options, strict=strict).with_own_seconds()
     name = compiler.name
     made = functools.partial(optimizing, compiler, name, dynamic=dynamic, fullgraph=fullgraph)
     return Session(made, "optimize")

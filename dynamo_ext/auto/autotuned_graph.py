@@ -73,7 +73,7 @@ class AutotunedGraph:
         self.absent: tuple[GraphCandidateResult, ...] = ()
         self.remember: Callable[[GraphRace], None] | None = None
         self._journal = journal
-        self._board = Board(journal.graph, (), budget)
+        self._board = Board(journal.graph, ())
         self._budget = budget
         self._bound = bound
         self._cycles = cycles

@@ -153,9 +153,8 @@ class AutoBackend(WholeGraphBackend):
                 journal.contest = held
                 return cached
             cached.forget()
-        if symbolic:
-            # It may be at symbolic sizes for longer than anybody waits: the others come before it.
-            names.sort(key=lambda name: name == "inductor")
+        # At symbolic sizes it may be for longer than anybody waits: the others come before it.
+        names.sort(key=lambda name: symbolic and name == "inductor")
         compilers = {name: _compiler(name, options) for name in names}
         left_out += _taken_out(compilers, key)
         racer = AutotunedGraph(graph, journal, float(options["budget"]), self.cycles, bound)
@@ -164,7 +163,8 @@ class AutoBackend(WholeGraphBackend):
             racer.remember = lambda contest: self.store.remember(key, place, contest)
         if self._waits(key, options):
             mark = functools.partial(self.worth_a_race.add, key) if symbolic else None
-            return WaitingRace(graph, racer, compilers, journal, mark)
+            promised = functools.partial(self.store.promises, place)
+            return WaitingRace(graph, racer, compilers, journal, mark, promised)
         racer.compile(compilers, example_inputs)
         return racer
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import statistics
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,16 @@ class Store(Table):
         """The race of this graph at this place, if there was one."""
         rows = self.rows("key = ? AND place = ?", graph, place)
         return _entry(rows[0]) if rows else None
+
+    def promises(self, place: str) -> dict[str, float]:
+        """By backend, the median speedup over eager in the last races at a place."""
+        last = "rowid IN (SELECT rowid FROM contests WHERE place = ? ORDER BY made DESC LIMIT 50)"
+        found: dict[str, list[float]] = {}
+        for entry in filter(None, map(_entry, self.rows(last, place))):
+            for each in entry.contest.contestants:
+                if each.speedup:
+                    found.setdefault(each.backend, []).append(each.speedup)
+        return {name: statistics.median(ratios) for name, ratios in found.items()}
 
     def all(self) -> list[Entry]:
         """Every race, newest first."""

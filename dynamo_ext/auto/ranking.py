@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from dynamo_ext.backends import precision
 from dynamo_ext.measure.multi_backend import EAGER
@@ -34,6 +34,11 @@ def winner_of(speedups: Mapping[str, Speedup]) -> str:
 def is_open(speedups: Mapping[str, Speedup]) -> bool:
     """Whether eager wins for want of rounds: half of them say that a backend gains what matters."""
     return winner_of(speedups) == EAGER and any(s.ratio > 1 + MATTERS for s in speedups.values())
+
+
+def by_promise(names: Iterable[str], promises: Mapping[str, float]) -> list[str]:
+    """The backends, those first that were the fastest over eager in earlier races."""
+    return sorted(names, key=lambda name: -promises.get(name, 1.0))
 
 
 def place(name: str, winner: str, speedup: Speedup | None) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.auto import compile_costs
+from dynamo_ext.auto import compile_costs, ranking
 from dynamo_ext.measure.multi_backend import EAGER
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.timing import first_run
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.compiler import Compiler
     from dynamo_ext.backends.journal import Journal
 
+SHARE = 0.02
+"""Of a run of the code, what the calls of a graph take that is raced."""
+
+_LITTLE = f"Graphs that take under {SHARE:.0%} of the cell's time are not raced."
+_LATER = "What takes more of the cell's time is raced first: each run of the cell goes on."
 _TOO_SHORT = (
     "It is not raced: no backend would repay its compiling within a hundred runs. Naming backends "
     "in candidates has them raced all the same."
@@ -31,7 +36,9 @@ _TOO_SHORT = (
 class WaitingRace:
     """``graph`` in eager until then, and ``racer`` from then on, with what can pay.
 
-    Used where the seconds of a run are few, so that they go into what takes long. Where
+    Used where the seconds of a run are few, so that they go into what takes long: of several graphs
+    the one races first that takes the most of the cell's time, by this run and the one before. The
+    candidates are compiled in the order of what they promise (``ranking.by_promise``). Where
     ``race_next`` is given, the graph can be compiled only where it is captured, for its symbolic
     sizes: this is called, and the next run captures the graph again.
     """
@@ -43,6 +50,7 @@ class WaitingRace:
         compilers: Mapping[str, Compiler],
         journal: Journal,
         race_next: Callable[[], object] | None = None,
+        promises: Callable[[], Mapping[str, float]] = dict,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._eager = forward_of(graph)
@@ -50,12 +58,13 @@ class WaitingRace:
         self._racer = racer
         self._journal = journal
         self._race_next = race_next
+        self._promises = promises
         self._compilers = compilers
         self._clock = clock
         self._waits = True
         self._run: first_run.FirstRun | None = None
-        self._seconds, self._least = 0.0, math.inf
-        journal.contest = GraphRace(EAGER, note=_TOO_SHORT, conclusive=False)
+        self._seconds, self._look = 0.0, math.inf
+        self._say(_TOO_SHORT)
 
     def __call__(self, *args: Any) -> Any:
         """Eager's result, and the race behind it where it is time for that."""
@@ -64,21 +73,52 @@ class WaitingRace:
         given = first_run.current()
         if self._run is not given:
             self._run, self._seconds = given, 0.0
-            self._least = min(map(self._expected, self._compilers), default=math.inf)
+            least = min(map(self._expected, self._compilers), default=math.inf)
+            self._look = least / compile_costs.RUNS
         started = self._clock()
         result = self._eager(*args)
         self._seconds += self._clock() - started
         # Most calls end here, in a loop thousands of them.
-        if self._seconds * compile_costs.RUNS < self._least:
+        if self._seconds < self._look:
             return result
+        self._look = 1.1 * self._seconds
         able = sorted((n for n in self._compilers if not self._reason(n)), key=self._expected)
-        if able and self._race_next is not None:
+        if not able or dispatch.saving_is_watched():
+            return result
+        given.waiting[self] = self._seconds
+        if why := self._waits_for(given):
+            self._say(why)
+        elif self._race_next is not None:
+            del given.waiting[self]
             self._race_next()
             self._journal.unfinished = True
-        elif able and not (given.used_up() or dispatch.saving_is_watched()):
+        elif given.used_up():
+            self._say(_LATER)
+        else:
+            for run in filter(None, (given, given.before)):
+                run.waiting.pop(self, None)
             with given.working():
-                self._race(able, args)
+                self._race(ranking.by_promise(able, self._promises()), args)
         return result
+
+    def _say(self, note: str) -> None:
+        self._journal.contest = GraphRace(EAGER, note=note, conclusive=False)
+
+    def _waits_for(self, given: first_run.FirstRun) -> str:
+        """Why it is not its turn: it takes little of the cell's time, or others take more."""
+        if math.isinf(given.seconds):
+            # No run of a cell: what waited in one is called by other code.
+            return ""
+        last = given.before
+        known = {} if last is None else dict(last.waiting)
+        seconds, ran = self._seconds, given.running
+        if last is not None and self in known:
+            seconds, ran = known[self], last.ran
+        if seconds < SHARE * ran:
+            return _LITTLE
+        for each, now in list(given.waiting.items()):
+            known[each] = max(now, known.get(each, 0.0))
+        return _LATER if known[self] < max(known.values()) else ""
 
     def _expected(self, name: str) -> float:
         return compile_costs.expected(name, self._operations)
@@ -92,7 +132,8 @@ class WaitingRace:
         rows = [GraphCandidateResult(n, "not raced", reason=self._reason(n)) for n in out]
         self._racer.absent += tuple(rows)
         for name in able:
-            started = self._clock()
+            late, started = first_run.current().used_up(), self._clock()
             self._racer.compile({name: self._compilers[name]}, args)
-            compile_costs.note(name, self._operations, self._clock() - started)
+            if not late:
+                compile_costs.note(name, self._operations, self._clock() - started)
         self._racer.race(args, self._seconds * compile_costs.RUNS / 4)

@@ -37,8 +37,18 @@ DIVIDE = OptionSpec(
     default=True,
     help="cut graphs where a result is computed from another, so that autograd finds both",
 )
-PARTITION_OPTIONS = (FREEZE, VERIFY, MIN_PARTITION, DIVIDE)
-"""Of every engine that takes partitions."""
+FIRST_RUN = OptionSpec(
+    "first_run",
+    None,
+    "seconds of compiling and checking after which eager runs what is not begun; none: no limit",
+    least=0.01,
+    optional=float,
+)
+COMMON = (VERIFY, MIN_PARTITION, FIRST_RUN)
+PARTITION_OPTIONS = (FREEZE, *COMMON, DIVIDE)
+"""Of every engine that takes partitions; ``COMMON`` of those that freeze otherwise, too."""
+WHOLE_GRAPH_OPTIONS = (VERIFY_GRAPH, DIVIDE, FIRST_RUN)
+"""Of every compiler that takes graphs whole."""
 
 THREADS = OptionSpec("threads", 0, "its threads; 0 means as many as torch uses", least=0, most=1024)
 

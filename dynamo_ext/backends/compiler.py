@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynamo_ext.backends.base import Backend, Options
     from dynamo_ext.records.report import FallbackStage
 
+_REMEDY = "Compile it again with more of them, as in options={'first_run': 60}, or with no limit."
 _AVAILABLE = Availability(available=True)
 
 
@@ -31,7 +32,8 @@ class Compiler:
 
     ``name`` is the backend's, with a precision where one was asked for (``openvino:bf16``).
     ``version`` is the engine's; it is empty where it has none of its own. A backend that cannot run
-    here leaves every graph to eager, and says so.
+    here leaves every graph to eager, and says so. ``given`` is what compiling, later checks
+    included, has in all where the option ``first_run`` says so.
     """
 
     def __init__(
@@ -42,8 +44,15 @@ class Compiler:
         self.version = availability.version
         self.backend = backend
         self.options: Mapping[str, Any] = dict(options)
+        seconds = self.options.get("first_run")
+        self.given = None if seconds is None else first_run.FirstRun(seconds, _REMEDY)
         # Dynamo and its logs name a backend by this.
         self.__name__ = self.name
+
+    def with_own_seconds(self) -> Compiler:
+        """One that shares its ``given`` with nothing compiled before; itself where it has none."""
+        own = self.given is not None
+        return Compiler(self.backend, self.options, self.availability) if own else self
 
     def __repr__(self) -> str:
         chosen = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
@@ -56,6 +65,20 @@ class Compiler:
 
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile a captured graph; failures give the graph itself, and a word in the journal."""
+        given = self.given
+        if given is None:
+            return self._compiled(graph, example_inputs)
+        with first_run.within(given):
+            made = self._compiled(graph, example_inputs)
+
+        def call(*args: Any) -> Any:
+            # A first call checks, and one of other sizes compiles.
+            with first_run.within(given):
+                return made(*args)
+
+        return call
+
+    def _compiled(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         # Torch is imported by these, and not with the names of the backends.
         from dynamo_ext.backends.compile_context import CompileContext
         from dynamo_ext.backends.passes.noop_dropout import give_inputs
@@ -84,7 +107,7 @@ class Compiler:
         if not tries and self.name != "eager":
             attempt = crash_records.Attempt.of(self.name, self.version, graph, example_inputs)
         if journal.late():
-            journal.unfinished = True
+            journal.unfinished = self.given is None
             return forward_of(graph)
         given = first_run.current()
         if attempt is not None and (died := attempt.died()) is not None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @functools.cache
 def entry(name: str) -> Callable[..., Any]:
     """The function that torch gets for the backend of a name."""
+    kept: dict[int, tuple[Any, Any]] = {}
 
     def backend(
         graph: GraphModule,
@@ -44,7 +45,11 @@ def entry(name: str) -> Callable[..., Any]:
                 message = f"{name} has no modes."
                 raise OptionError(message, "Leave mode out of torch.compile.")
             given["mode"] = mode
-        return registry.compiler(name, given)(graph, example_inputs)
+        made = registry.compiler(name, given)
+        if made.given is not None:
+            # Torch hands over the same mapping for all graphs of what it compiles.
+            _, made = kept.setdefault(id(options), (options, made.with_own_seconds()))
+        return made(graph, example_inputs)
 
     backend.__name__ = backend.__qualname__ = name
     backend.__doc__ = f"``torch.compile(…, backend={name!r})`` through dynamo_ext."

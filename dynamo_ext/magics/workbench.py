@@ -103,7 +103,8 @@ class Workbench:
         if arguments.mode == "optimize":
             session.remember_compiler(tracer.compiler)
         text.name_for_tracebacks(state.program.filename)
-        given = FirstRun(self._seconds(arguments, tracer))
+        given = FirstRun(self._seconds(arguments, tracer), before=state.given)
+        state.given = given
         waiting.spent = lambda: (given.spent, given.seconds)
         with waiting, reporting_to(None if quiet else waiting.show):
             report, raised = run_cell(
@@ -214,8 +215,9 @@ class Workbench:
             raise CellError(msg, "Put the code to measure under the %%dynamo compare line.")
         check_output_name(arguments.output, self._shell.user_ns, program.stored_names)
         text.name_for_tracebacks(program.filename)
+        quiet = arguments.quiet or runs_silently(self._shell)
         try:
-            with waiting, reporting_to(waiting.show):
+            with waiting, reporting_to(waiting.show, None if quiet else waiting.announce):
                 result = compare_cell(self._shell, text, program, self._names, arguments)
         except LastingEffectError as error:
             command = f"%%dynamo {line.strip()}"
@@ -228,7 +230,7 @@ class Workbench:
             return
         if arguments.output is not None:
             self._shell.user_ns[arguments.output] = result
-        if not arguments.quiet and not runs_silently(self._shell):
+        if not quiet:
             from dynamo_ext.widgets.comparison.view import display_comparison
 
             display_comparison(result.record, use=self.use)

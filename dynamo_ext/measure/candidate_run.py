@@ -24,7 +24,7 @@ from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import Accuracy, CandidateResult, Outcome
 from dynamo_ext.records.report import Report
-from dynamo_ext.timing import clock
+from dynamo_ext.timing import clock, first_run
 from dynamo_ext.timing.race import TimedCallable
 
 WARM_UPS = 2
@@ -48,6 +48,7 @@ class CompiledCandidate:
     results: Results | None = None
     report: Report | None = None
     first_call_seconds: float = 0.0
+    call_seconds: float = 0.0
     runs: int = 0
     peak_bytes: int | None = None
     accuracy: list[Accuracy] = field(default_factory=list)
@@ -134,13 +135,16 @@ class CompiledCandidate:
             prepare()
             self.runs += 1
             call()
-            self.first_call_seconds = time.perf_counter() - started
+            self.call_seconds = self.first_call_seconds = time.perf_counter() - started
             self.results = workload.results()
-            for _ in range(self.warm_ups):
+            given, again = first_run.current(), lambda: (workload.restore(), call())
+            for _ in range(min(self.warm_ups, 1) if given.used_up() else self.warm_ups):
                 workload.restore()
                 self.runs += 1
+                started = time.perf_counter()
                 call()
-            settle(self.candidate.compiler, lambda: (workload.restore(), call()), SETTLING)
+                self.call_seconds = time.perf_counter() - started
+            settle(self.candidate.compiler, again, min(SETTLING, given.left))
             self.call = call
         except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
             pass_on(error)
@@ -223,7 +227,7 @@ class CompiledCandidate:
             return "wrong", self.wrong, ""
         if self.report is not None and not coverage(self.report).in_engine:
             return "eager", *why_eager(self.report)
-        return ("measured", "", "") if timed else ("unmeasured", self.unmeasured, "")
+        return ("measured", "", "") if timed else ("unmeasured", self.unmeasured, self.remedy)
 
 
 def settle(backend: Any, call: Callable[[], object], seconds: float) -> None:

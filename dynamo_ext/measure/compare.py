@@ -1,7 +1,9 @@
 """A comparison from end to end: rehearse, compile each, check each, race all, put all back."""
 
+import math
 import random
 import time
+from collections.abc import Callable
 
 import torch
 
@@ -13,7 +15,7 @@ from dynamo_ext.interruptions import suppressed
 from dynamo_ext.measure import accuracy, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate, of_callables
-from dynamo_ext.measure.progress import Board
+from dynamo_ext.measure.progress import Board, announce
 from dynamo_ext.measure.result_check import ResultCheck, held_in
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.side_effects import WORKERS, effects
@@ -22,7 +24,6 @@ from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.records.machine import Work
 from dynamo_ext.timing import first_run
-from dynamo_ext.timing.clock import MIN_SAMPLE_SECONDS
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
@@ -46,6 +47,10 @@ _ALLOW = (
     "per_graph=True."
 )
 _PATIENCE = "Give first_run more seconds, or leave out a backend that takes long to compile."
+_LATE = "There was no time left of the {:.0f} s that the comparison has at most."
+_LONGER = "Give it more: --budget {0:.0f}, in Python budget={0:.0f}."
+_COMPILING = 0.5
+"""The share of the time left that goes into compiling, at most."""
 _CALL_FIRST = "Call the module once, then compare."
 
 
@@ -55,8 +60,12 @@ def compare_workload(
     settings: Settings,
     *,
     cell: CodeBlock | None = None,
+    clock: Callable[[], float] | None = None,
 ) -> Comparison:
     """Measure candidates on a workload; see ``Comparison`` for what comes of it.
+
+    How long it takes is announced once the code has run as it is. When twice as long is over, by
+    ``clock``, nothing further begins: rows say what was not compiled or timed.
 
     An interrupt ends the measuring and keeps what there is (``partial``); everything the workload
     reaches is as before in any case. ``progress.reporting_to`` gets how far it is.
@@ -66,7 +75,7 @@ def compare_workload(
     taken back and is not allowed to; ``Exception`` what the code itself raises when it runs
     plainly.
     """
-    return _Comparing(workload, candidates, settings).run(cell)
+    return _Comparing(workload, candidates, settings).run(cell, clock)
 
 
 class _Comparing:
@@ -80,9 +89,7 @@ class _Comparing:
         [plain] = of_callables({settings.baseline: workload.eager_call()}, [])
         self._base = base or CompiledCandidate(plain, plain.call)
         self._rows = self._compiled if base else [self._base, *self._compiled]
-        names = [each.candidate.name for each in self._rows]
-        later = settings.budget if settings.per_graph else 0.0
-        self._board = Board("", names, settings.budget, later)
+        self._board = Board("", [each.candidate.name for each in self._rows])
         self._notes: list[str] = []
         if settings.bound is not None and all(each.bound is None for each in listed):
             self._notes.append(_NOTHING_LOWERED)
@@ -91,16 +98,25 @@ class _Comparing:
         self._busy_cores = 0.0
         self._graphs: tuple[GraphComparison, ...] = ()
         self._mix: Mix | None = None
-        self._started = time.perf_counter()
+        self._limit = math.inf
         self._short = False
         self._alone = False
 
-    def run(self, cell: CodeBlock | None) -> Comparison:
+    def run(self, cell: CodeBlock | None, clock: Callable[[], float] | None) -> Comparison:
         workload, settings = self._workload, self._settings
+        self._given, self._clock = clock, clock or time.perf_counter
+        self._started = self._clock()
         interrupted = False
         try:
             with workload.suppress_output():
                 self._rehearse()
+            size = len(self._rows), self._base.first_call_seconds
+            if settings.first_run is not None:
+                self._limit = 2 * settings.seconds(*size)
+            announced = settings.seconds(*size) * settings.stages
+            self._board.ends = time.perf_counter() + announced - (self._clock() - self._started)
+            announce(settings.announcement(announced))
+            with workload.suppress_output():
                 try:
                     over = self._compiling()
                     over.close()
@@ -116,6 +132,23 @@ class _Comparing:
             each.release()
         return record
 
+    @property
+    def _left(self) -> float:
+        """Seconds in which something may begin."""
+        return self._limit - (self._clock() - self._started)
+
+    def _too_late(self, each: CompiledCandidate) -> bool:
+        """Leave out what there is no time for, but the baseline; whether it is left out."""
+        out = each is not self._base and bool(each.candidate.compiler or each.candidate.call)
+        if out:
+            each.call, each.remedy = None, self._longer
+            each.unmeasured = _LATE.format(self._limit)
+        return out
+
+    @property
+    def _longer(self) -> str:
+        return _LONGER.format(self._limit / len(self._rows))
+
     def _rehearse(self) -> None:
         """Run the code as it is once: its results, what it changes, what it cannot take back."""
         workload, settings = self._workload, self._settings
@@ -125,12 +158,9 @@ class _Comparing:
             started = time.perf_counter()
             workload.eager_call()()
             self._base.first_call_seconds = time.perf_counter() - started
+            self._base.call_seconds = self._base.first_call_seconds
         if self._base not in self._compiled:
             self._board.put(settings.baseline, "ready")
-        if settings.rounds:
-            samples = settings.rounds * len(self._rows)
-            timing = samples * max(self._base.first_call_seconds, MIN_SAMPLE_SECONDS)
-            self._board.timing_seconds = min(settings.budget, timing)
         snapshot, said = workload.snapshot, "; ".join(outside[:5])
         if any(each.initialized for each in snapshot.uninitialized):
             raise OptionError(_LAZY, _CALL_FIRST)
@@ -178,13 +208,18 @@ class _Comparing:
             self._board.begin("graphs")
             listed = [each for each in self._compiled if each.timed or self._alone]
             candidates = [each.candidate for each in listed if each.candidate.compiler]
+            # For as long again as the code as a whole.
+            self._limit += self._limit
             with first_run.within(self._compiling()):
                 self._graphs, self._mix = per_graph.race_graphs(
-                    self._workload, candidates, base, self._settings
+                    self._workload, candidates, base, self._settings, lambda: self._left
                 )
 
-    def _compiling(self) -> first_run.FirstRun:
-        return first_run.FirstRun(self._settings.compiling, _PATIENCE, late_checks=True)
+    def _compiling(self, waiting: int = 1) -> first_run.FirstRun:
+        """What one of so many candidates has that wait."""
+        most, share = self._settings.compiling, round(_COMPILING * self._left / waiting, 1)
+        remedy = _PATIENCE if most < share else self._longer
+        return first_run.FirstRun(min(most, share), remedy, self._given, late_checks=True)
 
     def _timed(self) -> TimedCallable:
         """Compile, check and race everything; the baseline."""
@@ -203,8 +238,15 @@ class _Comparing:
         if base is None:
             message = f"The baseline {settings.baseline} did not run: {self._base.failure}"
             raise RuntimeError(message)
+        left = self._left
+        for each in sorted(self._rows, key=lambda row: (row is not self._base, row.call_seconds)):
+            # Warmed up, and in one round.
+            left -= 2 * each.call_seconds
+            if left <= 0 and each.call is not None:
+                self._too_late(each)
         others = [each.make_timed(workload) for each in self._compiled if each is not self._base]
-        plan = Plan(settings.budget, settings.rounds, settings.seed)
+        limit = max(self._left, 0.0)
+        plan = Plan(settings.budget, settings.rounds, settings.seed, limit=limit)
         with MachineLoad() as company:
             runners = [base, *filter(None, others)]
             self._short = race(
@@ -223,10 +265,12 @@ class _Comparing:
         # What is compiled later is some 0.5 % faster, for where it is in memory: in an order
         # drawn again each time, no candidate's place in the list matters.
         draw = random.Random(self._settings.seed)  # noqa: S311 - a schedule
-        for each in draw.sample(self._compiled, len(self._compiled)):
-            name = each.candidate.name
+        for done, each in enumerate(draw.sample(self._compiled, len(self._compiled))):
+            name, given = each.candidate.name, self._compiling(len(self._compiled) - done)
+            if given.seconds <= 0 and self._too_late(each):
+                continue
             self._board.begin("compiling", name, "compiling")
-            with first_run.within(self._compiling()):
+            with first_run.within(given):
                 each.compile(self._workload, self._board.doing, self._settings.check_on)
                 if each.results is not None:
                     self._board.begin("checking", name)
@@ -248,7 +292,7 @@ class _Comparing:
         gpu = _cuda_device(workload.snapshot.tensors)
         self._board.begin("memory")
         for each in self._rows:
-            if each.timed is not None and each.timed.error is None:
+            if each.timed is not None and each.timed.error is None and self._left > 0:
                 workload.restore()
                 with suppressed(Exception):
                     each.peak_bytes = memory.peak_of(each.timed.call, gpu)
@@ -265,7 +309,7 @@ class _Comparing:
             graphs=self._graphs,
             mix=self._mix,
             rounds=len(base.samples) if base else 0,
-            seconds=time.perf_counter() - self._started,
+            seconds=self._clock() - self._started,
             budget=settings.budget,
             seed=settings.seed,
             dtype=settings.dtype,

@@ -1,7 +1,7 @@
 """Every captured graph on every candidate, the best choice for each, and what that is worth."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -41,10 +41,12 @@ def race_graphs(
     candidates: list[Candidate],
     base: TimedCallable | None,
     settings: Settings,
+    left: Callable[[], float] = lambda: math.inf,
 ) -> tuple[tuple[GraphComparison, ...], Mix | None]:
     """Race each graph by itself, then the code with the best choice against the plain code.
 
-    Without ``base`` the code runs once, and its graphs alone are raced.
+    Without ``base`` the code runs once, and its graphs alone are raced. ``left`` gives the seconds
+    in which races end, with as few rounds as that takes.
 
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
     """
@@ -70,19 +72,22 @@ def race_graphs(
         called = [switch for switch in board.switches if switch.calls]
         share = settings.budget * (1 - SMALLEST_SHARE) / max(len(called), 1)
         graphs = []
-        for switch in called:
+        for after, switch in zip(range(len(called), 0, -1), called, strict=True):
+            plan = Plan(share, settings.rounds, settings.seed, limit=left() / (after + 1))
             with torch.set_grad_enabled(switch.grad):
-                graphs.append(_graph(switch, share, settings))
+                graphs.append(_graph(switch, plan, settings))
         if base is None:
             return tuple(graphs), None
         board.choose({s.number: g.fastest for s, g in zip(called, graphs, strict=True)})
-        return tuple(graphs), _mix(mixed, graphs, base, settings)
+        spare = max(settings.budget * SMALLEST_SHARE, 2.0)
+        plan = Plan(spare, settings.rounds, settings.seed, limit=left())
+        return tuple(graphs), _mix(mixed, graphs, base, plan)
     finally:
         workload.restore(thorough=True)
         whole.release()
 
 
-def _graph(switch: MultiBackendGraph, budget: float, settings: Settings) -> GraphComparison:
+def _graph(switch: MultiBackendGraph, plan: Plan, settings: Settings) -> GraphComparison:
     inputs = tuple(_own(value) for value in switch.inputs or ())
     tensors = [*inputs, *held_tensors(switch.graph)]
     snapshot = Snapshot({"tensors": tensors})
@@ -107,11 +112,7 @@ def _graph(switch: MultiBackendGraph, budget: float, settings: Settings) -> Grap
         each.check(eager, expected, surroundings, tensors, bound)
     running = [each for each in candidates if not each.outcome]
     board = Board(found.graph, [each.name for each in running])
-    race(
-        running,
-        Plan(budget, seed=settings.seed, rounds=settings.rounds),
-        progress=lambda step: board.timing(step, running),
-    )
+    race(running, plan, progress=lambda step: board.timing(step, running))
     times = [_time(each, eager, switch) for each in candidates]
     return replace(found, times=tuple(times), fastest=fastest(times))
 
@@ -139,13 +140,12 @@ def _time(each: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph
 
 
 def _mix(
-    mixed: TimedCallable, graphs: list[GraphComparison], base: TimedCallable, settings: Settings
+    mixed: TimedCallable, graphs: list[GraphComparison], base: TimedCallable, plan: Plan
 ) -> Mix:
     whole = base.timing.median if base.timing else math.nan
     gain = sum(_gain(graph) * graph.calls for graph in graphs)
     predicted = whole / max(whole - gain, 1e-9)
     plain = TimedCallable(EAGER, base.call, base.before, base.wait)
-    plan = Plan(max(settings.budget * SMALLEST_SHARE, 2.0), settings.rounds, settings.seed)
     race([plain, mixed], plan)
     speedup = mixed.speedup_over(plain) if mixed.error is None else None
     holds = speedup is not None and speedup.high >= predicted * (1 - SLACK)

@@ -15,6 +15,10 @@ def _option(said: str, *, default: Any = False, **more: Any) -> Any:
     return field(default=default, metadata={"help": said, **more})
 
 
+_LEAST, _RUNS = 5.0, 3
+"""Seconds that each row of a comparison has at least, and runs of the code as it is."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a user may set; see ``dynamo_ext.compare``.
@@ -29,10 +33,13 @@ class Settings:
         optional=int,
     )
     budget: float = _option(
-        "seconds to measure for; compiling comes on top", default=30.0, least=0.01
+        "seconds to time for; each candidate has as many to compile (5 at least, and three runs)",
+        default=30.0,
+        least=0.01,
     )
     first_run: float | None = _option(
-        "seconds of compiling after which a candidate begins nothing further; none lifts it",
+        "seconds of compiling after which a candidate begins nothing further, where budget leaves "
+        "as many; none lifts both",
         default=300.0,
         least=0.01,
         optional=float,
@@ -63,6 +70,21 @@ class Settings:
     def compiling(self) -> float:
         """Seconds that a candidate may compile for."""
         return math.inf if self.first_run is None else self.first_run
+
+    def seconds(self, rows: int, run: float = 0.0) -> float:
+        """What so many rows take, of code whose run takes ``run`` seconds."""
+        return rows * max(self.budget, _LEAST, _RUNS * run)
+
+    @property
+    def stages(self) -> int:
+        """How often that is: for the code as a whole, and for its graphs."""
+        return 2 if self.per_graph else 1
+
+    def announcement(self, seconds: float) -> str:
+        """How long a comparison takes, as one sentence."""
+        most = "" if self.first_run is None else f", {2 * seconds:.0f} s at most"
+        said = f"The comparison takes some {seconds:.0f} s{most} (--budget {self.budget:g})"
+        return f"{said}; what a compiler has begun is finished."
 
 
 OPTIONS = tuple(

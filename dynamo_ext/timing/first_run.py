@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from weakref import WeakKeyDictionary
 
 REMEDY = (
     "Run the cell again: each run goes on with new seconds. --first-run SECONDS gives more of "
@@ -22,7 +23,9 @@ REMEDY = (
 class FirstRun:
     """Seconds of work, counted where ``working`` says so; ``remedy`` is for what they ran out for.
 
-    With ``late_checks`` what was compiled in time is checked later.
+    With ``late_checks`` what was compiled in time is checked later. ``before`` is that of the run
+    before of the same code, and ``ran`` what a run took beside this work. ``waiting`` has the
+    seconds in eager of what waits for its turn.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class FirstRun:
         clock: Callable[[], float] | None = None,
         *,
         late_checks: bool = False,
+        before: FirstRun | None = None,
     ) -> None:
         self.seconds = seconds
         self.remedy = remedy
@@ -39,6 +43,11 @@ class FirstRun:
         self._clock = clock or time.perf_counter
         self._spent = 0.0
         self._since: float | None = None
+        self._begun, self.ran = self._clock(), 0.0
+        self.waiting: WeakKeyDictionary[object, float] = WeakKeyDictionary()
+        self.before = before
+        if before is not None:
+            before.before = None
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
@@ -60,6 +69,11 @@ class FirstRun:
     def spent(self) -> float:
         """Seconds of work so far."""
         return self._spent + (self._clock() - self._since if self._since is not None else 0.0)
+
+    @property
+    def running(self) -> float:
+        """Seconds of the run so far that were no work."""
+        return self._clock() - self._begun - self.spent
 
     @property
     def left(self) -> float:
@@ -115,4 +129,5 @@ def within(given: FirstRun) -> Iterator[None]:
     try:
         yield
     finally:
+        given.ran = given.running
         _current.reset(token)

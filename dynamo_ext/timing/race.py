@@ -5,6 +5,7 @@ Used for whole cells, for single graphs and by the ``auto`` backend.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -86,7 +87,8 @@ class Plan:
     """How long a race runs.
 
     ``rounds`` fixes their number; without it they go on until every interval is tight. Either way
-    ``budget`` seconds end it.
+    ``budget`` seconds end it, once there are as many as an interval needs; ``limit`` seconds end it
+    with fewer.
     """
 
     budget: float = 30.0
@@ -94,6 +96,7 @@ class Plan:
     seed: int = 0
     tight: float = TIGHT
     fewest: int = USUAL_ROUNDS
+    limit: float = math.inf
 
 
 def race(
@@ -145,7 +148,8 @@ def race(
             if asked and number >= asked:
                 return False
             needed = asked or needed
-            if time.perf_counter() - started > plan.budget and number >= FEWEST_ROUNDS:
+            ends = plan.limit if number < FEWEST_ROUNDS else min(plan.budget, plan.limit)
+            if time.perf_counter() - started > ends:
                 return number < (plan.rounds or plan.fewest)
     return False
 

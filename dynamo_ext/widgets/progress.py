@@ -127,6 +127,13 @@ class Waiting:
         if self._phase == "timing" and self._shown and time.perf_counter() - self._last >= _TICK:
             self._render()
 
+    def announce(self, words: str) -> None:
+        """Print a line that stays."""
+        with self._lock:
+            if self._shown:
+                self._screen.show("", "")
+            print(words, flush=True)  # noqa: T201 - a magic's answer goes to stdout
+
     def _begin(self, words: str, patience: float | None = None) -> None:
         if words and not self._words and not self._shown:
             self._since = time.perf_counter()

@@ -43,6 +43,18 @@ def test_the_latest_race_counts(store):
     assert [entry.contest.winner for entry in store.all()] == ["eager"]
 
 
+def test_a_backend_promises_the_median_of_its_last_races_at_a_place(store):
+    for number, speedup in enumerate([1.0, 2.0, 4.0]):
+        rows = (
+            GraphCandidateResult("onnxrt", "won", speedup=speedup),
+            GraphCandidateResult("tvm", "wrong"),
+        )
+        store.remember(f"g{number}", "here", GraphRace("onnxrt", rows))
+    store.remember("h", "there", CONTEST)
+    assert store.promises("here") == {"onnxrt": 2.0}
+    assert store.promises("nowhere") == {}
+
+
 def test_races_are_forgotten(store):
     store.remember("g", "p", CONTEST)
     store.remember("h", "p", CONTEST)

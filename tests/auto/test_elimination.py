@@ -116,11 +116,11 @@ def test_one_that_fails_takes_no_further_part(candidates):
 def test_the_race_is_told_with_who_is_out_and_why(candidates):
     told = []
     made = candidates(eager=1.0, fast=0.5, slow=3.0)
-    board = Board("graph 1", [each.name for each in made], 5.0)
+    board = Board("graph 1", [each.name for each in made])
     with reporting_to(told.append):
         elimination.run(made, 5.0, board)
     assert {each.subject for each in told} == {"graph 1"}
-    assert told[0].left == 5.0
+    assert told[0].left is None
     out = [each for each in told[-1].standings if each.state == "out"]
     assert [(each.name, each.reason) for each in out] == [("slow", "Clearly slower after 1 round.")]
     assert told[-1].standings[1].median == 0.5

@@ -56,12 +56,73 @@ class Slowly:
         return self.now
 
 
-def waiting(racer: Racer, seconds: float) -> tuple[WaitingRace, Journal]:
+def waiting(racer: Racer, seconds: float, **more: Any) -> tuple[WaitingRace, Journal]:
     journal = Journal()
     graph = symbolic_trace(lambda x: (x + 1) * 2)
     compilers: Any = {"inductor": None, "onnxrt": None}
     clock = Slowly(seconds)
-    return WaitingRace(graph, racer, compilers, journal, clock=clock), journal  # type: ignore[arg-type]
+    return WaitingRace(graph, racer, compilers, journal, clock=clock, **more), journal  # type: ignore[arg-type]
+
+
+class Cell:
+    """Runs of one cell, each of which takes so many seconds beside its compiling."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.last: FirstRun | None = None
+
+    def run(self, seconds: float, *races: WaitingRace, given: float = 10.0) -> None:
+        self.last = FirstRun(given, clock=lambda: self.now, before=self.last)
+        with within(self.last):
+            self.now += seconds
+            for race in races:
+                race(torch.ones(2))
+
+
+def note(journal: Journal) -> str:
+    assert journal.contest is not None
+    return journal.contest.note
+
+
+def test_a_graph_that_takes_little_of_the_cell_is_never_raced(racer: Racer) -> None:
+    (little, told), (other, same) = waiting(racer, 1.0), waiting(racer, 1.0)
+    cell = Cell()
+    for _ in range(5):
+        cell.run(51.0, little, other)
+    assert not racer.compiled
+    assert note(told) == note(same) == "Graphs that take under 2% of the cell's time are not raced."
+
+
+def test_what_other_code_calls_is_no_part_of_a_cell(racer: Racer) -> None:
+    race, _ = waiting(racer, 0.1)
+    for _ in range(5):
+        race(torch.ones(2))
+    assert racer.compiled == ["onnxrt"]
+
+
+def test_what_takes_the_most_of_the_cell_is_raced_first() -> None:
+    racers = [Racer(), Racer(), Racer()]
+    small, large, middle = (
+        waiting(racer, seconds)[0]
+        for racer, seconds in zip(racers, [12.0, 90.0, 50.0], strict=True)
+    )
+    cell = Cell()
+    # There is no time in the first run, which shows what takes long.
+    cell.run(200.0, small, large, middle, given=0.0)
+    assert not any(racer.compiled for racer in racers)
+    cell.run(200.0, small, middle)
+    assert not any(racer.compiled for racer in racers)
+    cell.run(200.0, small, middle, large)
+    assert [bool(racer.compiled) for racer in racers] == [False, True, True]
+    cell.run(200.0, small)
+    assert all(racer.compiled for racer in racers)
+
+
+def test_candidates_are_compiled_in_the_order_of_what_they_promise(racer: Racer) -> None:
+    promises = {"inductor": 1.5, "onnxrt": 1.2}
+    race, _ = waiting(racer, 10.0, promises=lambda: promises)
+    Cell().run(20.0, race)
+    assert racer.compiled == ["inductor", "onnxrt"]
 
 
 def test_it_is_eagers_until_the_calls_of_a_run_add_up(racer: Racer) -> None:

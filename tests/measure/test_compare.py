@@ -19,6 +19,7 @@ from dynamo_ext.backends.base import Support
 from dynamo_ext.errors import LastingEffectError, OptionError, UnknownBackendError
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.compare import compare_workload
+from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import FunctionWorkload
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
@@ -166,6 +167,43 @@ def test_what_a_candidate_has_no_time_to_compile_runs_eagerly(monkeypatch):
     assert len(told) == 2
     assert all("first_run" in each.remedy for each in told)
     assert found["fine"].timing is not None
+
+
+def taking(seconds, budget):
+    """Compare three that each take so long to compile; the rows, what it took, what it said."""
+    now, said = [0.0], []
+
+    def compiling(graph, inputs):
+        now[0] += seconds
+        return graph.forward
+
+    with reporting_to(None, said.append):
+        found = compare_workload(
+            FunctionWorkload(torch.sin, (torch.ones(2),)),
+            candidates_of(dict.fromkeys(["one", "two", "three"], compiling)),
+            Settings(budget=budget, rounds=ROUNDS),
+            clock=lambda: now[0],
+        )
+    return {row.name: row for row in found.candidates}, found.seconds, said
+
+
+def test_a_comparison_says_first_how_long_it_takes():
+    rows, _, said = taking(1.0, 4.0)
+    [words] = said
+    assert words.startswith("The comparison takes some 20 s, 40 s at most (--budget 4)")
+    assert {row.outcome for row in rows.values()} == {"measured"}
+
+
+@pytest.mark.parametrize("seconds", [15.0, 50.0])
+def test_what_has_no_time_left_is_a_row_that_says_so(seconds):
+    rows, took, _ = taking(seconds, 4.0)
+    assert took <= 40.0 + seconds
+    late = [row for row in rows.values() if row.outcome == "unmeasured"]
+    assert late
+    for row in late:
+        assert row.reason == "There was no time left of the 40 s that the comparison has at most."
+        assert row.remedy == "Give it more: --budget 10, in Python budget=10."
+    assert rows["eager"].timing is not None
 
 
 def test_an_unavailable_backend_is_a_row_with_its_remedy():

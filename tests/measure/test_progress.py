@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import statistics
 from dataclasses import replace
 
 import pytest
@@ -28,89 +26,30 @@ def passed(monkeypatch):
     return now
 
 
-def test_the_estimate_is_what_was_compiled_and_the_race(passed):
+def test_what_is_left_is_what_was_announced(passed):
     told = []
-    board = Board("", ["eager", "a", "b", "c"], 10.0, 5.0)
+    board = Board("", ["eager", "a", "b"])
     with reporting_to(told.append):
-        board.put("eager", "ready")
-        for name in "abc":
+        board.begin("plain")
+        board.ends = 20.0
+        for name in "ab":
             board.begin("compiling", name, "compiling")
             passed[0] += 3.0
-            board.begin("checking", name)
-            passed[0] += 1.0
+            board.doing(f"{name} looks")
             board.end(name, "It is wrong." if name == "b" else "")
-        board.begin("memory")
-    turns = [each for each in told if each.phase != "checking"]
-    assert [each.left for each in turns] == [None, 4.0 * 2 + 15.0, 4.0 + 15.0, 5.0]
-    assert [each.state for each in told[-1].standings] == ["ready", "ready", "out", "ready"]
+        board.timing(RaceProgress("", "timing", "a", left=1.0), [])
+    assert [each.left for each in told] == [None, 20.0, 17.0, 17.0, 14.0, 14.0]
+    assert [each.doing for each in told] == ["", "", "a looks", "", "b looks", ""]
+    assert [each.state for each in told[-1].standings] == ["waiting", "ready", "out"]
     assert told[-1].standings[2].reason == "It is wrong."
 
 
-def estimates(passed, order, taken):
-    """What is left, as estimated once each but the last was compiled, and what really was."""
-    told, board = [], Board("", ["eager", *order])
-    board.put("eager", "ready")
-    with reporting_to(told.append):
-        for name in order:
-            board.begin("compiling", name, "compiling")
-            passed[0] += taken[name]
-            board.end(name)
-    real = [sum(taken[each] for each in order[index:]) for index in range(len(order))]
-    return [each.left for each in told][1:], real[1:]
-
-
-def test_the_longest_first_does_not_make_the_others_long(passed):
-    taken = {"inductor": 20.0, "ts": 3.0, "onnxrt:int8": 12.0}
-    found, real = estimates(passed, list(taken), taken)
-    assert found == pytest.approx([13.5, 23 / 2.35])
-    assert real == [15.0, 12.0]
-
-
-def test_schedules_are_estimated_better_than_by_the_mean(passed):
-    names, draw = ["inductor", "onnxrt", "ts", "openvino", "tvm"], random.Random(0)
-    errors, mean_errors = [], []
-    for _ in range(100):
-        order, speed = draw.sample(names, 4), draw.uniform(1, 10)
-        taken = {x: speed * progress._usual(x) * draw.lognormvariate(0, 0.5) for x in order}
-        for index, (found, real) in enumerate(
-            zip(*estimates(passed, order, taken), strict=True), start=1
-        ):
-            mean = statistics.fmean(taken[x] for x in order[:index]) * (len(order) - index)
-            errors.append(abs(found - real) / real)
-            mean_errors.append(abs(mean - real) / real)
-    assert statistics.median(errors) < 0.4
-    assert statistics.fmean(errors) < 0.6 * statistics.fmean(mean_errors)
-
-
-def test_one_that_is_out_says_nothing_of_the_others(passed):
-    told, board = [], Board("", ["a", "b", "c"])
-    with reporting_to(told.append):
-        for name, took, reason in (
-            ("a", 0.0, "It is not installed."),
-            ("b", 4.0, ""),
-            ("c", 0, ""),
-        ):
-            board.begin("compiling", name, "compiling")
-            passed[0] += took
-            board.end(name, reason)
-    assert [each.left for each in told] == [None, None, 4.0]
-
-
-def test_what_a_backend_says_it_does_is_told_until_it_is_done(passed):
-    told, board = [], Board("", ["a", "b"])
-    with reporting_to(told.append):
-        board.begin("compiling", "a", "compiling")
-        passed[0] += 4.0
-        board.end("a")
-        board.begin("compiling", "b", "compiling")
-        passed[0] += 1.0
-        board.doing("b looks")
-        board.doing("")
-    assert [(each.candidate, each.doing, each.left) for each in told[1:]] == [
-        ("b", "", 4.0),
-        ("b", "b looks", 3.0),
-        ("b", "", 3.0),
-    ]
+def test_a_sentence_is_announced_where_somebody_hears_it():
+    said = []
+    with reporting_to(None, said.append):
+        progress.announce("It takes long.")
+    progress.announce("Nobody hears this.")
+    assert said == ["It takes long."]
 
 
 def looking(graph, inputs):
@@ -141,7 +80,7 @@ def test_a_race_is_told_with_medians():
     told = []
     one, two = TimedCallable("one", int, samples=[1.0, 3.0, 2.0]), TimedCallable("two", int)
     two.error = ValueError("no")
-    board = Board("graph 2", ["one", "two"], 10.0, 5.0)
+    board = Board("graph 2", ["one", "two"])
     step = RaceProgress("", "timing", "one", round=4, rounds=12, left=7.0)
     with reporting_to(told.append):
         board.timing(step, [one, two])
@@ -151,7 +90,7 @@ def test_a_race_is_told_with_medians():
         ("two", "out", 0.0),
     ]
     assert (told[0].subject, told[0].candidate, told[0].round) == ("graph 2", "one", 4)
-    assert [each.left for each in told] == [12.0, 15.0]
+    assert [each.left for each in told] == [7.0, None]
 
 
 def test_nobody_is_told_outside():

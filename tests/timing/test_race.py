@@ -114,6 +114,12 @@ def test_the_budget_ends_it(fake):
     assert 0.2 < fake.perf_counter() - started < 0.22
 
 
+def test_a_limit_ends_it_with_fewer_rounds_than_an_interval_needs(fake):
+    entered = contenders([], "a", "b")
+    assert race(entered, Plan(budget=0.01, limit=0.02))
+    assert 1 <= len(entered[0].samples) == len(entered[1].samples) < 6
+
+
 def test_equal_times_settle_early():
     entered = contenders([], "a", "b")
     assert not race(entered, Plan(budget=60))

@@ -41,18 +41,19 @@ class Check(Protocol):
 
 @dataclass
 class CellState:
-    """A program, the compiler that ``run`` reuses (that of its last run), and its check."""
+    """A program, the compiler that ``run`` reuses and the seconds of its last run, its check."""
 
     program: CellProgram
     last_compiler: RecordedCompiler | None = None
     check: Any = None
+    given: FirstRun | None = None
 
     def release(self) -> None:
         """Let go of everything that was compiled for this text."""
         for code in self.program.codes:
             code_cache.forget_code(code)
         eager_frames.forget(self.program.filename)
-        self.last_compiler = self.check = None
+        self.last_compiler = self.check = self.given = None
 
 
 def run_cell(  # noqa: PLR0913 - what one run needs, by keyword

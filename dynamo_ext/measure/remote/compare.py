@@ -16,7 +16,7 @@ from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.per_graph import fastest
-from dynamo_ext.measure.progress import Board
+from dynamo_ext.measure.progress import Board, announce
 from dynamo_ext.measure.remote.executor import carry
 from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
 from dynamo_ext.measure.remote.serialization import UnsendableError, pack, why_not
@@ -44,6 +44,8 @@ def compare_apart(
     Raises ``OptionError`` where an argument cannot be sent, or a value that the cell cannot do
     without; and what the code itself raises when it runs plainly, in whichever process.
     """
+    # Each of them is measured beside the baseline.
+    announce(settings.announcement(settings.seconds(2 * len(candidates)) * settings.stages))
     return _Apart(task, candidates, settings).run(executor)
 
 
@@ -113,9 +115,7 @@ class _Apart:
     @property
     def _seconds(self) -> float:
         settings = self._settings
-        # Graphs are raced by themselves after the whole, for as long again.
-        races = 2 if settings.per_graph else 1
-        return settings.compiling + settings.budget * races
+        return settings.compiling + settings.budget * settings.stages
 
     def _groups(self) -> Iterator[tuple[Candidate, list[Candidate]]]:
         """Each candidate, and those that its process needs: a baseline that is one of them."""

@@ -53,7 +53,8 @@ def hue(index: int) -> str:
 
 def join(parts: Iterable[object], separator: str = "") -> Markup:
     """Join the parts to one piece of markup, each escaped unless it is `Markup`."""
-    return markupsafe.escape(separator).join(map(markupsafe.escape, parts))
+    # Markup's own join would escape each part again.
+    return Markup(str(markupsafe.escape(separator)).join(map(markupsafe.escape, parts)))
 
 
 def element(tag: str, *children: object, **attributes: object) -> Markup:

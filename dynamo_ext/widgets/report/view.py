@@ -40,19 +40,23 @@ class ReportView(live.View):
         self._report = report
         self._built: set[int] = set()
         counted = {"Graphs": report.graphs, "Guards": report.guards, "Fallbacks": report.fallbacks}
+        # Each widget is a message of its own, and so is each layout that is not shared.
+        layout = widgets.Layout()
         # What a front end shows that has the saved state of the view but no kernel.
-        waiting = "<p>This part is drawn by the kernel: run the cell again to see it.</p>"
+        waiting = widgets.HTML(
+            "<p>This part is drawn by the kernel: run the cell again to see it.</p>", layout=layout
+        )
         self.tabs = widgets.Tab(
-            children=[widgets.VBox([widgets.HTML(waiting)]) for _ in TITLES],
+            children=[widgets.VBox([waiting], layout=layout) for _ in TITLES],
+            layout=layout,
             titles=[
                 f"{name} ({len(counted[name]):,})" if name in counted else name for name in TITLES
             ],
             selected_index=0,
         )
         lead = element("div", static.title(report), class_="dx-quiet")
-        head = widgets.HTML(STYLE + framed(lead))
-        self.widget = widgets.VBox([head, self.tabs])
-        self.widget.add_class("dx-live")
+        head = widgets.HTML(STYLE + framed(lead), layout=layout, style=waiting.style)
+        self.widget = widgets.VBox([head, self.tabs], layout=layout, _dom_classes=["dx-live"])
         self.tabs.observe(self._build, "selected_index")
         self._build()
 
@@ -63,10 +67,7 @@ class ReportView(live.View):
             if index is None or index in self._built:
                 return
             self._built.add(index)
-            waiting = self.tabs.children[index].children
             self.tabs.children[index].children = (self._pane(TITLES[index]),)
-            for widget in waiting:
-                widget.close()
 
     def _pane(self, title: str) -> Widget:
         report = self._report
@@ -82,11 +83,10 @@ class ReportView(live.View):
 
     def _summary(self) -> Widget:
         widgets = ipywidgets()
-        body = widgets.HTML(framed(summary.html(self._report)))
-        buttons = []
+        body = widgets.HTML(framed(summary.html(self._report)), layout=self.tabs.layout)
+        auto, buttons = widgets.Layout(width="auto"), []
         for part in summary.parts(advise(self._report)):
             words = f"Show the part of the report called {part}"
-            auto = widgets.Layout(width="auto")
             button = widgets.Button(description=f"Open {part}", tooltip=words, layout=auto)
             button.on_click(lambda _, part=part: self._open(part))
             buttons.append(button)

@@ -64,6 +64,14 @@ def test_a_closed_tab_bar_builds_nothing(reports):
     view.close()
 
 
+def test_a_view_is_few_messages_until_its_tabs_are_opened(reports, monkeypatch):
+    made = []
+    monkeypatch.setattr(ipywidgets.Widget, "_widget_construction_callback", made.append)
+    view = ReportView(reports["clean"])
+    assert len(made) < 25
+    view.close()
+
+
 def test_tabs_count_what_they_hold(reports):
     view = ReportView(reports["mixed"])
     assert view.tabs.titles == (

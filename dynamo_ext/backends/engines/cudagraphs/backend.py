@@ -11,8 +11,7 @@ from torch.fx import GraphModule
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import (
-    DIVIDE,
-    VERIFY_GRAPH,
+    WHOLE_GRAPH_OPTIONS,
     CompiledFn,
     Inputs,
     Options,
@@ -40,8 +39,7 @@ class CudagraphsBackend(WholeGraphBackend):
             "clone_outputs", default=True, help="copy results, which the next replay overwrites"
         ),
         *precision.BY_AUTOCAST,
-        VERIFY_GRAPH,
-        DIVIDE,
+        *WHOLE_GRAPH_OPTIONS,
     )
 
     def probe(self) -> Availability:

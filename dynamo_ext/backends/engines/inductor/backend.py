@@ -11,8 +11,7 @@ from torch.fx import GraphModule
 from dynamo_ext.backends import effects, precision
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import (
-    DIVIDE,
-    VERIFY_GRAPH,
+    WHOLE_GRAPH_OPTIONS,
     CompiledFn,
     Inputs,
     Options,
@@ -39,8 +38,7 @@ class InductorBackend(WholeGraphBackend):
         OptionSpec("mode", "default", "what torch.compile calls mode", _MODES),
         OptionSpec("random", "eager", "whose random numbers: eager's, or Inductor's own", _RANDOM),
         *precision.BY_AUTOCAST,
-        VERIFY_GRAPH,
-        DIVIDE,
+        *WHOLE_GRAPH_OPTIONS,
     )
 
     def probe(self) -> Availability:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, CompiledFn, Options, unavailable
+from dynamo_ext.backends.base import COMMON, CompiledFn, Options, unavailable
 from dynamo_ext.backends.engines.lazy import session, torch_private
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import TensorLimits
@@ -35,8 +35,7 @@ class LazyBackend(TriedBackend):
     dynamic_shapes = True
     options: Sequence[OptionSpec] = (
         OptionSpec("freeze", default=True, help="keep weights on the lazy device under no_grad"),
-        VERIFY,
-        MIN_PARTITION,
+        *COMMON,
     )
 
     def probe(self) -> Availability:

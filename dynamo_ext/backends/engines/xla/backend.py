@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.base import MIN_PARTITION, VERIFY, CompiledFn, Options, unavailable
+from dynamo_ext.backends.base import COMMON, CompiledFn, Options, unavailable
 from dynamo_ext.backends.engines.xla import session
 from dynamo_ext.backends.engines.xla.ops import table
 from dynamo_ext.backends.support import ties
@@ -50,8 +50,7 @@ class XlaBackend(TriedBackend):
     checks_data = True
     options: Sequence[OptionSpec] = (
         OptionSpec("freeze", default=True, help="hand weights over once, under no_grad"),
-        VERIFY,
-        MIN_PARTITION,
+        *COMMON,
     )
 
     def __init__(self, name: str, summary: str, compiled: Callable[[GraphModule], Any]) -> None:
