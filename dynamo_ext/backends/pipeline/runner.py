@@ -14,6 +14,7 @@ from dynamo_ext.backends.pipeline.engine_check import EngineCheck, Ran
 from dynamo_ext.backends.pipeline.engines import Engine, Engines
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.memory_format import relaxed
+from dynamo_ext.backends.pipeline.shape_limit import ShapeLimit
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import FULL
@@ -21,9 +22,6 @@ from dynamo_ext.records.graph import Partition
 from dynamo_ext.records.report import FallbackStage
 from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private import dispatch
-
-MOST_SHAPES = 16
-"""Engines of fixed shapes that one partition may build; more shapes run eagerly."""
 
 _CALIBRATE = (
     "The data may leave the ranges of those that it was calibrated on. Calibrate on such data, "
@@ -57,6 +55,7 @@ class Runner:
         self._check = EngineCheck(self._relaxed, context, self._engines)
         self._failures = 0
         self._dead = self._late = ""
+        self._shapes = ShapeLimit()
         self._untold: str | None = None
         if runtime := fact(context.backend, "fork_unsafe_runtime"):
             fork_safety.stay_behind(self, runtime)
@@ -153,12 +152,9 @@ class Runner:
         key = engines.key(args, constants)
         if key in engines.known:
             return engines.known[key]
-        if engines.per_shape and len(engines.known) >= MOST_SHAPES:
-            message = (
-                f"{MOST_SHAPES} input shapes have been compiled, which is the limit; "
-                "other shapes run eagerly."
-            )
-            self._note("run", message=message, remedy="Pad the inputs to fewer shapes.")
+        refusal = self._shapes.refusal(key, len(engines.known)) if engines.per_shape else ""
+        if refusal:
+            self._note("run", message=refusal, remedy="Pad the inputs to fewer shapes.")
             return None
         try:
             engine = engines.build(args, constants, self._check.kept)

@@ -12,7 +12,7 @@ from torch import nn
 import dynamo_ext
 from benchmarks.backends import ENGINES
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.pipeline import runner
+from dynamo_ext.backends.pipeline import shape_limit
 from dynamo_ext.numerics import tolerance
 from tests.needs import needs_backend
 
@@ -106,7 +106,10 @@ def check_bound(harness: Harness, backend: Any, most: int) -> None:
 
 
 @torch.no_grad()
-def test_the_bound_is_as_stated(harness: Harness, scripted: Any) -> None:
+def test_the_bound_is_as_stated(
+    harness: Harness, scripted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shape_limit, "AT_ONCE", shape_limit.MOST_SHAPES)
     check_bound(harness, scripted, 16)
 
 
@@ -114,7 +117,8 @@ def test_the_bound_is_as_stated(harness: Harness, scripted: Any) -> None:
 def test_twenty_batch_sizes_have_a_bound(
     harness: Harness, fixed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "MOST_SHAPES", 4)
+    monkeypatch.setattr(shape_limit, "MOST_SHAPES", 4)
+    monkeypatch.setattr(shape_limit, "AT_ONCE", 4)
     check_bound(harness, fixed, 4)
 
 

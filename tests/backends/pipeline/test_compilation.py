@@ -13,7 +13,7 @@ from torch import nn
 
 import dynamo_ext
 from dynamo_ext.backends.base import StayEager
-from dynamo_ext.backends.pipeline import runner
+from dynamo_ext.backends.pipeline import shape_limit
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.numerics import tolerance
@@ -299,7 +299,8 @@ def test_mutated_inputs_and_buffers(harness: Any, scripted: Any) -> None:
 def test_fixed_shapes_have_an_engine_each_up_to_a_bound(
     harness: Any, scripted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "MOST_SHAPES", 3)
+    monkeypatch.setattr(shape_limit, "MOST_SHAPES", 3)
+    monkeypatch.setattr(shape_limit, "AT_ONCE", 3)
 
     def sized(x: torch.Tensor) -> torch.Tensor:
         return (x.sin() * x.shape[0]).reshape(x.shape[0] * 2, -1) + 1

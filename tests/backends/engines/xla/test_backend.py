@@ -13,7 +13,7 @@ from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.xla import backend as xla
 from dynamo_ext.backends.engines.xla import convert, session
 from dynamo_ext.backends.engines.xla.ops import table as xla_lowerings
-from dynamo_ext.backends.pipeline import runner
+from dynamo_ext.backends.pipeline import shape_limit
 from tests.backends.engine_zoo import gives_what_eager_gives, lowered, node_of, same
 from tests.backends.own_process import silent
 from tests.needs import needs
@@ -313,7 +313,8 @@ def test_dropout_in_eval_and_in_training(harness: Harness) -> None:
 def test_each_shape_has_its_engine_up_to_a_bound(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "MOST_SHAPES", 3)
+    monkeypatch.setattr(shape_limit, "MOST_SHAPES", 3)
+    monkeypatch.setattr(shape_limit, "AT_ONCE", 3)
     model = mlp().eval()
     compiled = harness.compile(model, compiler(), dynamic=True)
     with torch.no_grad():
