@@ -18,14 +18,12 @@ class Limit(NamedTuple):
     """The fewest seconds that a run can take, what it is that takes them, and at which rate."""
 
     seconds: float
-    bound: Literal["products", "memory", "calls"]
+    bound: Literal["products", "memory"]
     rate: float
 
 
-def limit(
-    work: Work, machine: MachineLimits, precision: str = FULL, calls: int = 0
-) -> Limit | None:
-    """The limit in a precision, with so many ``calls`` one by one.
+def limit(work: Work, machine: MachineLimits, precision: str = FULL) -> Limit | None:
+    """The limit in a precision.
 
     ``None`` where the machine has no kernels for the precision, or no work is.
     """
@@ -37,7 +35,6 @@ def limit(
     return max(
         Limit(work.operations / rate, "products", rate),
         Limit(size / reads, "memory", reads),
-        Limit(calls * machine.call_seconds, "calls", machine.call_seconds),
         key=attrgetter("seconds"),
     )
 

@@ -119,7 +119,6 @@ class Workbench:
                 on_graph_call=OperationTimes(waiting.tell) if arguments.profile else None,
                 after_graph_call=None if quiet or arguments.mode == "explain" else PairedCalls(),
                 check=check,
-                shown=not quiet,
                 given=given,
                 decides=_decides(arguments),
             )

@@ -31,7 +31,7 @@ def test_products_bind_the_best_row() -> None:
 
 
 def test_memory_binds() -> None:
-    said = limits.sentences(record(FASTER, work=Work(0, 20_000_000, 5)))
+    said = limits.sentences(record(FASTER, work=Work(0, 20_000_000)))
     assert "19.1 MiB and computes no products. The limit of this machine in float32 is" in said
     assert "2.00 ms (bound by memory, 10 GB/s)" in said
 
