@@ -1,8 +1,8 @@
 """Lists that grow from call to call, as ``self.losses.append(loss.item())`` has them grow.
 
 Torch guards on a list's length, and leaves the function to eager after eight versions. Where it was
-traced with three lengths, each longer by as much, compiled code knows only that it is a list from
-then on: what is done with it ends the graph.
+traced with three lengths, each longer by as much (a turn of a cell's loop: with two), compiled code
+knows only that it is a list from then on: what is done with it ends the graph.
 """
 
 import types
@@ -16,14 +16,13 @@ from torch._dynamo.guards import GuardBuilder
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.misc import GetAttrVariable
 
+from dynamo_ext.capture.cells.block import block_of
 from dynamo_ext.capture.torch_private.patches.registry import learned, wrappers
 
 _lengths: weakref.WeakKeyDictionary[types.CodeType, dict[str, list[int]]]
 _lengths = weakref.WeakKeyDictionary()
 """By code and source, the lengths that a list was traced with, until it counts as growing."""
 learned.append(_lengths)
-
-_ENOUGH = 3
 
 _SLOTS = tuple(
     name
@@ -54,21 +53,23 @@ def wrap(_upstream: Callable[..., Any], self: Any, value: Any) -> Any:
     """Carry a list that code was seen to find longer each time."""
     if type(value) is not list:
         return None
-    of_code = _lengths.setdefault(self.tx.output.root_tx.f_code, {})
-    lengths = of_code.setdefault(self.source.name, [])
+    code = self.tx.output.root_tx.f_code
+    lengths = _lengths.setdefault(code, {}).setdefault(self.source.name, [])
+    block = block_of(code)
+    enough = 2 if block is not None and block.is_loop_body else 3
     # Torch traces some frames twice.
-    if not _grow(lengths) and len(value) not in lengths[-1:]:
-        lengths[:] = [*lengths, len(value)][-_ENOUGH:]
-    if not _grow(lengths):
+    if not _grow(lengths, enough) and len(value) not in lengths[-1:]:
+        lengths[:] = [*lengths, len(value)][-enough:]
+    if not _grow(lengths, enough):
         return None
     self.install_guards(GuardBuilder.TYPE_MATCH)
     return CarriedList(source=self.source)
 
 
-def _grow(lengths: Sequence[int]) -> bool:
+def _grow(lengths: Sequence[int], enough: int) -> bool:
     """Whether there are enough of them, each longer by as much."""
     steps = {newer - older for older, newer in pairwise(lengths)}
-    return len(lengths) == _ENOUGH and len(steps) == 1 and min(steps) > 0
+    return len(lengths) == enough and len(steps) == 1 and min(steps) > 0
 
 
 class CarriedList(Carried):

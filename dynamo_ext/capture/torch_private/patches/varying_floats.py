@@ -7,8 +7,6 @@ done with it ends the graph.
 """
 
 import sys
-import types
-import weakref
 from collections.abc import Callable
 from functools import partialmethod
 from typing import Any, NoReturn
@@ -25,15 +23,12 @@ from torch._dynamo.variables.lazy import LazyConstantVariable
 
 from dynamo_ext.capture.torch_private.frame_eval import users_code
 from dynamo_ext.capture.torch_private.patches.growing_lists import Carried
-from dynamo_ext.capture.torch_private.patches.registry import learned, patches
+from dynamo_ext.capture.torch_private.patches.registry import Traced, patches
 
 _SUM = VariableTracker.nb_add_impl
 """What ``nb_add_impl`` below overrides: torch 2.11 and 2.12 trace sums in another way."""
 
-_values: weakref.WeakKeyDictionary[types.CodeType, dict[str, float | None]]
-_values = weakref.WeakKeyDictionary()
-"""By code and source, the value that a float was first traced with; ``None`` once it varies."""
-learned.append(_values)
+_floats = Traced()
 
 
 class CarriedNumber(Carried):
@@ -117,16 +112,7 @@ def lazy_constant(upstream: Callable[..., Any], value: Any, source: Any, **optio
     """Carry a float that changes from call to call, in what follows a graph break."""
     if type(value) is float and is_from_local_source(source):
         code = InstructionTranslator.current_tx().output.root_tx.f_code
-        if users_code(code) is not code and _varies(code, source.name, value):
+        if users_code(code) is not code and _floats.varies(code, source.name, value):
             install_guard(source.make_guard(GuardBuilder.TYPE_MATCH))
             return CarriedNumber(source=source)
     return upstream(value, source, **options)
-
-
-def _varies(code: types.CodeType, name: str, value: float) -> bool:
-    of_code = _values.setdefault(code, {})
-    first = of_code.setdefault(name, value)
-    if first is value or first == value:
-        return False
-    of_code[name] = None
-    return True

@@ -118,4 +118,4 @@ def test_lists_of_other_lengths_have_versions_of_their_own() -> None:
     ],
 )
 def test_three_lengths_that_grow_by_as_much_are_enough(lengths: list[int], expected: bool) -> None:
-    assert _grow(lengths) == expected
+    assert _grow(lengths, 3) == expected
