@@ -4,7 +4,6 @@ The roofline model (Williams, Waterman, Patterson: "Roofline", CACM 2009): nothi
 its products at the machine's rate, nor than its bytes at the rate at which they are read.
 """
 
-from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from dynamo_ext.records.common import FULL
@@ -15,11 +14,10 @@ _WIDTHS = {"float64": 8, FULL: 4, "bf16": 2, "fp16": 2, "int8": 1}
 
 
 class Limit(NamedTuple):
-    """The fewest seconds that a run can take, what it is that takes them, and at which rate."""
+    """The fewest seconds that a run can take, and what it is that takes them."""
 
     seconds: float
     bound: Literal["products", "memory"]
-    rate: float
 
 
 def limit(work: Work, machine: MachineLimits, precision: str = FULL) -> Limit | None:
@@ -31,12 +29,8 @@ def limit(work: Work, machine: MachineLimits, precision: str = FULL) -> Limit | 
     if not rate or not work.size:
         return None
     size = _moved(work, precision)
-    reads = _read_rate(machine, size)
-    return max(
-        Limit(work.operations / rate, "products", rate),
-        Limit(size / reads, "memory", reads),
-        key=attrgetter("seconds"),
-    )
+    memory = Limit(size / _read_rate(machine, size), "memory")
+    return max(Limit(work.operations / rate, "products"), memory)
 
 
 def computed_in(work: Work, precision: str) -> str:

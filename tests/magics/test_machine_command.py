@@ -36,7 +36,7 @@ def test_it_measures_once_and_comparisons_use_it(cells: Live) -> None:
     record = cells.names["table"].record
     assert record.machine == remembered()
     assert record.work.operations == 2 * 2 * 8 * 8
-    assert "of the limit" in str(cells.names["table"]._repr_html_())
+    assert "of the limit of this machine" in str(cells.names["table"]._repr_html_())
     assert "forgotten" in cells.well("%dynamo cache clear").out
     assert remembered() is None
 

@@ -9,7 +9,7 @@ import types
 import weakref
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.guards import GuardBuilder
@@ -34,7 +34,16 @@ _SLOTS = tuple(
 
 
 class Carried(VariableTracker):
-    """A value of which compiled code knows the type alone: what it does not define, it refuses."""
+    """A value of which compiled code knows the type alone: what it does not define ends the graph.
+
+    ``kind`` is the type, on which there is a guard; ``about``, ``why`` and ``remedy`` are for the
+    report.
+    """
+
+    kind: ClassVar[type]
+    about: ClassVar[str]
+    why: ClassVar[str]
+    remedy: ClassVar[str]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -43,9 +52,13 @@ class Carried(VariableTracker):
             if name not in vars(cls):
                 setattr(cls, name, cls.refuse)
 
+    def python_type(self) -> type:
+        """Its type."""
+        return self.kind
+
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """End the graph, so that Python does what was asked for."""
-        raise NotImplementedError
+        unimplemented(gb_type=self.about, context="", explanation=self.why, hints=[self.remedy])
 
 
 @wrappers.append
@@ -75,23 +88,14 @@ def _grow(lengths: Sequence[int], enough: int) -> bool:
 class CarriedList(Carried):
     """A list of which compiled code knows the type alone."""
 
-    def python_type(self) -> type:
-        """Its type, on which there is a guard."""
-        return list
+    kind = list
+    about = "A list that grows from call to call"
+    why = "Compiled code cannot rely on a list that has another length each time."
+    remedy = "Handle the list before or after the part that computes."
 
     def var_getattr(self, _tx: Any, name: str) -> VariableTracker:
         """A method, to be called outside of the graph."""
         return GetAttrVariable(self, name, py_type=types.BuiltinMethodType)
 
     tp_getattro_impl = var_getattr  # its name from torch 2.14 on
-
-    def refuse(self, *_: Any, **__: Any) -> NoReturn:
-        """End the graph."""
-        unimplemented(
-            gb_type="A list that grows from call to call",
-            context="",
-            explanation="Compiled code cannot rely on a list that has another length each time.",
-            hints=["Handle the list before or after the part that computes."],
-        )
-
-    call_method = refuse
+    call_method = Carried.refuse

@@ -9,10 +9,9 @@ done with it ends the graph.
 import sys
 from collections.abc import Callable
 from functools import partialmethod
-from typing import Any, NoReturn
+from typing import Any
 
 from torch._dynamo.bytecode_transformation import create_call_function
-from torch._dynamo.exc import unimplemented
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.source import is_from_local_source
@@ -38,6 +37,10 @@ class CarriedNumber(Carried):
     from the numbers ``left`` and ``right``. Torch cannot break a graph at one of these.
     """
 
+    kind = float
+    about = "A number that changes from call to call"
+    why = "Compiled code cannot compute with a Python number that it does not know."
+    remedy = "Keep it in a tensor: use .detach() instead of .item()."
     _nonvar_fields = {"operation", *Carried._nonvar_fields}  # noqa: RUF012
 
     def __init__(
@@ -52,20 +55,7 @@ class CarriedNumber(Carried):
         self.left = left
         self.right = right
 
-    def python_type(self) -> type:
-        """Its type, on which there is a guard."""
-        return float
-
-    def refuse(self, *_: Any, **__: Any) -> NoReturn:
-        """End the graph."""
-        unimplemented(
-            gb_type="A number that changes from call to call",
-            context="",
-            explanation="Compiled code cannot compute with a Python number that it does not know.",
-            hints=["Keep it in a tensor: use .detach() instead of .item()."],
-        )
-
-    as_proxy = refuse  # asked for where it is an argument of a tensor's operation
+    as_proxy = Carried.refuse  # asked for where it is an argument of a tensor's operation
 
     def reconstruct(self, codegen: Any) -> None:
         """Have Python compute it."""
