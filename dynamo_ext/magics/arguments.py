@@ -96,7 +96,7 @@ def given(text: str) -> str:
 
 
 def seconds(owner: str, text: str) -> float:
-    """Seconds for a first run, or ``none``; raises ``OptionError`` that names who asks for them."""
+    """Seconds for a first run, or ``none``; raises ``OptionError``, which names the ``owner``."""
     spec = OptionSpec("first_run", None, "", least=0.0, optional=float)
     found = resolve(owner, (spec,), {spec.name: text})[spec.name]
     return math.inf if found is None else float(found)
