@@ -4,7 +4,6 @@ The roofline model (Williams, Waterman, Patterson: "Roofline", CACM 2009): nothi
 its products at the machine's rate, nor than its bytes at the rate at which they are read.
 """
 
-from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from dynamo_ext.records.common import FULL
@@ -15,17 +14,14 @@ _WIDTHS = {"float64": 8, FULL: 4, "bf16": 2, "fp16": 2, "int8": 1}
 
 
 class Limit(NamedTuple):
-    """The fewest seconds that a run can take, what it is that takes them, and at which rate."""
+    """The fewest seconds that a run can take, and what it is that takes them."""
 
     seconds: float
-    bound: Literal["products", "memory", "calls"]
-    rate: float
+    bound: Literal["products", "memory"]
 
 
-def limit(
-    work: Work, machine: MachineLimits, precision: str = FULL, calls: int = 0
-) -> Limit | None:
-    """The limit in a precision, with so many ``calls`` one by one.
+def limit(work: Work, machine: MachineLimits, precision: str = FULL) -> Limit | None:
+    """The limit in a precision.
 
     ``None`` where the machine has no kernels for the precision, or no work is.
     """
@@ -33,13 +29,8 @@ def limit(
     if not rate or not work.size:
         return None
     size = _moved(work, precision)
-    reads = _read_rate(machine, size)
-    return max(
-        Limit(work.operations / rate, "products", rate),
-        Limit(size / reads, "memory", reads),
-        Limit(calls * machine.call_seconds, "calls", machine.call_seconds),
-        key=attrgetter("seconds"),
-    )
+    memory = Limit(size / _read_rate(machine, size), "memory")
+    return max(Limit(work.operations / rate, "products"), memory)
 
 
 def computed_in(work: Work, precision: str) -> str:

@@ -18,7 +18,7 @@ from dynamo_ext.capture import targets
 from dynamo_ext.capture.listen import eager_frames, run_log, with_block
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import OnGraphCall
-from dynamo_ext.capture.report.builder import build_report, machine_of
+from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import frame_eval, wrapping
 from dynamo_ext.capture.tracer import Tracer, reusing
 from dynamo_ext.errors import NoReportError
@@ -124,7 +124,6 @@ class Session:
             compile_seconds=self._run.compile_seconds,
             interrupted=self._interrupted,
             versions=versions(),
-            machine=machine_of(self._run),
         )
         standing = eager_frames.reachable_from(self._run, self._backend, self._roots)
         known = self._seconds and self._mode != "explain"

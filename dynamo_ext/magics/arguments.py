@@ -9,10 +9,11 @@ from typing import Any
 
 from IPython.core.magic_arguments import argument
 
+from dynamo_ext.backends.options import resolve
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import article
+from dynamo_ext.records.common import OptionSpec
 from dynamo_ext.records.report import Mode
-from dynamo_ext.timing.first_run import parsed
 
 MODES = ("optimize", "run")
 COMPARE = "compare"
@@ -66,6 +67,7 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
         "mode": parsed.mode or "optimize",
         "dynamic": True if parsed.dynamic else False if parsed.static else None,
         "options": (*(parsed.opt or ()), *own),
+        "first_run": seconds("%%dynamo", found["first_run"]) if found["first_run"] else None,
     }
     return CellArguments(**{field.name: asked[field.name] for field in fields(CellArguments)})
 
@@ -93,14 +95,11 @@ def given(text: str) -> str:
     return bare
 
 
-def seconds(text: str) -> float:
-    """The ``type=`` of ``--first-run``: seconds, or ``none`` for as many as it takes."""
-    bare = unquoted(text)
-    try:
-        return parsed(bare)
-    except ValueError:
-        msg = f"{bare} is neither a number of seconds above 0 nor none"
-        raise argparse.ArgumentTypeError(msg) from None
+def seconds(owner: str, text: str) -> float:
+    """Seconds for a first run, or ``none``; raises ``OptionError``, which names the ``owner``."""
+    spec = OptionSpec("first_run", None, "", least=0.0, optional=float)
+    found = resolve(owner, (spec,), {spec.name: text})[spec.name]
+    return math.inf if found is None else float(found)
 
 
 def name(text: str) -> str:

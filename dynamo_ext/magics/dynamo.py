@@ -22,7 +22,6 @@ from dynamo_ext.magics.arguments import (
     PARTS,
     cell_arguments,
     given,
-    seconds,
     shared,
 )
 from dynamo_ext.magics.completion import add_completion, remove_completion
@@ -78,7 +77,7 @@ class DynamoMagics(Magics):
     @argument("--profile", action="store_true", help="also time every captured operation in eager, "
               "one by one, at each graph's first call")  # fmt: skip
     @argument("--strict", action="store_true", help="raise where the backend is not available")
-    @argument("--first-run", type=seconds, metavar="SECONDS", help="what may go into capturing and "
+    @argument("--first-run", type=given, metavar="SECONDS", help="what may go into capturing and "
               "compiling in one run (4 on eager, 40 on auto, else 20; none: no limit); what is not "
               "reached by then runs in Python, and the next run goes on with it")  # fmt: skip
     @argument("--capture", default="", choices=("all",), help="all: turns of loops that are "

@@ -3,7 +3,7 @@
 import torch
 
 from dynamo_ext.backends.known_machines import remembered
-from dynamo_ext.formatting import count, seconds
+from dynamo_ext.formatting import count
 from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.measure.machine_limits import measure_machine
 from dynamo_ext.records.comparison import BUSY_CORES
@@ -34,7 +34,6 @@ def _text(found: MachineLimits) -> str:
         f"{where}, measured on {found.measured_on}:",
         f"  products of matrices: {', '.join(products)}",
         f"  memory that is read again and again: {', '.join(reads)}",
-        f"  one operation in eager: {seconds(found.call_seconds)}",
     ]
     if found.busy_cores >= BUSY_CORES:
         lines.append(

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import math
+import os
 import sys
 import time
 from typing import Any, cast
@@ -28,11 +29,10 @@ from dynamo_ext.errors import (
     CellError,
     DynamoExtError,
     LastingEffectError,
-    OptionError,
     UnknownBackendError,
 )
 from dynamo_ext.magics.argument_errors import refuse
-from dynamo_ext.magics.arguments import CellArguments, check_output_name
+from dynamo_ext.magics.arguments import CellArguments, check_output_name, seconds
 from dynamo_ext.magics.cell_errors import show_as, show_error, show_syntax_error
 from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_silently
 from dynamo_ext.magics.resolve_backend import choose, torchs_default
@@ -120,7 +120,6 @@ class Workbench:
                 on_graph_call=OperationTimes(waiting.tell) if arguments.profile else None,
                 after_graph_call=None if quiet or arguments.mode == "explain" else PairedCalls(),
                 check=check,
-                shown=not quiet,
                 given=given,
                 decides=_decides(arguments),
             )
@@ -175,12 +174,10 @@ class Workbench:
         """What may go into compiling; without end where the cell asks for all of it."""
         whole = arguments.fullgraph or arguments.mode == "explain"
         if arguments.first_run is not None or whole or arguments.accuracy or arguments.check_on:
-            return arguments.first_run or math.inf
-        try:
-            return usual_seconds(tracer.compiler.name) if tracer.compiler else math.inf
-        except ValueError as wrong:
-            msg = f"{ENVIRONMENT}={wrong} is neither a number of seconds above 0 nor none."
-            raise OptionError(msg, "Set it to one of them, or to nothing.") from None
+            return math.inf if arguments.first_run is None else arguments.first_run
+        if asked := os.environ.get(ENVIRONMENT):
+            return seconds(ENVIRONMENT, asked)
+        return usual_seconds(tracer.compiler.name) if tracer.compiler else math.inf
 
     def _check(self, arguments: CellArguments, state: CellState, tracer: Tracer) -> Any:
         """What ``--accuracy`` and ``--check-on`` do before the cell runs, if anything."""

@@ -200,7 +200,7 @@ class CompiledCandidate:
     def _precision(self) -> str:
         """What it was asked to compute in, or what backends compute in that won its graphs."""
         graphs = self.report.graphs if self.report is not None else ()
-        won = {graph.precision for graph in graphs if graph.contest}
+        won = {precision.behind(graph.contest.winner) for graph in graphs if graph.contest}
         if won - {FULL}:
             return "+".join(sorted(won))
         return self.candidate.precision if self.candidate.backend else ""

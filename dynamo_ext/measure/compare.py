@@ -9,9 +9,8 @@ import torch
 
 from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.capture import session
-from dynamo_ext.capture.report.work import work_of
 from dynamo_ext.errors import LastingEffectError, OptionError
-from dynamo_ext.interruptions import suppressed
+from dynamo_ext.interruptions import pass_on, suppressed
 from dynamo_ext.measure import accuracy, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate, of_callables
@@ -26,6 +25,7 @@ from dynamo_ext.records.machine import Work
 from dynamo_ext.timing import first_run
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, TimedCallable, race
+from dynamo_ext.torch_private.work import count_work, precision_of
 
 _LAZY = (
     "A lazy module is called for the first time here: what a run changes is put back, so each run "
@@ -231,7 +231,7 @@ class _Comparing:
         if settings.fp64:
             self._check.ask_float64()
         if self._base.first_call_seconds <= settings.budget:
-            self._work = work_of(workload.eager_call(), workload.results)
+            self._work = _work_of(workload)
             workload.restore(thorough=True)
         self._compile()
         base = self._base.make_timed(workload)
@@ -324,6 +324,19 @@ class _Comparing:
             machine=remembered(device),
             busy_cores=self._busy_cores,
         )
+
+
+def _work_of(workload: Workload) -> Work | None:
+    """What one run of the code asks of the machine, counted in a further run."""
+    try:
+        counted = count_work(workload.eager_call())
+    except Exception as error:  # noqa: BLE001 - not every code runs under such a counter
+        pass_on(error)
+        return None
+    results = workload.results().values()
+    made = sum(each.nbytes for each in results if isinstance(each, torch.Tensor))
+    precision = precision_of(counted.dtype)
+    return Work(counted.operations, counted.size + made, precision, counted.weights)
 
 
 def _cuda_device(tensors: list[torch.Tensor]) -> torch.device | None:

@@ -31,8 +31,6 @@ _SIDES = {"cpu": 1024, "cuda": 8192}
 _READ = tuple(1 << power for power in (20, 22, 24, 26, 28))
 """Bytes that are read: what fits in a core's cache, in the processor's, and in memory alone."""
 
-_CALLS = 1000
-
 
 def measure_machine(device: torch.device | None = None) -> MachineLimits:
     """Measure what a device does (the processor, unless one is given), and remember it.
@@ -44,14 +42,12 @@ def measure_machine(device: torch.device | None = None) -> MachineLimits:
     with MachineLoad() as company:
         products = {name: _products(ways, device) for name, ways in _PRODUCTS.items()}
         reads = tuple((size, _read(size, device)) for size in _READ)
-        call_seconds = _call(device)
     found = MachineLimits(
         device=device_model(device),
         threads=torch.get_num_threads(),
         torch=str(torch.__version__),
         products=tuple((name, rate) for name, rate in products.items() if rate),
         reads=reads,
-        call_seconds=call_seconds,
         measured_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         busy_cores=company.cores,
     )
@@ -121,13 +117,3 @@ _PRODUCTS: dict[str, Sequence[Way]] = {
 def _read(size: int, device: torch.device) -> float:
     values = torch.ones(size // 4, device=device)
     return size / _fastest(values.sum)
-
-
-def _call(device: torch.device) -> float:
-    one, two = torch.ones(1, device=device), torch.ones(1, device=device)
-
-    def many() -> None:
-        for _ in range(_CALLS):
-            torch.add(one, two)
-
-    return _fastest(many) / _CALLS

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dynamo_ext.records.autotune import GraphRace
-from dynamo_ext.records.common import FULL, SourceLine
-from dynamo_ext.records.machine import Work
+from dynamo_ext.records.common import SourceLine
 
 PartitionRole = Literal["inference", "forward", "backward"]
 
@@ -94,9 +93,7 @@ class Graph:
     or an earlier one. ``compile_started`` (where ``compiled_now``), ``first_call_started`` and
     ``last_call_ended`` are seconds after the run's start. ``kept`` are those of its products that
     are not lowered with the others; ``lowered`` are the operations of products that a call runs in
-    the lower precision that was asked for, ``None`` where unknown. ``precision`` is that, and
-    ``device`` where its inputs are. ``work`` is what a call asks of the machine, with the sizes
-    that it was captured with; it is counted where ``Report.machine`` is known.
+    the lower precision that was asked for, ``None`` where unknown.
     """
 
     id: str
@@ -123,9 +120,6 @@ class Graph:
     last_call_ended: float = 0.0
     kept: tuple[KeptOperation, ...] = ()
     lowered: int | None = None
-    precision: str = FULL
-    device: str = ""
-    work: Work | None = None
 
     @property
     def operation_seconds(self) -> float:

@@ -12,8 +12,7 @@ class MachineLimits:
     ``products`` are operations a second in large matrix products by precision, two for each
     multiplication with its addition; a precision without kernels is not in it. ``reads`` are bytes
     a second, by the number of bytes that are read again and again: few of them stay in a cache.
-    ``call_seconds`` is what eager takes for one operation on one element. ``measured_on`` is a
-    date, as ``2026-11-26``; meanwhile other programs kept ``busy_cores`` busy.
+    ``measured_on`` is a date, as ``2026-11-26``; meanwhile other programs kept ``busy_cores`` busy.
     """
 
     device: str
@@ -21,7 +20,6 @@ class MachineLimits:
     torch: str
     products: tuple[tuple[str, float], ...]
     reads: tuple[tuple[int, float], ...]
-    call_seconds: float
     measured_on: str = ""
     busy_cores: float = 0.0
 
@@ -32,14 +30,12 @@ class Work:
 
     ``operations`` are those of matrix products, convolutions and attention, two for each
     multiplication with its addition. ``size`` is the bytes that move at least: each tensor from
-    before the run that it reads, once, and each of its results. ``calls`` counts the operations
-    that eager calls one by one. ``precision`` is the code's own, in which eager computes most of
-    it: ``float32``, ``bf16``, ``fp16``, or torch's name of another dtype. ``weights`` are the bytes
-    of parameters among ``size``.
+    before the run that it reads, once, and each of its results. ``precision`` is the code's
+    own, in which eager computes most of it: ``float32``, ``bf16``, ``fp16``, or torch's name of
+    another dtype. ``weights`` are the bytes of parameters among ``size``.
     """
 
     operations: int
     size: int
-    calls: int
     precision: str = FULL
     weights: int = 0

@@ -11,7 +11,6 @@ from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine, saved, structured
 from dynamo_ext.records.graph import Graph
-from dynamo_ext.records.machine import MachineLimits
 
 SCHEMA_VERSION = 2
 
@@ -64,8 +63,7 @@ class Report:
     ``end_to_end`` is there where ``auto`` was given a bound of accuracy.
     ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
     ``stopped_at`` at which line of the cell (or 0). ``refused``: the error is Dynamo's, since one
-    graph was asked for. ``machine`` is what the device of its graphs does at most, where that was
-    measured.
+    graph was asked for.
     """
 
     mode: Mode
@@ -93,7 +91,6 @@ class Report:
     paired_seconds: float = 0.0
     end_to_end: EndToEnd | None = None
     loads: tuple[tuple[str, float], ...] = ()
-    machine: MachineLimits | None = None
     schema: int = SCHEMA_VERSION
 
     @property

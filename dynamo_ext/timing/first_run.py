@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -97,20 +96,7 @@ ENVIRONMENT = "DYNAMO_EXT_FIRST_RUN"
 
 def usual_seconds(backend: str) -> float:
     """What a cell has on a backend unless it says otherwise."""
-    asked = os.environ.get(ENVIRONMENT)
-    usual = _SECONDS.get(backend.partition(":")[0], _OTHERS)
-    return parsed(asked) if asked else usual
-
-
-def parsed(text: str) -> float:
-    """Seconds above 0, or ``none`` for as many as it takes; raises ``ValueError``."""
-    try:
-        found = math.inf if text == "none" else float(text)
-    except ValueError:
-        found = math.nan
-    if not found > 0:
-        raise ValueError(text)
-    return found
+    return _SECONDS.get(backend.partition(":")[0], _OTHERS)
 
 
 _UNLIMITED = FirstRun()

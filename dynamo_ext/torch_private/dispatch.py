@@ -24,7 +24,7 @@ def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def outside_modes(*, functions_too: bool = False) -> Iterator[None]:
+def outside_modes() -> Iterator[None]:
     """Switch off fake and functional modes, and Python's dispatcher, for real tensors.
 
     With ``functions_too`` also modes that see calls of torch's functions.
@@ -32,8 +32,7 @@ def outside_modes(*, functions_too: bool = False) -> Iterator[None]:
     from torch._dispatch.python import no_python_dispatcher
     from torch.utils._python_dispatch import _disable_current_modes
 
-    functions = torch._C.DisableTorchFunction() if functions_too else contextlib.nullcontext()
-    with no_python_dispatcher(), _disable_current_modes(), functions:
+    with no_python_dispatcher(), _disable_current_modes():
         yield
 
 
@@ -132,22 +131,3 @@ def fake_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     return FakeTensorMode(allow_non_fake_inputs=True)
-
-
-def without_values(tensor: torch.Tensor) -> Callable[[Any], torch.Tensor]:
-    """What makes a fake tensor like this one in a mode; it keeps nothing of the tensor."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    size, stride, dtype, device = tensor.shape, tensor.stride(), tensor.dtype, tensor.device
-    lasts = stays_put(tensor)
-
-    def make(mode: Any) -> torch.Tensor:
-        # In the mode, torch would take ten times as long for each.
-        made = FakeTensor(
-            mode, torch.empty_strided(size, stride, dtype=dtype, device="meta"), device
-        )
-        if lasts:
-            made._is_param = True
-        return made
-
-    return make

@@ -33,7 +33,7 @@ _PATCHES = "capture/torch_private/patches"
 FEATURES: dict[str, tuple[str, ...]] = {
     CORE: ("torch_private", "capture/torch_private"),
     NUMBERS: (f"{_PATCHES}/varying_floats.py",),
-    "lists that grow": (f"{_PATCHES}/growing_lists.py", f"{_PATCHES}/opaque_value.py"),
+    "lists that grow": (f"{_PATCHES}/growing_lists.py",),
     "compiling without timing guards": (f"{_PATCHES}/guard_timing.py",),
     "recurrent layers, masked transformers": (f"{_PATCHES}/torch_layers.py",),
     OLDER: (f"{_PATCHES}/older_torch.py",),

@@ -25,11 +25,10 @@ _LAYERS = ("_transformer_encoder_layer", "_native_multi_head_attention")
 
 
 class Count(NamedTuple):
-    """What a run asks for: operations of products, bytes read, calls, a dtype, bytes of weights."""
+    """What a run asks for: operations of products, bytes read, a dtype, bytes of weights."""
 
     operations: int
     size: int
-    calls: int
     dtype: torch.dtype
     weights: int
 
@@ -45,7 +44,7 @@ def count_work(call: Callable[[], object]) -> Count:
     found = _Counter()
     with found:
         call()
-    return Count(found.products.total(), found.size, found.calls, found.dtype, found.weights)
+    return Count(found.products.total(), found.size, found.dtype, found.weights)
 
 
 def precision_of(dtype: torch.dtype) -> str:
@@ -76,7 +75,6 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.calls = 0
         self.has_layers = False
         self.products: Counter[torch.dtype] = Counter()
         # A reference, which frees no number for another storage, and how much of it was read.
@@ -124,7 +122,6 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         weights = (each for each in given if isinstance(each, torch.nn.Parameter))
         self._parameters.update(each.untyped_storage()._cdata for each in weights)
         if not func.is_view:
-            self.calls += 1
             self.has_layers |= func.overloadpacket.__name__.startswith(_LAYERS)
             if products := product_operations(func, args, kwargs, result):
                 self.products[given[0].dtype] += products

@@ -89,7 +89,6 @@ def test_what_the_gpu_can_do(cells: Live, monkeypatch: pytest.MonkeyPatch) -> No
     assert machine.device == torch.cuda.get_device_name()
     rates = dict(machine.products)
     assert rates["bf16"] > rates["float32"] > 1e12
-    assert 1e-7 < machine.call_seconds < 1e-3
 
 
 def test_the_height_of_memory() -> None:

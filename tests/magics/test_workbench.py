@@ -15,14 +15,12 @@ import pytest
 import torch
 
 import dynamo_ext
-from dynamo_ext.backends import disk_cache, registry
-from dynamo_ext.backends.known_machines import remember
+from dynamo_ext.backends import registry
 from dynamo_ext.magics import workbench
 from dynamo_ext.magics.dynamo import DynamoMagics
 from dynamo_ext.records.report import Report
 from tests.capture.live import Live, counting_compiles, live
 from tests.magics.shell import interruptible
-from tests.widgets.comparisons import MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,16 +77,6 @@ def test_o_keeps_the_report_of_a_cell_that_fails(cells: Live) -> None:
     assert isinstance(ran.error, ZeroDivisionError)
     assert cells.names["r"].error.startswith("ZeroDivisionError")
     assert cells.names["y"].tolist() == [1, 2, 3]
-
-
-def test_quiet_counts_nothing(cells: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
-    remember(MACHINE, torch.device("cpu"))
-    for flag, counted in (("--quiet ", False), ("", True)):
-        cells.well(f"%%dynamo -b eager {flag}-o r\ny = x + 1")
-        report = cells.names["r"]
-        assert report.machine == MACHINE
-        assert [graph.work is not None for graph in report.graphs] == [counted]
 
 
 def test_quiet_shows_nothing_and_else_there_is_a_report(cells: Live) -> None:

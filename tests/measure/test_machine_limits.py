@@ -36,7 +36,6 @@ def test_it_is_measured_and_remembered() -> None:
     assert rates.keys() <= {"float32", "bf16", "fp16", "int8"}
     assert rates["float32"] > 0  # how much depends on what else runs
     assert [size for size, _ in found.reads] == [1 << 10, 1 << 12]
-    assert found.call_seconds > 0
     assert remembered() == found
     assert forget() == 1
     assert remembered() is None

@@ -48,7 +48,6 @@ def test_only_work_counts_and_work_within_work_once() -> None:
         assert "0.2 s for the first run" in given.used_up()
 
 
-def test_eager_has_the_fewest_seconds_and_auto_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(first_run.ENVIRONMENT)
+def test_eager_has_the_fewest_seconds_and_auto_the_most() -> None:
     usual = [first_run.usual_seconds(each) for each in ("eager:bf16", "onnxrt:int8", "auto")]
     assert usual == sorted(set(usual))

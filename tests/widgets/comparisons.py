@@ -118,10 +118,8 @@ FULL = Comparison(
     versions=(("torch", "2.13.0"),),
     notes=("The generator `loader` cannot be put back between runs.",),
 )
-MACHINE = MachineLimits(
-    "Some CPU", 2, "2", (("float32", 1e11), ("bf16", 3e11)), ((1 << 30, 1e10),), 4e-6
-)
-WORK = Work(200_000_000, 1_000_000, 50)
+MACHINE = MachineLimits("Some CPU", 2, "2", (("float32", 1e11), ("bf16", 3e11)), ((1 << 30, 1e10),))
+WORK = Work(200_000_000, 1_000_000)
 EMPTY = Comparison("f", "eager", (CandidateResult("eager", "", "unmeasured"),))
 
 

@@ -14,7 +14,7 @@ import copy
 import inspect
 import types
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -35,17 +35,13 @@ class SplitBlockError(BaseException):
     """Dynamo is not to capture a block whole, and nothing of it has run yet.
 
     No ``Exception``, which Dynamo would take for its own. ``line`` is where, if in the block
-    itself. ``parts`` take its place; without any, it runs as plain Python. ``limit``: it was
-    compiled as often as torch allows.
+    itself. ``parts`` take its place; without any, it runs as plain Python.
     """
 
-    def __init__(
-        self, block: Block, line: int | None, parts: Iterable[Part] = (), *, limit: bool = False
-    ) -> None:
+    def __init__(self, block: Block, line: int | None, parts: Iterable[Part] = ()) -> None:
         super().__init__()
         self.block = block
         self.line = line
-        self.limit = limit
         self._parts = tuple(parts)
 
     def divide(self) -> None:
@@ -125,17 +121,6 @@ class Block:
             self.split_at(line or None)
         if ahead or (self.is_loop_body and line and cuts):
             raise SplitBlockError(self, line, self._cut(*cuts))
-
-    def split_at_lists(self, names: Collection[str]) -> None:
-        """Raise ``SplitBlockError``: lists called so grow, and compiled code is guarded on that."""
-        found = [
-            index
-            for index, node in enumerate(self._nodes)
-            if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))
-        ]
-        if found:
-            cuts = {cut for index in found for cut in (index, index + 1)} - {0, len(self._nodes)}
-            raise SplitBlockError(self, None, self._cut(*cuts) if cuts else ())
 
     def split_if_empty(self) -> None:
         """Raise ``SplitBlockError`` if it, a turn that would be recompiled, holds no graph."""

@@ -17,7 +17,7 @@ from dynamo_ext.capture.cells.user_traceback import users_traceback
 from dynamo_ext.capture.listen import eager_frames, small_graphs
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recording, RunLog
-from dynamo_ext.capture.report.builder import build_report, machine_of
+from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.report.capture_failures import forget_on_the_way_to, leave_out_missing_name
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.capture.torch_private.patches import containers
@@ -70,7 +70,6 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     on_graph_call: OnGraphCall | None = None,
     after_graph_call: AfterGraphCall | None = None,
     check: Check | None = None,
-    shown: bool = True,
     given: FirstRun | None = None,
     decides: bool = False,
 ) -> tuple[Report, BaseException | None]:
@@ -81,8 +80,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``). ``check`` comes before
     the run, and is in the report. ``given`` seconds may go into capturing and compiling; with
     ``decides`` turns of loops that are not faster captured stay Python, and what is called often
-    for little. What a report counts for
-    its readers is left out where it is not ``shown``.
+    for little.
     """
     program = state.program
     run = RunLog(
@@ -127,11 +125,10 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         versions=versions,
         refused=tracer.fullgraph and compile_metrics.is_refusal(error),
         stopped_at=_cells_line(error, program.filename),
-        machine=machine_of(run),
     )
     missing = leave_out_missing_name(run, error)
     before = eager_frames.reachable_from(run, backend) if mode != "explain" else ()
-    report = build_report(run, facts, before, counted=shown)
+    report = build_report(run, facts, before)
     if check is not None:
         report = replace(report, end_to_end=check.record(run, report))
     if missing:

@@ -1,6 +1,5 @@
 """When a block of a cell is divided: asked before, while and after Dynamo looks at it."""
 
-import re
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -41,34 +40,25 @@ def note_division(
     entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
     entry.id, entry.turn = f"line {block.first_line}", block.first_line
     if block.has_graphs:
-        message, remedy = (_LIMIT_MET, WHAT_CHANGES) if why.limit else (_GROWS, _APART)
-        cause: FallbackCause = "recompile_limit" if why.limit else ""
-        entry.reason = message
+        entry.reason = _LIMIT_MET
         line = source_line(entry.file, block.first_line, entry.name, run.cell_file)
-        entry.fell_back("Recompile", message, remedy, line=line, cause=cause)
+        cause: FallbackCause = "recompile_limit"
+        entry.fell_back("Recompile", _LIMIT_MET, WHAT_CHANGES, line=line, cause=cause)
     run.compiled.append(entry)
 
 
-def divide_turn(code: types.CodeType, reasons: Sequence[str]) -> None:
+def divide_turn(frame: types.FrameType, compiler: Any) -> None:
     """Raise where a turn of a loop would be recompiled for what changes with each turn."""
-    block = block_of(code)
+    block = block_of(frame.f_code)
     if block is None or not block.is_loop_body:
         return
-    names = {name for reason in reasons for name in _GROWING.findall(reason)}
-    if names:
-        block.split_at_lists(names)
+    _, reasons = code_cache.recompile_reasons(frame, compiler)
     if reasons:
         block.split_if_empty()
     if len(reasons) >= code_cache.recompile_limit():
-        raise SplitBlockError(block, None, limit=True)
+        raise SplitBlockError(block, None)
 
 
 _GIVEN_UP = ("Unsupported", "RecursionError")
 """Ends of the names of errors that are about a statement, and of no concern to the others."""
-_GROWING = re.compile(r"(?:len\(|not )G\['(\w+)'\]")
-_GROWS = (
-    "A list that is longer at each turn of the loop would have it recompiled each time: "
-    "compiled code is guarded on the length."
-)
-_APART = "Assign the result to a name in a line of its own, and put that into the list in the next."
 _LIMIT_MET = "This turn of the loop was compiled as often as Dynamo's recompile limit allows."

@@ -169,7 +169,7 @@ class FrameListener:
         divided, interrupted, python = False, False, None
         watch_changed()
         try:
-            self._note_misses(frame)
+            divide_turn(frame, self._compiler)
             result, python = self._converted(frame, cache, state, breaks)
             if not (self._fullgraph or python):
                 divide(entry, metrics, breaks())
@@ -210,13 +210,6 @@ class FrameListener:
             containers.leave_to_python(module)
             return frame_eval.run_eagerly_once(callees_too=False)
         return result
-
-    def _note_misses(self, frame: Any) -> None:
-        """Learn from why no compiled version of a frame fits; divide a turn that never will."""
-        _, reasons = code_cache.recompile_reasons(frame, self._compiler)
-        divide_turn(frame.f_code, reasons)
-        for learn in registry.on_recompile:
-            learn(frame.f_code, reasons)
 
     def _converted(
         self, frame: Any, cache: Any, state: Any, breaks: Callable[[], Sequence[Any]]

@@ -33,7 +33,6 @@ from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.breaks import graph_break, in_users_words
 from dynamo_ext.capture.report.graphs import last_line, operation_table
 from dynamo_ext.capture.report.source_lines import from_summaries, users_line
-from dynamo_ext.capture.report.work import GraphWork
 from dynamo_ext.capture.torch_private import active_modes, code_cache, compile_metrics, frame_eval
 from dynamo_ext.formatting import count
 from dynamo_ext.interruptions import pass_on
@@ -81,7 +80,6 @@ class RecordedCompiler:
             journal.Journal(title),
             *effects.of_graph(graph),
             is_small=small_graphs.is_small(graph),
-            work=GraphWork(graph, inputs),
         )
         if (block := block_of(frame_eval.users_code(frame.code()))) is not None:
             block.has_graphs = True

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from dynamo_ext.backends.journal import Journal
-    from dynamo_ext.capture.report.work import GraphWork
 
 
 @dataclass(eq=False)
@@ -83,7 +82,6 @@ class GraphEntry:
     """A captured graph, held by its compiled callable.
 
     ``pairs`` are seconds of a call in the engine and of one in eager, made one after the other.
-    ``work`` counts what a call asks of the machine, where a report wants to know.
     """
 
     frame: FrameEntry
@@ -98,7 +96,6 @@ class GraphEntry:
     compile_started: float = 0.0
     compile_seconds: float = 0.0
     pairs: list[tuple[float, float]] = field(default_factory=list)
-    work: GraphWork | None = None
 
 
 @dataclass

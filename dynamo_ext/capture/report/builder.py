@@ -6,35 +6,24 @@ import io
 from collections.abc import Iterable
 from typing import TypeVar
 
-import torch
-
-from dynamo_ext.backends import known_machines, precision
 from dynamo_ext.backends.journal import Journal, subject_of
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
 from dynamo_ext.capture.report.source_lines import users_line
 from dynamo_ext.capture.report.surroundings import users_functions
-from dynamo_ext.capture.report.work import GraphWork
 from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.graph import Graph, Operation
-from dynamo_ext.records.machine import MachineLimits
 from dynamo_ext.records.report import Fallback, Report
-
-_MEASURED = frozenset({"cpu", "cuda"})
-"""Devices of which limits may be known."""
 
 Placed = TypeVar("Placed", Fallback, GraphBreak, Guard, Operation)
 
 
-def build_report(
-    run: RunLog, facts: Report, standing: Iterable[FrameEntry] = (), *, counted: bool = True
-) -> Report:
+def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()) -> Report:
     """The report of a run; ``facts`` has what the runner knows.
 
     ``standing`` are frames of earlier runs, of this cell or another, that still run eagerly.
-    ``counted``: what a call of a graph asks of the machine, if that was measured.
     """
     graphs = list(run.calls)
     met = (graph.frame for graph in graphs)
@@ -46,9 +35,6 @@ def build_report(
     file = facts.cell.file if facts.cell is not None else ""
     records = tuple(_break(each, file) for each in breaks.records)
     made = tuple(_graph(g, run, names[g], breaks, file) for g in graphs)
-    if facts.machine is not None and counted:
-        device = _device(run)
-        made = tuple(_counted(graph, g.work, device) for graph, g in zip(made, graphs, strict=True))
     return dataclasses.replace(
         facts,
         frames=tuple(_frame(f, run, names) for f in frames),
@@ -113,7 +99,7 @@ def _frame(entry: FrameEntry, run: RunLog, names: dict[GraphEntry, str]) -> Fram
 
 
 def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, file: str) -> Graph:
-    calls, contest = run.calls[entry], entry.journal.contest
+    calls = run.calls[entry]
     operations = _all_placed(entry.operations, file)
     if taken := calls.operation_seconds:
         operations = tuple(
@@ -133,7 +119,7 @@ def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, fi
         partitions=tuple(entry.journal.partitions.values()),
         normalised=entry.journal.normalised,
         ended_by=breaks.index(entry.ended_by),
-        contest=contest,
+        contest=entry.journal.contest,
         folded=entry.journal.folded,
         untimed=calls.untimed,
         backward_seconds=calls.backward_seconds,
@@ -144,26 +130,7 @@ def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, fi
         last_call_ended=_since(run, calls.until),
         kept=tuple(entry.journal.kept.values()),
         lowered=_lowered(entry.journal),
-        precision=precision.behind(contest.winner if contest else entry.backend),
-        device=str(entry.work.device) if entry.work else "",
     )
-
-
-def _counted(graph: Graph, work: GraphWork | None, device: torch.device) -> Graph:
-    if work is None or work.device != device:
-        return graph
-    return dataclasses.replace(graph, work=work.count())
-
-
-def machine_of(run: RunLog) -> MachineLimits | None:
-    """What the device of a run's graphs does at most, a GPU where one has any; if known."""
-    device = _device(run)
-    return known_machines.remembered(device) if run.calls and device.type in _MEASURED else None
-
-
-def _device(run: RunLog) -> torch.device:
-    places = [entry.work.device for entry in run.calls if entry.work is not None]
-    return next((each for each in places if each.type != "cpu"), torch.device("cpu"))
 
 
 def _lowered(journal: Journal) -> int | None:

@@ -1,28 +1,35 @@
-"""How near the candidates are to what the machine can do, in a few sentences."""
+"""How near the candidates are to what the machine can do."""
 
 from dynamo_ext.analysis import machine_limit
-from dynamo_ext.formatting import percent, printable
+from dynamo_ext.formatting import percent, printable, seconds
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
-from dynamo_ext.widgets import limits
+from dynamo_ext.widgets.comparison.number_text import amount, size
+
+_HINT = (
+    "%dynamo machine measures what this machine can do; a comparison then shows how near to it "
+    "each row is."
+)
 
 
-def sentences(record: Comparison) -> str:
-    """What a run asks for, what binds it and how near the fastest row is; may be empty."""
-    work, machine = record.work, record.machine
+def sentence(record: Comparison) -> str:
+    """What a run asks for, and how near to its limit the fastest row is; may be empty."""
+    work = record.work
     if work is None or not work.size:
         return ""
-    if machine is None:
-        return f"{limits.asked(work, 'A run')} {limits.hint('a comparison', 'row')}"
-    own = machine_limit.limit(work, machine)
-    words = [limits.asked(work, "A run"), limits.least(own, work.precision)]
+    asked = f"A run moves at least {size(work.size)} and computes no products"
+    if work.operations:
+        products = amount(work.operations, "FLOP")
+        asked = f"A run computes {products} in products and moves at least {size(work.size)}"
+    if record.machine is None:
+        return f"{asked}. {_HINT}"
     nearest = record.best or record.base
-    share = share_of_limit(record, nearest) if nearest else None
-    if nearest and share:
-        precision = machine_limit.computed_in(work, _ran_in(record, nearest))
-        reaches = f"{printable(nearest.name)} reaches {percent(share)}"
-        words.append(f"{reaches} of the limit in {precision}.")
-    return " ".join(filter(None, words))
+    least = _limit(record, nearest) if nearest else None
+    if nearest is None or least is None or (share := share_of_limit(record, nearest)) is None:
+        return f"{asked}."
+    precision = machine_limit.computed_in(work, _ran_in(record, nearest))
+    reaches = f"{printable(nearest.name)} reaches {percent(share)} of the limit of this machine"
+    return f"{asked}: {reaches} in {precision} ({seconds(least.seconds)}, bound by {least.bound})."
 
 
 def share_of_products(record: Comparison, each: CandidateResult) -> float | None:
@@ -42,8 +49,11 @@ def share_of_limit(record: Comparison, each: CandidateResult) -> float | None:
 
     What ran in eager did not run in the precision of its name.
     """
-    work, machine = record.work, record.machine
-    if each.timing is None or each.outcome != "measured" or work is None or machine is None:
+    least = _limit(record, each) if each.timing and each.outcome == "measured" else None
+    return least.seconds / each.timing.median if each.timing and least else None
+
+
+def _limit(record: Comparison, each: CandidateResult) -> machine_limit.Limit | None:
+    if record.work is None or record.machine is None:
         return None
-    least = machine_limit.limit(work, machine, _ran_in(record, each))
-    return least.seconds / each.timing.median if least else None
+    return machine_limit.limit(record.work, record.machine, _ran_in(record, each))

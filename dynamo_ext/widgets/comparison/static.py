@@ -24,7 +24,7 @@ def text(record: Comparison) -> str:
         plain_text.heading(_title(record)),
         plain_text.paragraph(headline(record)),
         comparison_table.text(record),
-        plain_text.paragraph(limits.sentences(record)),
+        plain_text.paragraph(limits.sentence(record)),
         plain_text.section(comparison_accuracy.TITLE, comparison_accuracy.text(rows)),
         plain_text.section(comparison_graphs.TITLE, comparison_graphs.text(record)),
         "\n".join(plain_text.paragraph(note, "  ", "! ") for note in _noted(record)),
@@ -99,7 +99,7 @@ def _parts(
     more: list[Markup] = []
     for name in ("Speed", "Coverage and memory", "Errors"):
         more += [element("h4", name), comparison_table.html(record, rows, name, reasons=False)]
-    near = markup.quiet(limits.sentences(record))
+    near = markup.quiet(limits.sentence(record))
     parts = [lead(record), table, *charts, near, markup.titled("More columns", *more)]
     if accuracy := comparison_accuracy.html(rows):
         wrong = any(each.outcome == "wrong" for each in rows)

@@ -159,7 +159,7 @@ class ComparisonView(live.View):
         hidden = len(record.candidates) - len(rows)
         left = markup.quiet(f"{count(hidden, 'candidate')} filtered out.") if hidden else ""
         chart = Chart(record, rows, self.chart.value, log=self.log.value).svg()
-        return markup.join([table, left, chart, markup.quiet(limits.sentences(record))])
+        return markup.join([table, left, chart, markup.quiet(limits.sentence(record))])
 
     def _graphs(self, names: list[str]) -> Markup:
         record = self._record

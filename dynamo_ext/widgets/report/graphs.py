@@ -11,7 +11,7 @@ from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks, plain_text
-from dynamo_ext.widgets.blocks import Quiet, Table
+from dynamo_ext.widgets.blocks import Table
 from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, modules_of, result
 from dynamo_ext.widgets.graph_drawing.svg import colours, share
 from dynamo_ext.widgets.html import markup
@@ -20,11 +20,10 @@ from dynamo_ext.widgets.html.markup import (
     Markup,
     code,
     element,
-    quiet,
     quiet_words,
     unbroken,
 )
-from dynamo_ext.widgets.report import breaks, limits, modules, speed
+from dynamo_ext.widgets.report import breaks, modules, speed
 
 TITLE = "Graphs"
 NOTHING = "No graph was captured."
@@ -41,7 +40,7 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
     share = max(most // len(report.graphs), 1) if most is not None else None
     folded = [_folded(report, graph, share) for graph in report.graphs[:most]]
     rest = markup.left_out(len(report.graphs), most, "graph")
-    shown = blocks.html([overview(report, most=most), Quiet(limits.hint(report))])
+    shown = blocks.html([overview(report, most=most)])
     return element("div", shown, *folded, rest)
 
 
@@ -49,7 +48,7 @@ def text(report: Report) -> str:
     """Render the list of graphs, and the first operations of the first ones."""
     if not report.graphs:
         return ""
-    parts = [blocks.text([overview(report), Quiet(limits.hint(report))])]
+    parts = [blocks.text([overview(report)])]
     for graph in report.graphs[:_TEXT_GRAPHS]:
         lasting = [op for op in graph.operations if not is_parameter(op)]
         shown = lasting[:_TEXT_ROWS]
@@ -64,9 +63,7 @@ def text(report: Report) -> str:
             timed = [_taken(op, whole)] if whole else []
             cells.append([op.opcode, op.name, op.target, arguments, result(op), *timed])
         table = plain_text.table(headers, cells)
-        near = plain_text.paragraph(limits.sentence(report, graph))
-        lead = [f"{graph.id}: {describe(report, graph)}", *([near] if near else [])]
-        parts.append("\n\n".join([*lead, table]))
+        parts.append(f"{graph.id}: {describe(report, graph)}\n\n{table}")
         left = [f"{len(lasting) - len(shown):,} more operations"] if lasting[_TEXT_ROWS:] else []
         left += [f"{count(folded, 'parameter')} not listed"] if folded else []
         if left:
@@ -197,8 +194,7 @@ def _folded(report: Report, graph: Graph, most: int | None) -> Markup:
     table = operations_table(graph, graph.operations[:most])
     rest = markup.left_out(len(graph.operations), most, "operation")
     inside = modules.html(report, graph, graph.operations, most)
-    near = quiet(limits.sentence(report, graph))
-    parts: list[object] = [near, partitions(report, graph), inside, table, rest]
+    parts: list[object] = [partitions(report, graph), inside, table, rest]
     if graph.source.strip():
         source = markup.listing(graph.source, most, "more lines.")
         parts.append(markup.details("Source", source))

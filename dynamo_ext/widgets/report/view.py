@@ -17,7 +17,7 @@ from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, match
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element, quiet_words
 from dynamo_ext.widgets.live import control, framed, ipywidgets, row
-from dynamo_ext.widgets.report import graphs, guards, limits, modules, static, summary
+from dynamo_ext.widgets.report import graphs, guards, modules, static, summary
 
 if TYPE_CHECKING:
     from ipywidgets import Widget
@@ -130,8 +130,7 @@ class GraphPane:
         for each in controls:
             each.observe(self._draw, "value")
         self.choice.observe(self._choose, "value")
-        shown: list[blocks.Block] = [graphs.overview(report), blocks.Quiet(limits.hint(report))]
-        top = [widgets.HTML(framed(blocks.html(shown)))]
+        top = [widgets.HTML(framed(blocks.html([graphs.overview(report)])))]
         if len(report.graphs) > 1:
             top.append(self.choice)
         self.widget = widgets.VBox([*top, row(*controls), self.head, self.body])
@@ -139,9 +138,8 @@ class GraphPane:
 
     def _choose(self, _change: object = None) -> None:
         chosen = self._report.graphs[self.choice.value]
-        near = markup.quiet(limits.sentence(self._report, chosen))
         head = graphs.partitions(self._report, chosen)
-        self.head.value = framed(near, head, graphs.download(self._report, chosen))
+        self.head.value = framed(head, graphs.download(self._report, chosen))
         self._draw()
 
     def _draw(self, _change: object = None) -> None:

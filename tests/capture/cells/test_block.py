@@ -200,16 +200,6 @@ def test_a_body_is_a_turn_and_so_are_its_parts() -> None:
     assert inner.suites[0].is_loop_body
 
 
-def test_what_handles_a_growing_list_stands_apart() -> None:
-    text = "a = f(x)\nlog.append(a)\nb = a\nn = len(log)\nc = b"
-    block(text, is_loop_body=True).split_at_lists({"other"})
-    found = refused(block(text, is_loop_body=True).split_at_lists, {"log"})
-    assert shape(found) == [[1], [2], [3], [4], [5]]
-    alone = refused(block("log.append(f(x))", is_loop_body=True).split_at_lists, {"log"})
-    assert alone.plain
-    assert not alone.parts
-
-
 def test_a_turn_without_a_graph_becomes_plain() -> None:
     block("if a:\n    for i in b: c = i", is_loop_body=True).split_if_empty()
     kept = block("log.append(a)", is_loop_body=True)

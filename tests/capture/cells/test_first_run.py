@@ -82,7 +82,7 @@ def test_a_cell_may_have_no_limit(cells: Live, flag: str, monkeypatch: pytest.Mo
     assert operations(cells.report("y = f(x)", f"-b eager {flag}")) == 4
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "soon", "nan"])
+@pytest.mark.parametrize("given", ["-1", "soon", "nan"])
 def test_seconds_that_are_none_are_refused(cells: Live, given: str) -> None:
     ran = cells.run(f"%%dynamo -b eager --first-run={given}\ny = f(x)")
-    assert "neither a number of seconds above 0 nor none" in str(ran.error) + ran.err + ran.shown
+    assert "option 'first_run' cannot be" in str(ran.error) + ran.err + ran.shown

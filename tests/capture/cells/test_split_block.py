@@ -84,53 +84,24 @@ def test_an_empty_graph_before_a_loop_divides_too(said: SimpleNamespace) -> None
         divide(entry(found), None, [SimpleNamespace(user_stack=stack)])
 
 
-@pytest.mark.parametrize(
-    ("reasons", "parts"),
-    [
-        (["0/0: len(G['found']) == 1"], 2),
-        (["0/0: not G['found']"], 2),
-        (["0/0: G['y'] == 1"], 0),
-        ([], 0),
-    ],
-)
-def test_a_list_that_grows_is_set_apart(reasons: list[str], parts: int) -> None:
-    turn = block("y = x + 1\nfound.append(y)", is_loop_body=True)
-    turn.has_graphs = True
-    try:
-        divide_turn(turn.code, reasons)
-    except SplitBlockError as why:
-        why.divide()
-    assert len(turn.parts) == parts
-
-
-def test_a_turn_at_the_limit_runs_plainly_and_is_told() -> None:
+def test_a_turn_at_the_limit_runs_plainly_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     turn, run = block("y = f(x, name)", is_loop_body=True), RunLog(cell_file="<cell>")
     turn.has_graphs = True
     reasons = [f"0/{i}: G['name'] == '{i}'" for i in range(code_cache.recompile_limit())]
-    divide_turn(turn.code, reasons[1:])
+    monkeypatch.setattr(code_cache, "recompile_reasons", lambda *_: (0, reasons))
+    frame: Any = SimpleNamespace(f_code=turn.code)
+    last = reasons.pop()
+    divide_turn(frame, None)
+    reasons.append(last)
     with pytest.raises(SplitBlockError) as raised:
-        divide_turn(turn.code, reasons)
+        divide_turn(frame, None)
     raised.value.divide()
     assert turn.plain
-    frame = entry(turn)
-    note_division(raised.value, frame, (), run)
-    assert "recompile limit" in frame.fallbacks[0].message
-    assert frame.fallbacks[0].cause == "recompile_limit"
-    assert frame.fallbacks[0].remedy.startswith("Keep a number that changes")
-
-
-def test_what_runs_plainly_for_a_list_is_told() -> None:
-    turn, run = block("found.append(f(x))", is_loop_body=True), RunLog(cell_file="<cell>")
-    turn.has_graphs = True
-    with pytest.raises(SplitBlockError) as raised:
-        turn.split_at_lists({"found"})
-    raised.value.divide()
-    frame = entry(turn)
-    note_division(raised.value, frame, (), run)
-    assert run.compiled == [frame]
-    assert (frame.outcome, frame.turn) == ("skipped", 1)
-    assert "line of its own" in frame.fallbacks[0].remedy
-    assert frame.fallbacks[0].cause == ""
+    told = entry(turn)
+    note_division(raised.value, told, (), run)
+    assert "recompile limit" in told.fallbacks[0].message
+    assert told.fallbacks[0].cause == "recompile_limit"
+    assert told.fallbacks[0].remedy.startswith("Keep a number that changes")
 
 
 def test_what_holds_no_graph_runs_plainly_without_a_word() -> None:

@@ -34,4 +34,4 @@ def test_how_much_ran_in_the_precision(
     column = columns.BY_TITLE["Precision"]
     assert [column.cell(record, each) for each in record.candidates] == ["float32", words]
     assert columns.data(record, fast)["share_of_products"] == share
-    assert column.cell(dataclasses.replace(record, work=Work(0, 8, 1)), fast) == "bf16"
+    assert column.cell(dataclasses.replace(record, work=Work(0, 8)), fast) == "bf16"

@@ -22,23 +22,24 @@ def record(*rows: object, **changes: object) -> Comparison:
 
 
 def test_products_bind_the_best_row() -> None:
-    assert limits.sentences(record(FASTER)) == (
-        "A run computes 200 MFLOP in products and moves at least 976.6 KiB. The limit of this "
-        "machine in float32 is 2.00 ms (bound by products, 100 GFLOP/s). openvino reaches 80% of "
-        "the limit in float32."
+    assert limits.sentence(record(FASTER)) == (
+        "A run computes 200 MFLOP in products and moves at least 976.6 KiB: openvino reaches 80% "
+        "of the limit of this machine in float32 (2.00 ms, bound by products)."
     )
     assert COLUMN.cell(record(FASTER), FASTER) == "80%"
 
 
 def test_memory_binds() -> None:
-    said = limits.sentences(record(FASTER, work=Work(0, 20_000_000, 5)))
-    assert "19.1 MiB and computes no products. The limit of this machine in float32 is" in said
-    assert "2.00 ms (bound by memory, 10 GB/s)" in said
+    said = limits.sentence(record(FASTER, work=Work(0, 20_000_000)))
+    assert "19.1 MiB and computes no products: openvino reaches" in said
+    assert said.endswith("in float32 (2.00 ms, bound by memory).")
 
 
 def test_a_lower_precision_has_its_own_limit() -> None:
     lowered = dataclasses.replace(FASTER, name="openvino:bf16", precision="bf16")
-    assert "openvino:bf16 reaches 27% of the limit in bf16." in limits.sentences(record(lowered))
+    assert "openvino:bf16 reaches 27% of the limit of this machine in bf16" in limits.sentence(
+        record(lowered)
+    )
     assert COLUMN.value(record(lowered), dataclasses.replace(lowered, precision="int8")) is None
     assert COLUMN.value(record(lowered), dataclasses.replace(lowered, outcome="eager")) is None
 
@@ -46,13 +47,14 @@ def test_a_lower_precision_has_its_own_limit() -> None:
 def test_code_in_bfloat16_is_measured_by_its_own_limit() -> None:
     work = dataclasses.replace(WORK, precision="bf16")
     made = record(dataclasses.replace(FASTER, timing=timing(1e-3)), work=work)
-    said = limits.sentences(made)
-    assert "The limit of this machine in bf16 is 667 µs (bound by products, 300 GFLOP/s)." in said
-    assert said.endswith("openvino reaches 67% of the limit in bf16.")
+    said = limits.sentence(made)
+    assert said.endswith(
+        "reaches 67% of the limit of this machine in bf16 (667 µs, bound by products)."
+    )
 
 
 def test_a_machine_that_was_not_measured_is_a_hint() -> None:
-    said = limits.sentences(record(FASTER, machine=None))
+    said = limits.sentence(record(FASTER, machine=None))
     assert said.endswith(
         "%dynamo machine measures what this machine can do; a comparison then shows how near to it "
         "each row is."
@@ -61,7 +63,7 @@ def test_a_machine_that_was_not_measured_is_a_hint() -> None:
 
 
 def test_nothing_is_said_of_what_was_not_counted() -> None:
-    assert limits.sentences(record(FASTER, work=None)) == ""
+    assert limits.sentence(record(FASTER, work=None)) == ""
 
 
 def test_text_and_html_have_it() -> None:
@@ -85,4 +87,6 @@ def test_large_numbers_have_a_prefix(value: float, text: str) -> None:
 def test_a_row_that_ran_in_float32_is_measured_by_its_limit() -> None:
     lowered = dataclasses.replace(FASTER, name="eager:bf16", precision="bf16", lowered=0)
     assert COLUMN.cell(record(lowered), lowered) == "80%"
-    assert "eager:bf16 reaches 80% of the limit in float32." in limits.sentences(record(lowered))
+    assert "eager:bf16 reaches 80% of the limit of this machine in float32" in limits.sentence(
+        record(lowered)
+    )

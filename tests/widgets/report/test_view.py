@@ -15,7 +15,6 @@ from dynamo_ext.records.capture import Guard
 from dynamo_ext.widgets import ReportView, display_report, live, report_mimebundle
 from dynamo_ext.widgets.report import static
 from dynamo_ext.widgets.report.view import TITLES, GraphPane, GuardPane
-from tests.widgets.report.test_limits import MEMORY, graph, report
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -93,14 +92,6 @@ def test_empty_panes_say_so(reports):
         view.tabs.selected_index = index
         assert words in pane(view, index)
     view.close()
-
-
-def test_the_graph_pane_shows_what_a_graph_reaches():
-    pane = GraphPane(report(graph(), graph(MEMORY, id="g1")))
-    assert "A call computes 200 MFLOP" in pane.head.value
-    assert "80% of the limit." in pane.head.value
-    pane.choice.value = 1
-    assert "bound by memory" in pane.head.value
 
 
 def test_the_graph_pane_follows_its_controls(reports, page):

@@ -6,8 +6,7 @@ tensor (``scores / np.sqrt(width)``): the graph has its value, on which there is
 
 import operator
 import types
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.misc import NumpyVariable
 
-from dynamo_ext.capture.torch_private.patches.registry import learned, on_recompile, wrappers
+from dynamo_ext.capture.torch_private.patches.registry import Traced, wrappers
 from dynamo_ext.capture.torch_private.patches.values import PythonsOwn
 
 _NUMBERS = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64)
@@ -30,20 +29,7 @@ if hasattr(PythonsOwn, "_vectorcall_maybe"):
     # From torch 2.13 on, the other operand's method is called next.
     _PYTHONS += (types.NotImplementedType,)
 
-_varying: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
-_guarded: weakref.WeakKeyDictionary[types.CodeType, set[str]] = weakref.WeakKeyDictionary()
-"""By code, the text before the value in each guard on a NumPy number that the code relies on.
-
-How the value itself is written depends on NumPy's print options.
-"""
-learned += [_varying, _guarded]
-
-
-@on_recompile.append
-def note_varying(code: types.CodeType, reasons: Iterable[str]) -> None:
-    """See whether a frame compiles again for the value of some NumPy number."""
-    if any(guard in reason for guard in _guarded.get(code, ()) for reason in reasons):
-        _varying.add(code)
+_numbers = Traced()
 
 
 @wrappers.append
@@ -72,10 +58,9 @@ class _NumpyValue(PythonsOwn):
             # By `==` NaN is not itself, and one zero is the other.
             known = type(value) in _NUMBERS and value == value and value != 0  # noqa: PLR0124
             root = InstructionTranslator.current_tx().output.root_tx
-            if not known or root.f_code in _varying:
+            if not known or _numbers.varies(root.f_code, self.source.name, value):
                 return None
             install_guard(self.source.make_guard(GuardBuilder.EQUALS_MATCH))
-            _guarded.setdefault(root.f_code, set()).add(f"{self.source.name} == ")
         return value
 
     def as_proxy(self) -> Any:

@@ -7,7 +7,8 @@ import contextlib
 import dis
 import functools
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
@@ -20,11 +21,27 @@ wrappers: list[Callable[..., Any]] = []
 inliners: list[Callable[..., Any]] = []
 """What traces some functions; gets what ``build_inline_tracer`` gets."""
 
-on_recompile: list[Callable[[types.CodeType, Sequence[str]], object]] = []
-"""What learns from why none of a frame's versions fits, the newest first."""
-
 learned: list[Any] = []
 """Weak tables of what captures teach about code, and later ones of that code act on."""
+
+
+class Traced:
+    """What values code was first traced with, by source."""
+
+    def __init__(self) -> None:
+        self._values: weakref.WeakKeyDictionary[types.CodeType, dict[str, Any]]
+        self._values = weakref.WeakKeyDictionary()
+        learned.append(self._values)
+
+    def varies(self, code: types.CodeType, source: str, value: Any) -> bool:
+        """Whether ``code`` is or was traced with another value than the first from a source."""
+        of_code = self._values.setdefault(code, {})
+        first = of_code.setdefault(source, value)
+        if first is value or first == value:
+            return False
+        of_code[source] = None
+        return True
+
 
 _patches: list[tuple[Any, str, Any]] = []
 """Owner, name, and what takes its place."""
