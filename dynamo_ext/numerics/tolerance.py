@@ -108,9 +108,12 @@ def _surely_near(got: torch.Tensor, want: torch.Tensor, allowed: Tolerance) -> b
 
     if want.dtype not in (torch.float32, torch.float64):
         return False
-    blocks = zip(got.reshape(-1).split(_BLOCK), want.reshape(-1).split(_BLOCK), strict=True)
-    near = {"rtol": allowed.relative, "atol": allowed.floor, "equal_nan": True}
-    return all(torch.allclose(mine, theirs, **near) for mine, theirs in blocks)
+    blocks = (torch.split(each.reshape(-1), _BLOCK) for each in (got, want))
+    relative, floor = allowed.relative, allowed.floor
+    return all(
+        torch.allclose(mine, theirs, relative, floor, equal_nan=True)
+        for mine, theirs in zip(*blocks, strict=True)
+    )
 
 
 def _values_differ(got: torch.Tensor, want: torch.Tensor) -> str:
