@@ -25,7 +25,7 @@ A model is called with a batch of 1, then of 2, then of 3. The second size compi
 sizes that may change. Each model has a process of its own under each backend, and finds nothing
 compiled on disk, nor any answer about an operation. Cells are seconds of the call: of the
 processor, and in brackets wall-clock. The ratio is the second size's over the first's, of the
-processor's seconds.
+processor's seconds: other programs ran at the same time, and wall-clock has their load.
 
 {rows}
 
