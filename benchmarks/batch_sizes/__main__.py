@@ -42,7 +42,7 @@ def document(rows: Sequence[Row], described: str) -> str:
         pairs = zip(row.processor, row.seconds, strict=True)
         lines.append(line([row.model, *(f"{p:.2f} ({s:.2f})" for p, s in pairs), f"{ratio:.2f}"]))
     if good:
-        lines.append(f"| **geometric mean** | | | | **{statistics.geometric_mean(ratios):.2f}** |")
+        lines.append(f"| **median** | | | | **{statistics.median(ratios):.2f}** |")
     lines += [line([row.model, cell(row.error)]) for row in rows if row.error]
     return _PAGE.format(rows="\n".join(lines), described=described)
 
