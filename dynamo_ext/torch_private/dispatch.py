@@ -140,7 +140,7 @@ def without_symbols(shown: Sequence[Any], given: Sequence[Any]) -> Callable[[Any
 
     def plain(value: Any) -> Any:
         if isinstance(value, SYMBOLS):
-            # As it was written down: torch looks its symbols up anew at each ``expr``.
+            # As it was written down: torch looks its symbols up again at each ``expr``.
             expression = value.node._expr
             if expression not in known:
                 found = value.node.expr.xreplace(known)
