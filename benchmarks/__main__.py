@@ -36,6 +36,7 @@ PAGES = {
     "architectures": "architectures.md",
     "libraries": "libraries.md",
     "first_run": "first-run.md",
+    "batch_sizes": "batch-sizes.md",
     "fairness": "fairness.md",
 }
 """Each part, and the page that it writes."""

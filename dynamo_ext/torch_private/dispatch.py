@@ -1,7 +1,7 @@
 """Modes, fake tensors and symbols: what torch's dispatcher does at this moment."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ from torch.fx import GraphModule
 
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 NUMBERS = (int, float, *SYMBOLS)
+_KINDS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
 
 def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,12 +119,57 @@ def is_symbolic(value: object) -> bool:
 
 def number(value: Any) -> Any:
     """A symbolic number as it was when the graph was traced; any other value as it is."""
-    kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
-    kind = kinds.get(type(value))
+    kind = _KINDS.get(type(value))
     if kind is None:
         return value
     hint = value.node.hint
     return kind(2 if hint is None else hint)
+
+
+def without_symbols(shown: Sequence[Any], given: Sequence[Any]) -> Callable[[Any], Any]:
+    """What makes a graph's values without symbols: numbers, and fake tensors of their own mode.
+
+    The symbols in ``shown``, values of the graph, are what ``given`` has in their places. What it
+    gives raises ``LookupError`` for a value with others.
+    """
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    known = _symbols(shown, given)
+    mode = fake_mode()
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, SYMBOLS):
+            # As it was written down: torch looks its symbols up again at each ``expr``.
+            expression = value.node._expr
+            if expression not in known:
+                found = value.node.expr.xreplace(known)
+                if found.free_symbols:
+                    raise LookupError(found)
+                known[expression] = found
+            return _KINDS[type(value)](known[expression])
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(plain, value))
+        if not isinstance(value, torch.Tensor):
+            return value
+        if value.layout is not torch.strided or is_symbolic(value.storage_offset()):
+            raise LookupError(value)
+        sizes, strides = map(plain, value.shape), map(plain, value.stride())
+        # In the mode, torch would take ten times as long for each.
+        made = torch.empty_strided([*sizes], [*strides], dtype=value.dtype, device="meta")
+        return FakeTensor(mode, made, value.device)
+
+    return plain
+
+
+def _symbols(shown: Sequence[Any], given: Sequence[Any]) -> dict[Any, Any]:
+    known = {}
+    for symbolic, real in zip(shown, given, strict=True):
+        tensors = isinstance(symbolic, torch.Tensor)
+        pairs = zip(symbolic.shape, real.shape, strict=True) if tensors else [(symbolic, real)]
+        for one, other in pairs:
+            if isinstance(one, SYMBOLS):
+                known[one.node._expr] = known[one.node.expr] = other
+    return known
 
 
 def fake_mode() -> Any:

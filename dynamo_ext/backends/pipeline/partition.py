@@ -133,13 +133,26 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
 def _propose(graph: GraphModule, answers: Mapping[Node, Support]) -> list[dict[Node, int | None]]:
     if not any(answers.values()):
         return []
-    if all(answers.values()):
-        # Nothing can come between: the partitioner's reachability sets would be for nothing.
-        return [dict.fromkeys(answers)]
-    groups = _partition(graph, answers, {})
+    if _nothing_between(graph, answers):
+        # The partitioner's reachability sets would be for nothing.
+        groups = [dict.fromkeys(node for node, answer in answers.items() if answer)]
+    else:
+        groups = _partition(graph, answers, {})
     if _keeps_random_order(graph, groups):
         return groups
     return _partition(graph, answers, _segments(graph))
+
+
+def _nothing_between(graph: GraphModule, answers: Mapping[Node, Support]) -> bool:
+    """Whether no operation of the engine's reads what eager computes from another one's result."""
+    behind: set[Node] = set()
+    for node in graph.graph.nodes:
+        if answers.get(node):
+            if not behind.isdisjoint(node.all_input_nodes):
+                return False
+        elif any(answers.get(each) or each in behind for each in node.all_input_nodes):
+            behind.add(node)
+    return True
 
 
 def _partition(

@@ -47,6 +47,20 @@ def test_parts_are_convex_and_compute_the_same() -> None:
     torch.testing.assert_close(parts.graph(X), fn(X))
 
 
+@pytest.mark.parametrize(
+    ("fn", "counts"),
+    [
+        (lambda x: (x.cumsum(0).sin() + x.cos()).exp().cumsum(1), [4]),
+        (lambda x: x.sin().cumsum(0).cos().exp(), [1, 2]),
+        (lambda x: x.sin() * x.sin().cumsum(0).t().cos(), [1, 4]),
+    ],
+)
+def test_one_part_where_eager_is_not_between_its_operations(fn: Any, counts: list[int]) -> None:
+    parts = cut(traced(fn, X), "cumsum")
+    assert sorted(map(len, parts.parts.values())) == counts
+    torch.testing.assert_close(parts.graph(X), fn(X))
+
+
 def test_indexing_follows_its_source_and_does_not_count() -> None:
     graph = traced(lambda x: x.max(0)[0] + 1, X)
     parts = cut(graph)

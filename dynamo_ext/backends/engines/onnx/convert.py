@@ -68,11 +68,35 @@ def _optimize(model: Any) -> None:
         # Which rules it applies, no function says. A version that keeps them elsewhere applies all.
         rules = getattr(rewriter, _RULES, ())
         slow = getattr(common, "slice_split_rule", None)
-        setattr(rewriter, _RULES, tuple(rule for rule in rules if rule is not slow))
+        setattr(rewriter, _RULES, tuple(_RuleOfOneKind(rule) for rule in rules if rule is not slow))
         try:
             optimizer.optimize_ir(model)
         finally:
             setattr(rewriter, _RULES, rules)
+
+
+class _RuleOfOneKind:
+    """A rule of onnxscript's that is not tried on nodes of another kind than its last operation.
+
+    It would be tried on every node, which takes most of the time of all the optimisation.
+    """
+
+    def __init__(self, rule: Any) -> None:
+        self._rule = rule
+        pattern = getattr(rule, "_target_pattern", None)
+        last = next(iter(getattr(pattern, "output_nodes", ())), None)
+        name = last.op_identifier() if last is not None else None
+        # Domain, kind, overload; none where the pattern is of several kinds.
+        self._kind = name and name[1]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rule, name)
+
+    def try_rewrite(self, model: Any, graph: Any, node: Any, **settings: Any) -> Any:
+        """What the rule makes of a node, or ``None``."""
+        if self._kind and node.op_type != self._kind:
+            return None
+        return self._rule.try_rewrite(model, graph, node, **settings)
 
 
 _REWRITING = threading.Lock()

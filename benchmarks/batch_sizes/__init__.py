@@ -1,0 +1,1 @@
+"""What it costs that a model gets a batch of another size."""
