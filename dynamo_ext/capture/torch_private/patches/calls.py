@@ -11,6 +11,7 @@ import torch
 from torch._dynamo import symbolic_convert
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.symbolic_convert import InliningInstructionTranslator, InstructionTranslator
+from torch._dynamo.variables import ConstDictVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._guards import TracingContext
 from torch.nn.modules.lazy import LazyModuleMixin
@@ -22,6 +23,7 @@ from dynamo_ext.capture.torch_private.patches.registry import (
     first_given,
     inliners,
     patches,
+    patches_instruction,
     wrappers,
 )
 from dynamo_ext.formatting import article
@@ -53,6 +55,22 @@ def build_inline_tracer(
     made = first_given(inliners, upstream, parent, function, *args, **options)
     _traced.add((code.co_filename, code.co_qualname))
     return made
+
+
+@patches_instruction("DICT_MERGE")
+def merge_keywords(upstream: Callable[..., Any], tx: Any, inst: Any) -> Any:
+    """End the graph at a call that has a keyword twice, which Python refuses and upstream takes."""
+    given, known = tx.stack[-1].realize(), tx.stack[-1 - inst.arg].realize()
+    before = [len(each.items) for each in (given, known) if isinstance(each, ConstDictVariable)]
+    result = upstream(tx, inst)
+    if len(before) > 1 and len(known.items) < sum(before):
+        unimplemented(
+            gb_type="Call with a keyword that is given twice",
+            context=str(given),
+            explanation="A keyword of the call is given twice, which Python refuses.",
+            hints=["Give each keyword once."],
+        )
+    return result
 
 
 @dataclass(eq=False)
