@@ -12,17 +12,20 @@ def takes(**named: Any) -> Any:
     return named["a"] * 2
 
 
+FIRST, SECOND = {"b": 1}, {"b": 2}
+
+
 def twice(x: torch.Tensor) -> Any:
-    first, second = {"a": x + 1, "b": 1}, {"b": 2}
-    return takes(**first, **second)
+    return takes(a=x + 1, **FIRST, **SECOND)
 
 
 def beside(x: torch.Tensor) -> Any:
-    return takes(a=x + 1, b=1, **{"b": x})
+    return takes(a=x + 1, b=1, **FIRST)
 
 
 def once(x: torch.Tensor) -> Any:
-    return takes(**{"a": x + 1}, **{"b": x}) + len({**{"a": x}, **{"a": 1}})
+    given = {"a": x + 1}
+    return takes(**given, **FIRST) + len({**FIRST, **SECOND})
 
 
 @pytest.mark.parametrize("function", [twice, beside])
