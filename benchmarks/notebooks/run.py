@@ -31,10 +31,10 @@ FOLDER = Path(__file__).parents[2] / "build" / "notebooks"
 INSTALLED = FOLDER / ".installed"
 
 PATHS = (
+    "gpytorch-*/examples/00_Basic_Usage/Hyperparameters.ipynb",
     "gpytorch-*/examples/01_Exact_GPs/GP_Regression_on_Classification_Labels.ipynb",
     "gpytorch-*/examples/04_Variational_and_Approximate_GPs/Non_Gaussian_Likelihoods.ipynb",
-    "gpytorch-*/examples/05_Deep_Gaussian_Processes/DGP_Multitask_Regression.ipynb",
-    "gpytorch-*/examples/08_Advanced_Usage/SVGP_Model_Updating.ipynb",
+    "gpytorch-*/examples/08_Advanced_Usage/Simple_GP_Regression_Derivative_Information_2d.ipynb",
     "sbi-*/docs/advanced_tutorials/15_importance_sampled_posteriors.ipynb",
     "sbi-*/docs/how_to_guide/20_time_series_embedding.ipynb",
 )
