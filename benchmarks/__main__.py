@@ -36,6 +36,7 @@ PAGES = {
     "architectures": "architectures.md",
     "libraries": "libraries.md",
     "first_run": "first-run.md",
+    "notebooks": "notebooks-first-run.md",
     "fairness": "fairness.md",
 }
 """Each part, and the page that it writes."""
