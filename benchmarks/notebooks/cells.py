@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.inputtransformer2 import TransformerManager
@@ -49,16 +50,10 @@ def difference(found: str, expected: str) -> str:
     """In what a cell's texts differ, in a few words, or nothing."""
     (numbers, words), (others, plain_words) = map(numbers_and_words, (found, expected))
     if words != plain_words:
-        pairs = zip(found.splitlines(), expected.splitlines(), strict=False)
-        unlike = ((f, e) for f, e in pairs if numbers_and_words(f)[1] != numbers_and_words(e)[1])
-        line, plain_line = next(unlike, (found[-100:], expected[-100:]))
-        return f"“{line[:100]}” instead of “{plain_line[:100]}”."
-    unequal = [
-        pair
-        for pair in zip(numbers, others, strict=True)
-        if not math.isclose(*pair, rel_tol=_CLOSE, abs_tol=_CLOSE * 1e-3)
-    ]
-    if not unequal:
-        return ""
-    of = f"{len(unequal)} of {len(numbers)} numbers"
-    return f"{of}: first {unequal[0][0]:g} instead of {unequal[0][1]:g}."
+        lines = zip_longest(found.split("\n"), expected.split("\n"), fillvalue="no line")
+        unlike = ((f, e) for f, e in lines if numbers_and_words(f)[1] != numbers_and_words(e)[1])
+        return "“{:.100}” instead of “{:.100}”.".format(*next(unlike))
+    pairs = zip(numbers, others, strict=True)
+    unequal = [pair for pair in pairs if not math.isclose(*pair, rel_tol=_CLOSE, abs_tol=1e-6)]
+    first = "{:g} instead of {:g}".format(*unequal[0]) if unequal else ""
+    return f"{len(unequal)} of {len(numbers)} numbers: first {first}." if unequal else ""

@@ -36,7 +36,7 @@ PATHS = (
     "gpytorch-*/examples/04_Variational_and_Approximate_GPs/Non_Gaussian_Likelihoods.ipynb",
     "gpytorch-*/examples/08_Advanced_Usage/Simple_GP_Regression_Derivative_Information_2d.ipynb",
     "sbi-*/docs/advanced_tutorials/15_importance_sampled_posteriors.ipynb",
-    "sbi-*/docs/how_to_guide/20_time_series_embedding.ipynb",
+    "sbi-*/docs/how_to_guide/19_posterior_parameters.ipynb",
 )
 """In unpacked source distributions. Chosen before any had run under this package."""
 

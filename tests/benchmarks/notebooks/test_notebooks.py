@@ -44,8 +44,8 @@ def test_what_a_cell_shows():
         ("loss 0.50001", "loss 0.5", ""),
         ("loss 0.6, 1", "loss 0.5, 1", "1 of 2 numbers: first 0.6 instead of 0.5."),
         ("a 1\nb 2", "a 1\nc 2", "“b 2” instead of “c 2”."),
-        ("a 1", "a 1\nc 2", "“a 1” instead of “a 1\nc 2”."),
-        ("raised KeyError: 'a'", "", "“raised KeyError: 'a'” instead of “”."),
+        ("a 1", "a 1\nc 2", "“no line” instead of “c 2”."),
+        ("\nraised KeyError: 'a'", "", "“raised KeyError: 'a'” instead of “no line”."),
     ],
 )
 def test_in_what_texts_differ(found, expected, said):
