@@ -52,7 +52,9 @@ def difference(found: str, expected: str) -> str:
     if words != plain_words:
         lines = zip_longest(found.split("\n"), expected.split("\n"), fillvalue="no line")
         unlike = ((f, e) for f, e in lines if numbers_and_words(f)[1] != numbers_and_words(e)[1])
-        return "“{:.100}” instead of “{:.100}”.".format(*next(unlike))
+        # An exception says more than the texts that are missing for it.
+        told = min(unlike, key=lambda pair: not pair[0].startswith("raised "))
+        return "“{:.100}” instead of “{:.100}”.".format(*told)
     pairs = zip(numbers, others, strict=True)
     unequal = [pair for pair in pairs if not math.isclose(*pair, rel_tol=_CLOSE, abs_tol=1e-6)]
     first = "{:g} instead of {:g}".format(*unequal[0]) if unequal else ""

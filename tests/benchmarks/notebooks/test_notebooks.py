@@ -45,6 +45,8 @@ def test_what_a_cell_shows():
         ("loss 0.6, 1", "loss 0.5, 1", "1 of 2 numbers: first 0.6 instead of 0.5."),
         ("a 1\nb 2", "a 1\nc 2", "“b 2” instead of “c 2”."),
         ("a 1", "a 1\nc 2", "“no line” instead of “c 2”."),
+        ("a\nraised E: 1", "a\nb\nc", "“raised E: 1” instead of “b”."),
+        ("a\n\nraised E: 1", "a\nb\nc", "“raised E: 1” instead of “c”."),
         ("\nraised KeyError: 'a'", "", "“raised KeyError: 'a'” instead of “no line”."),
     ],
 )
