@@ -12,6 +12,7 @@ VENV := $(BASE)$(addprefix -torch-,$(TORCH))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LIBRARIES := build/libraries/.installed
+NOTEBOOKS := build/notebooks/.installed
 
 # For the package and for what builds it: pip reads both from the environment.
 export PIP_CONSTRAINT := constraints.txt
@@ -21,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests test-sweeps test-crosses test-quick test-torch test-newer-torch test-version versions lab notebooks bench sweep models callcost fairness auto libraries first-run docs screenshots test-gpu gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-crosses test-quick test-torch test-newer-torch test-version versions lab notebooks bench sweep models callcost fairness auto libraries first-run notebooks-first-run docs screenshots test-gpu gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -90,7 +91,7 @@ lab: $(STAMP) ## JupyterLab on the notebooks
 notebooks: $(STAMP) ## execute the notebooks and store their outputs, without widget state
 	$(BIN)/python notebooks/execute.py --in-place notebooks/*.ipynb
 
-bench: $(STAMP) $(LIBRARIES) ## every measurement, page by page; ARGS="--quick" for a few minutes of tiny models, "--full" for large batches
+bench: $(STAMP) $(LIBRARIES) $(NOTEBOOKS) ## every measurement, page by page; ARGS="--quick" for a few minutes of tiny models, "--full" for large batches
 	$(BIN)/python -m benchmarks $(ARGS)
 
 sweep: $(STAMP) ## torch's own operator samples through every engine; writes docs/operators.md
@@ -119,6 +120,17 @@ libraries: $(LIBRARIES) ## small models of libraries on PyPI through the engines
 
 first-run: $(STAMP) ## first and later runs of cells that people write, hours; writes docs/first-run.md
 	$(BIN)/python -m benchmarks.first_run --write docs/first-run.md $(ARGS)
+
+# The notebooks, as the libraries' source distributions have them, beside what they import.
+$(NOTEBOOKS): $(STAMP) benchmarks/notebooks/requirements.txt benchmarks/notebooks/sources.txt
+	rm -rf build/notebooks
+	PIP_CONSTRAINT= $(BIN)/python -m pip install -qq --no-deps --target build/notebooks/packages -r benchmarks/notebooks/requirements.txt
+	$(BIN)/python -m pip download -qq --no-deps --no-binary :all: --no-build-isolation -d build/notebooks -r benchmarks/notebooks/sources.txt
+	for source in build/notebooks/*.tar.gz; do tar -xzf $$source -C build/notebooks || exit 1; done
+	touch $@
+
+notebooks-first-run: $(NOTEBOOKS) ## whole notebooks of libraries, plainly and under %%dynamo, hours; writes docs/notebooks-first-run.md
+	$(BIN)/python -m benchmarks.notebooks --write docs/notebooks-first-run.md $(ARGS)
 
 docs: $(STAMP) ## the documentation as a site, with the notebooks; leaves build/site
 	$(BIN)/python -m mkdocs build --quiet

@@ -37,6 +37,7 @@ PAGES = {
     "libraries": "libraries.md",
     "first_run": "first-run.md",
     "batch_sizes": "batch-sizes.md",
+    "notebooks": "notebooks-first-run.md",
     "fairness": "fairness.md",
 }
 """Each part, and the page that it writes."""

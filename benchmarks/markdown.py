@@ -6,12 +6,18 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 def line(cells: Iterable[object]) -> str:
     """A line of a table."""
     return f"| {' | '.join(map(str, cells))} |"
+
+
+def table(head: str, lines: Iterable[Sequence[object]]) -> str:
+    """A table whose names of columns have commas between them, or a word where it is empty."""
+    names, found = head.split(", "), [line(each) for each in lines]
+    return "\n".join([line(names), line(["---"] * len(names)), *found]) if found else "Nothing."
 
 
 def cell(text: str) -> str:

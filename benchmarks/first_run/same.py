@@ -118,11 +118,13 @@ def printed_difference(plain: Ran, other: Ran) -> str:
     """How printed texts differ: numbers may, as much as results may."""
     if plain.printed == other.printed:
         return ""
-    texts = [_NUMBER.sub("#", ran.printed) for ran in (other, plain)]
-    found, expected = (_numbers(ran.printed) for ran in (other, plain))
+    (found, text), (expected, plain_text) = (
+        numbers_and_words(ran.printed) for ran in (other, plain)
+    )
     wrong = tolerance.disagreement(found, expected, torch.float32, what="Number")
-    return wrong or ("" if texts[0] == texts[1] else "another text is printed.")
+    return wrong or ("" if text == plain_text else "another text is printed.")
 
 
-def _numbers(text: str) -> list[float]:
-    return [float(number) for number in _NUMBER.findall(text)]
+def numbers_and_words(text: str) -> tuple[list[float], str]:
+    """The numbers in a text, and the text without them."""
+    return [float(number) for number in _NUMBER.findall(text)], _NUMBER.sub("#", text)

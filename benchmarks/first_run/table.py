@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.first_run.row import BUDGET, MORE, NAMED, SLOWER
 from benchmarks.first_run.run import BACKENDS
-from benchmarks.markdown import cell, line
+from benchmarks.markdown import cell, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,7 +80,7 @@ def page(rows: Sequence[Row], machine: str) -> str:
         slower=SLOWER,
         more=MORE * 1e3,
         machine=machine.replace("\n", "\n\n"),
-        over=_table(
+        over=table(
             "Cell, Backend, First s, Budget s, Plain s, What was said",
             [
                 [row.cell, f"`{row.backend}`", _first(row), f"{row.budget:.1f}",
@@ -88,14 +88,14 @@ def page(rows: Sequence[Row], machine: str) -> str:
                 for row in rows if row.over_budget
             ],
         ),
-        slow=_table(
+        slow=table(
             "Cell, Backend, Plain ms, Later ms, Later over plain, What was said",
             [
                 [row.cell, f"`{row.backend}`", *_later(row), cell(_fault(row))]
                 for row in _slow(rows)
             ],
         ),
-        different=_table(
+        different=table(
             "Cell, Backend, What differs",
             [[row.cell, f"`{row.backend}`", cell(_difference(row))] for row in _different(rows)],
         ),
@@ -141,7 +141,7 @@ def _summary(rows: Sequence[Row]) -> str:
             f" {LONG * 1e3:.0f} ms or more."
         )
     lines.append(f"- {_count(rows, _different(rows))} results differ.")
-    table = _table(
+    counts = table(
         "Backend, Cells, Over the budget, Too slow later, Different",
         [
             [f"`{some[0].backend}`", len(some), sum(row.over_budget for row in some),
@@ -149,7 +149,7 @@ def _summary(rows: Sequence[Row]) -> str:
             for some in backends if some
         ],
     )  # fmt: skip
-    return "\n".join(lines) + f"\n\n{table}"
+    return "\n".join(lines) + f"\n\n{counts}"
 
 
 def _count(rows: Sequence[Row], some: Sequence[Row]) -> str:
@@ -173,7 +173,7 @@ def _fault(row: Row) -> str:
 
 
 def _of_backend(rows: Sequence[Row]) -> str:
-    return _table(
+    return table(
         "Cell, Plain ms, First s, Second s, Later ms, Later over plain, Captured, Graphs, Note",
         [_cells(row) for row in rows],
     )
@@ -219,8 +219,3 @@ def _note(row: Row) -> str:
         f"{len(facts.fallbacks) - 2} more fallbacks" if facts and len(facts.fallbacks) > 2 else "",
     ]
     return ". ".join(note.rstrip(".") for note in notes if note)
-
-
-def _table(head: str, lines: Iterable[Sequence[object]]) -> str:
-    names, found = head.split(", "), [line(each) for each in lines]
-    return "\n".join([line(names), line(["---"] * len(names)), *found]) if found else "Nothing."

@@ -6,10 +6,10 @@ import statistics
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from benchmarks.markdown import cell, line
+from benchmarks.markdown import cell, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from benchmarks.libraries.run import Row
 
@@ -66,20 +66,20 @@ def page(rows: Sequence[Row], machine: str) -> str:
     refused = Counter((engine, name) for engine, _, row in named for name in row.refused)
     return _PAGE.format(
         machine=machine,
-        totals=_table(
+        totals=table(
             "Engine, Models, Right, Wrong, Failed, Died, In engine, Whole, Breaks, Fell back,"
             " Seconds (median)",
             [_total(engine, [row for at, _, row in named if at == engine]) for engine in engines],
         ),
-        wrong=_table(
+        wrong=table(
             "Model, Engine, Status, What was said",
             [[m, f"`{e}`", row.status, cell(row.error)] for e, m, row in named if row.error],
         ),
-        faults=_table(
+        faults=table(
             "Model, Engine, What was said",
             [[m, f"`{e}`", cell(said)] for e, m, row in named for said in row.faults],
         ),
-        rows=_table(
+        rows=table(
             "Model, Library, Engine, Status, In engine, Graphs, Breaks, Seconds",
             [
                 [m, row.library, f"`{e}`", row.status, _share(row), row.graphs, row.breaks,
@@ -87,7 +87,7 @@ def page(rows: Sequence[Row], machine: str) -> str:
                 for e, m, row in sorted(named, key=lambda each: each[1].lower())
             ],
         ),
-        refused=_table(
+        refused=table(
             "Engine, Operator, Models",
             [[f"`{e}`", f"`{name}`", number] for (e, name), number in sorted(refused.items())],
         ),
@@ -111,8 +111,3 @@ def _total(engine: str, rows: Sequence[Row]) -> list[object]:
 
 def _share(row: Row) -> str:
     return f"{row.in_engine / row.operations:.0%}" if row.operations else "–"
-
-
-def _table(head: str, lines: Iterable[Sequence[object]]) -> str:
-    names, found = head.split(", "), [line(each) for each in lines]
-    return "\n".join([line(names), line(["---"] * len(names)), *found]) if found else "Nothing."

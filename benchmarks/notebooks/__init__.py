@@ -1,0 +1,1 @@
+"""Whole notebooks of libraries, plainly and with every cell under ``%%dynamo``."""
