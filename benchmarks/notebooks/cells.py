@@ -41,7 +41,7 @@ def shown(outputs: Sequence[Any]) -> str:
             results.append(output["data"].get("text/plain", ""))
         elif output["output_type"] == "error":
             results.append(f"raised {output['ename']}: {output['evalue']}")
-    # A carriage return begins the line anew.
+    # What follows a carriage return overwrites the line.
     lines = (line.rstrip("\r").rsplit("\r")[-1] for line in printed.split("\n"))
     return _ADDRESS.sub("0x", "\n".join([*lines, *results]))
 

@@ -138,7 +138,7 @@ class _Comparing:
         return self._limit - (self._clock() - self._started)
 
     def _too_late(self, each: CompiledCandidate) -> bool:
-        """Leave out what there is no time for, but the baseline; whether it is left out."""
+        """Leave out a row, but not the baseline, for want of time; whether it was left out."""
         out = each is not self._base and bool(each.candidate.compiler or each.candidate.call)
         if out:
             each.call, each.remedy = None, self._longer

@@ -107,7 +107,7 @@ def test_what_takes_the_most_of_the_cell_is_raced_first() -> None:
         for racer, seconds in zip(racers, [12.0, 90.0, 50.0], strict=True)
     )
     cell = Cell()
-    # There is no time in the first run, which shows what takes long.
+    # The first run has no seconds for a race. It measures which graph takes longest.
     cell.run(200.0, small, large, middle, given=0.0)
     assert not any(racer.compiled for racer in racers)
     cell.run(200.0, small, middle)

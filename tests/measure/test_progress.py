@@ -48,7 +48,7 @@ def test_a_sentence_is_announced_where_somebody_hears_it():
     said = []
     with reporting_to(None, said.append):
         progress.announce("It takes long.")
-    progress.announce("Nobody hears this.")
+    progress.announce("This has no listener.")
     assert said == ["It takes long."]
 
 

@@ -64,12 +64,18 @@ def draws_first(rewritten: types.CodeType) -> bool:
     return any(name.startswith("__gen_rand_values") for name in rewritten.co_names)
 
 
+def forget_entry(entry: Any) -> None:
+    """Drop one compiled version of ``entries``, and leave the others of its code."""
+    state: Any = getattr(entry.guard_manager, "extra_state", None)
+    if state is not None:
+        state.invalidate(entry, guards.DeletedGuardManagerWrapper("It was let go."))
+
+
 def forget_version(code: types.CodeType, rewritten: types.CodeType | None) -> None:
     """Drop the version of ``code`` that was compiled to ``rewritten``."""
     for entry in eval_frame._debug_get_cache_entry_list(code):
-        state: Any = getattr(entry.guard_manager, "extra_state", None)
-        if state is not None and entry.code is rewritten:
-            state.invalidate(entry, guards.DeletedGuardManagerWrapper("It was let go."))
+        if entry.code is rewritten:
+            forget_entry(entry)
 
 
 _left_to_python: weakref.WeakSet[types.CodeType] = weakref.WeakSet()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch._dynamo as dynamo
-from torch._dynamo import eval_frame, guards
+from torch._dynamo import eval_frame
 
 from dynamo_ext.capture.torch_private import code_cache, frame_eval
 from dynamo_ext.capture.torch_private.patches import registry
@@ -41,9 +41,8 @@ def call_in_region(
 def forget_region(code: types.CodeType, region: int, compiler: Any) -> None:
     """Drop what a compiler has for ``code`` in a region, and leave what others have."""
     for entry in code_cache.entries(code, compiler):
-        state: Any = getattr(entry.guard_manager, "extra_state", None)
-        if state is not None and getattr(entry, "isolate_recompiles_id", _NONE) == region:
-            state.invalidate(entry, guards.DeletedGuardManagerWrapper("It was let go."))
+        if getattr(entry, "isolate_recompiles_id", _NONE) == region:
+            code_cache.forget_entry(entry)
 
 
 @contextlib.contextmanager
