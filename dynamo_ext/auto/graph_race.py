@@ -77,8 +77,11 @@ def run_race(
 
 def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict[str, Any]]:
     """One call as the user's code makes it: with its backward pass where one follows."""
+    if not torch.is_grad_enabled():
+        return lambda: {"outputs": variant(*args)}
+    args = list(map(_without_history, args))
     leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
-    if not leaves or not torch.is_grad_enabled():
+    if not leaves:
         return lambda: {"outputs": variant(*args)}
 
     def both() -> dict[str, Any]:
@@ -91,6 +94,16 @@ def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict
         return {"outputs": outputs, "gradients": found}
 
     return both
+
+
+def _without_history(value: Any) -> Any:
+    """The same memory as a leaf: a backward pass must not go on into what the user computed before.
+
+    It would free that graph: one input may have been computed from another.
+    """
+    if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+        return value.detach().requires_grad_()
+    return value
 
 
 def _judge(candidates: list[GraphCandidate], seconds: float, busy_cores: float) -> GraphRace:

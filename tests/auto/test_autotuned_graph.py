@@ -52,6 +52,17 @@ def test_a_graph_that_trains_is_confirmed_and_trained_as_before():
     assert racer.switch is None
 
 
+def test_a_race_leaves_the_graph_that_the_inputs_came_from_to_the_user():
+    """One input of GPyTorch's graphs is computed from another: a gradient of both went through it."""
+    racer = racer_of(fast=lambda x, weight: (x * weight,))
+    weight = torch.ones(3, requires_grad=True)
+    x = weight.exp()
+    [product] = racer(x, weight)
+    product.sum().backward()
+    assert torch.allclose(weight.grad, 2 * torch.ones(3).exp())
+    assert x.requires_grad and not x.is_leaf
+
+
 def test_one_that_seems_alone_keeps_the_winner_and_eager_alone():
     def other(x, weight):
         slowly(x, weight)
