@@ -41,6 +41,7 @@ def test_a_small_model_for_real(engine):
     assert Row.from_dict(row.to_dict()) == row
 
 
-def test_what_is_not_captured_is_said_and_no_error():
+def test_layers_between_exits_are_captured():
     row = run.measure("early exit", ["ts"], form=TINY)
-    assert (row.taken, row.error) == ((), "")
+    [taken] = row.taken
+    assert (taken.in_engine, taken.parts, row.error) == (taken.operations, 1, "")

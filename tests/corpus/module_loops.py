@@ -1,4 +1,4 @@
-"""Functions with a graph break in a loop over modules, which stays eager."""
+"""Functions with a graph break in a loop over modules: Python, whose containers are captured."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ for layer in layers:
     sums.append(round(x.sum().item(), 3))
 return sums, x.shape
 """,
-        graphs=0,
+        graphs=2,
     ),
     loop(
         "an early exit from layers",
@@ -153,7 +153,7 @@ return x.shape
         "f(x)",
         "f(x)",
         raises="RuntimeError RuntimeError",
-        graphs=0,
+        graphs=2,
     ),
     case(
         "training through layers that print",

@@ -20,7 +20,6 @@ def test_the_machine_is_measured(cell):
 
 def test_every_row_says_what_it_costs(cell):
     text = cell("compare")
-    assert "The limit of this machine in float32 is" in text
     for name in ("onnxrt", "openvino", "eager:bf16", "onnxrt:int8"):
         assert name in text
     rows = dict(re.findall(r"(\S+): measured, [\d.]+, cosine ([\d.]+)", cell("summary")))

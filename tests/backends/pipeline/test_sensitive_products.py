@@ -144,7 +144,7 @@ def test_what_misses_a_bound_of_the_users_all_the_same_runs_as_it_is(engine: str
     compiled = dynamo_ext.optimize(f"{engine}:int8", dynamic=True)(model)
     # Less than a quarter of the products lose, and not so little that none are tried.
     with torch.no_grad(), precision.within(AccuracyBound.parse(f"rel<={0.75 * lost}")):
-        for rows in (4, 4, 6, 6, 9):
+        for rows in (4, 4, 6, 6):
             x = torch.randn(rows, WIDTH)
             assert 1e-4 < error(compiled(x), model(x)) < 0.2
     report = compiled.report()
@@ -154,21 +154,21 @@ def test_what_misses_a_bound_of_the_users_all_the_same_runs_as_it_is(engine: str
     [part] = graph.partitions
     assert part.engine == engine
     # One more than there are sizes that have engines of their own: with two products kept.
-    assert part.engines_built == (4 if engine == "openvino" else 2)
+    assert part.engines_built == (3 if engine == "openvino" else 2)
 
 
 def test_another_size_keeps_the_same_products(engine: str) -> None:
     model = Deep(3).eval()
     compiled = dynamo_ext.optimize(f"{engine}:int8", dynamic=True)(model)
     with torch.no_grad():
-        for rows in (4, 6, 9):
+        for rows in (4, 6):
             x = torch.randn(rows, WIDTH)
             assert 1e-4 < error(compiled(x), model(x)) < 0.2
     [graph] = compiled.report().graphs
     [part] = graph.partitions
     assert (part.engine, len(graph.kept)) == (engine, 1)
     # Two more than it needs: with none kept, and with two.
-    assert part.engines_built == (5 if engine == "openvino" else 3)
+    assert part.engines_built == (4 if engine == "openvino" else 3)
 
 
 def test_a_calibrated_convolution_is_kept_too(engine: str) -> None:
