@@ -3,7 +3,8 @@
 OpenVINO 2026.4 makes one operation of small products that follow each other, and of what is
 computed element by element between and behind them. Where its result meets that of other
 elementwise operations as an operand, ``compile_model`` reads through a null pointer, which ends
-the process; and it refuses weights of one element there. What is also a result of the model is
+the process. The same happens where the result of two products meets an input of the graph, and a
+third product follows. It refuses weights of one element there. What is also a result of the model is
 not fused with the product that reads it.
 """
 
@@ -25,25 +26,33 @@ def divide(graph: GraphModule) -> range:
     """
     computed: set[Node] = set()
     products: dict[Node, set[Node]] = {}
+    meets_input: dict[Node, bool] = {}
     between: dict[Node, Node] = {}
     added: dict[Node, None] = {}
     for node in graph.graph.nodes:
         operands = node.all_input_nodes
         if node.op == "placeholder" or not computed.isdisjoint(operands):
             computed.add(node)
-        products[node] = {p for each in operands if _may_fuse(each, node) for p in products[each]}
+        fused = [each for each in operands if _may_fuse(each, node)]
+        products[node] = {p for each in fused for p in products[each]}
+        meets_input[node] = any(meets_input[each] for each in fused)
         if _is_small_product(node) and node.args[-1] not in computed:
             *bias, left, _ = node.args
             if before := products[left]:
                 between[node] = left
                 if any(map(_has_one_weight, (node, *before))):
                     added[left] = None
-            products[node] = {node}
+                if meets_input[left]:
+                    added.update(dict.fromkeys(between[p] for p in before & between.keys()))
+            products[node], meets_input[node] = {node}, False
             operands = [node, *bias]
         elif not _is_pointwise(node):
             continue
+        follow = products[node] & between.keys()
         if sum(each.op == "call_function" and each in computed for each in operands) > 1:
-            added.update(dict.fromkeys(between[p] for p in products[node] & between.keys()))
+            added.update(dict.fromkeys(between[p] for p in follow))
+        elif follow and len(computed.intersection(operands)) > 1:
+            meets_input[node] = True
     output = graph.graph.output_node()
     own: tuple[Node, ...] = output.args[0]  # type: ignore[assignment]
     output.args = ((*own, *(node for node in added if node not in own)),)

@@ -48,8 +48,11 @@ def joined(x):
 def added(x):
     y = torch.addmm(x.sin(), (x @ w).tanh(), w)
     return y * x.tanh(), y
+def minus_input(x):
+    return (((x @ w).tanh() @ w) - x) @ w
 same(joined, x)
 same(added, x)
+same(minus_input, x)
 same(nn.Sequential(nn.Linear(16, 1), nn.Tanh(), nn.Linear(1, 1)).eval(), x)
 """
 
@@ -89,6 +92,7 @@ def _meets(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         (lambda x: (LAYERS(x).relu(),), 4, 0),
         (lambda x: (LAYERS(LAYERS(x)),), 4, 0),
         (lambda x: (LAYERS(x) * LAYERS(x + 1),), 4, 2),
+        (lambda x: (LAYERS(LAYERS(x) - x),), 4, 1),
     ],
 )
 def test_only_where_it_must_a_product_is_not_fused(fn: Any, rows: int, added: int) -> None:
