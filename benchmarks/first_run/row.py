@@ -60,8 +60,7 @@ class Facts:
             tuple(
                 f"{each.stage}: {_sentence(each)}" for each in report.fallbacks if not each.harmless
             ),
-            # Without a step to take, it names what ran as plain Python.
-            summary.headline(report, ()),
+            summary.details(report),
             tuple(
                 _sentence(each)
                 for each in report.fallbacks

@@ -1,17 +1,17 @@
 """What to do next, derived from the record alone: each step with its evidence."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dynamo_ext.analysis import capture_advice, kept_operations
 from dynamo_ext.analysis.advice_step import MAX_LISTED, NEGLIGIBLE_WEIGHT, Advice, clause, how_often
 from dynamo_ext.analysis.placement import EAGER, coverage, eager_seconds, operator_times
-from dynamo_ext.analysis.speed import whole_gain
+from dynamo_ext.analysis.speed import cell_gain
 from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Fallback, Report
 
-COMPILE_DOMINATES = 3.0
-"""Compile seconds over run seconds from which a first run says nothing about speed."""
+_DYNAMIC = "%%dynamo --dynamic"
 
 COSTLY = 2.0
 """Seconds of a run, at least a tenth of it, that put a problem before those of unknown cost."""
@@ -50,7 +50,19 @@ def advise(report: Report) -> tuple[Advice, ...]:
         costly = advice.seconds >= least and advice.weight >= NEGLIGIBLE_WEIGHT
         return -advice.seconds if costly else 0.0, -advice.weight
 
+    found = [replace(each, step=_with_options(each.step, report.line)) for each in found]
     return tuple(sorted(found, key=order))
+
+
+def _with_options(step: str, line: str) -> str:
+    """A step whose command has what stood behind the cell's ``%%dynamo``, too.
+
+    ``Mark it dynamic: %%dynamo --dynamic.`` is after ``-b ts``
+    ``Mark it dynamic: %%dynamo -b ts --dynamic.``
+    """
+    if _DYNAMIC in step and "--dynamic" in line.split():
+        return "Sizes are dynamic already: what the code does with this one fixes it."
+    return step.replace("%%dynamo --", f"%%dynamo {line} --") if line else step
 
 
 def _kept_out(report: Report) -> Iterator[Advice]:
@@ -151,35 +163,21 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
         return
     decided = report.profile_busy_cores < BUSY_CORES
     costliest = next(iter(operator_times(report)), None) if decided else None
-    compiling = report.compile_seconds > COMPILE_DOMINATES * max(report.run_seconds, 1e-9)
-    weight = 0.1
+    found = cell_gain(report)
     if costliest and (report.backend == EAGER or covered.in_engine):
         topic, step = "profiled", "See which backend is fastest at it: %%dynamo compare."
-        share = percent(costliest.share)
         problem = (
-            f"Nothing is in the way, and `{costliest.name}` has {share} of the operations' time "
-            "in eager"
+            f"`{costliest.name}` has {percent(costliest.share)} of the operations' time in eager"
         )
         evidence = f"{count(costliest.calls, 'call')} of it; each operation was timed by itself"
-    elif report.mode == "optimize" and compiling and whole_gain(report) is None:
-        topic, step = "first-run", "Run the cell again, or measure it: %%dynamo compare."
-        raced, racing = (" and raced", " and racing") if report.race_seconds else ("", "")
-        if raced:
-            step = "Run the cell again: what won is remembered."
-        problem = f"This run compiled{raced}, so its time says nothing about speed"
-        spent = report.compile_seconds + report.race_seconds
-        share = f"{spent / report.seconds if report.seconds else 0.0:.0%}"
-        evidence = f"{share} of the time was compiling{racing}"
+    elif not isinstance(found, str) and found.verdict == "slower":
+        topic, step = "slower", "See whether another backend is faster: %%dynamo compare."
+        problem = f"Nothing is in the way, and {report.backend} is slower than plain code here"
+        evidence = f"by {found.source}"
     elif not covered.in_engine and report.backend == EAGER:
         topic, step = "captured", "See which backend is faster: %%dynamo compare."
         problem = "The code is captured, and eager runs it"
         evidence = count(covered.captured, "operation")
-    elif covered.in_engine:
-        topic, step, weight = "all-in-engine", "Measure what it gains: %%dynamo compare.", 0.05
-        problem = "Nothing is in the way"
-        evidence = f"{covered.in_engine:,} of {count(covered.total, covered.noun)} in the engine"
-        if covered.in_engine == covered.total != covered.captured:
-            evidence = f"all {count(covered.captured, 'operation')} in the engine"
     else:
         return
-    yield Advice(topic, problem, step, evidence, weight, "Timing")
+    yield Advice(topic, problem, step, evidence, 0.1, "Timing")

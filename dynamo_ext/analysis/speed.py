@@ -1,4 +1,4 @@
-"""What a run's engines gained over eager, as far as the run itself knows: an estimate."""
+"""What a run gained over plain code, as far as the run itself knows: an estimate."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.placement import EAGER
+from dynamo_ext.formatting import count
+from dynamo_ext.records.comparison import SMALLEST_DIFFERENCE, UNCLEAR_BEYOND, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamo_ext.records.graph import Graph
     from dynamo_ext.records.report import Report
 
 FEWEST_PAIRS = 3
 """Pairs of calls that make an estimate."""
 
-WIDEST = 2.0
-"""How far the most may be from the least, as a ratio: wider apart, a noisy machine was timed."""
-
-
 MOST_OF_IT = 0.5
 """The share of the graphs' time from which the gain of some graphs says something of a run."""
+
+SHORT_CELL = 0.02
+"""Seconds of a plain cell below which IPython's own work is too large a part of them."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """How many times as fast as eager, by ``pairs`` of calls: their median, and where most lie.
+    """How many times as fast as eager a graph is: the median of pairs, and where most lie.
 
-    ``engine`` and ``eager`` are seconds of one call; of a whole run, of all calls of the ``graphs``
-    whose gain is known, of ``called``; these have ``share`` of the graphs' time in this run.
+    ``engine`` and ``eager`` are seconds of one call; ``pairs`` is 0 where a race measured it.
     """
 
     ratio: float
@@ -38,67 +40,148 @@ class Gain:
     engine: float
     eager: float
     pairs: int
-    graphs: int = 1
-    called: int = 1
-    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class CellGain:
+    """Seconds of a whole cell without compiling, and plainly; the ends of their ratio.
+
+    ``source`` is what the plain seconds are from.
+    """
+
+    seconds: float
+    plain: float
+    low: float
+    high: float
+    source: str
 
     @property
-    def is_part(self) -> bool:
-        """Whether graphs were called whose gain is not known."""
-        return self.graphs < self.called
+    def ratio(self) -> float:
+        """How many times as fast as the plain cell it is."""
+        return self.plain / self.seconds
+
+    @property
+    def verdict(self) -> Verdict:
+        """By the interval: ``same`` or ``unclear`` where 1 is in it, ``same`` below 2 %."""
+        small = abs(math.log(self.ratio)) < math.log1p(SMALLEST_DIFFERENCE)
+        if not (small or self.low <= 1 <= self.high):
+            return "faster" if self.ratio > 1 else "slower"
+        farthest = max(math.log(self.high), -math.log(self.low))
+        return "unclear" if farthest > math.log1p(UNCLEAR_BEYOND) else "same"
 
 
 def gain(graph: Graph) -> Gain | None:
-    """The gain of one graph; ``None`` where pairs of calls are too few, or too far apart."""
+    """The gain of one graph; ``None`` where it is not known, or was measured on a busy machine."""
     if len(graph.pairs) >= FEWEST_PAIRS:
-        ratios = [eager / engine for engine, eager in graph.pairs]
+        ratios = sorted(eager / engine for engine, eager in graph.pairs)
         engine, eager = (statistics.median(each) for each in zip(*graph.pairs, strict=True))
         # Of many, one on either side may be an accident.
-        ratios = sorted(ratios)[1:-1] if len(ratios) > FEWEST_PAIRS + 1 else sorted(ratios)
-        low, high = ratios[0], ratios[-1]
-        found = Gain(statistics.median(ratios), low, high, engine, eager, len(graph.pairs))
-        return found if high <= WIDEST * low else None
+        ratios = ratios[1:-1] if len(ratios) > FEWEST_PAIRS + 1 else ratios
+        return Gain(
+            statistics.median(ratios), ratios[0], ratios[-1], engine, eager, len(graph.pairs)
+        )
     race = graph.contest
-    winner = next((c for c in race.contestants if c.backend == race.winner), None) if race else None
+    if race is None or not race.conclusive:
+        return None
+    winner = next((each for each in race.contestants if each.backend == race.winner), None)
     if winner is None or winner.backend == EAGER or not (winner.seconds and winner.low):
         return None
     eager = winner.seconds * winner.speedup
     return Gain(winner.speedup, winner.low, winner.high, winner.seconds, eager, 0)
 
 
-def whole_gain(report: Report) -> Gain | None:
-    """The gain of the graphs that ran together, each by its calls.
+def cell_gain(report: Report) -> CellGain | str:
+    """The gain of the whole cell, or why it is not known.
 
-    What ran in eager is as fast as eager. Graphs whose gain is not known are left out; ``None``
-    where they have more than half of the graphs' time.
+    The plain seconds are those of plain runs of the same text in this kernel, if there were two.
+    Else eager's share of pairs of calls, or of races, stands in for each graph's time, and the code
+    outside of graphs counts as it is; else turns of loops that ran plainly; else one plain run.
     """
     called = [graph for graph in report.graphs if graph.calls]
     known = [(graph, each) for graph in called if (each := gain(graph)) is not None]
-    total = sum(graph.run_seconds for graph in called)
-    share = sum(graph.run_seconds for graph, _ in known) / total if total else 0.0
-    if len(known) == len(called):
-        share = 1.0
-    if not known or share < MOST_OF_IT:
+    named = {graph.id for graph, _ in known}
+    engine = sum(graph.calls * each.engine for graph, each in known)
+    others = [graph for graph in called if graph.id not in named]
+    as_plain = sum(graph.run_seconds for graph in others if _is_eagers(graph))
+    # A backward pass is not run twice.
+    untimed = sum(graph.run_seconds for graph in others) - as_plain + report.running_seconds[1]
+    now = report.outside_seconds + as_plain + untimed + engine
+    enough = bool(known) and untimed <= MOST_OF_IT * (untimed + engine)
+    plain = [took for took in report.plain_runs if took >= SHORT_CELL]
+    # First calls of new graphs are slower than later ones.
+    steady = now if report.compile_seconds else report.run_seconds
+    comparable = steady > 0 and (enough or not report.compile_seconds)
+    if comparable and len(plain) > 1:
+        return _by_plain_runs(steady, plain)
+    if not enough:
+        if (found := _by_turns(report)) is not None:
+            return found
+        if plain and comparable:
+            return _by_plain_runs(steady, plain)
+        if plain:
+            return "this run compiled; the next one is compared with its plain runs"
+        return _why_not(report)
+    ratio, low, high = (
+        (now + sum(g.calls * each.engine * (getattr(each, end) - 1) for g, each in known)) / now
+        for end in ("ratio", "low", "high")
+    )
+    pairs = min(each.pairs for _, each in known)
+    source = f"{count(pairs, 'pair')} of calls of its graphs" if pairs else "races of its graphs"
+    return CellGain(now, ratio * now, low, high, source)
+
+
+def _is_eagers(graph: Graph) -> bool:
+    """Whether all of it runs as plain code does."""
+    if graph.contest is not None:
+        return graph.contest.winner == EAGER
+    return bool(graph.partitions) and not graph.ran_in_engine
+
+
+def _by_plain_runs(now: float, plain: Sequence[float]) -> CellGain:
+    source = f"{count(len(plain), 'run')} of the same text as a plain cell"
+    ends = min(plain) / now, max(plain) / now
+    return CellGain(now, statistics.median(plain), *ends, source)
+
+
+def _by_turns(report: Report) -> CellGain | None:
+    """The gain of loops whose turns were timed both ways, if they are most of the run."""
+    looped = sum(loop.turns * loop.captured for loop in report.turns)
+    now = looped if report.compile_seconds else report.run_seconds
+    if not looped or looped < MOST_OF_IT * report.run_seconds:
         return None
-    found = [(graph.calls, each) for graph, each in known]
-    engine = sum(calls * each.engine for calls, each in found)
-    ends = [
-        sum(n * each.engine * getattr(each, end) for n, each in found) for end in ("low", "high")
-    ]
-    eager = sum(calls * each.engine * each.ratio for calls, each in found)
-    low, high = (end / engine for end in ends)
-    pairs = min(each.pairs for _, each in found)
-    ratio = eager / engine
-    return Gain(ratio, low, high, engine, eager, pairs, len(known), len(called), share)
+    plain = now + sum(loop.turns * (loop.python - loop.captured) for loop in report.turns)
+    low, high = (
+        1 + sum(n.turns * n.captured * (getattr(n, end) - 1) for n in report.turns) / now
+        for end in ("low", "high")
+    )
+    return CellGain(now, plain, low, high, "turns of its loop that ran plainly")
 
 
-def runs_until_paid(report: Report, found: Gain) -> int | None:
-    """How often the run has to be made until its compiling has paid.
+def _why_not(report: Report) -> str:
+    races = [graph.contest for graph in report.graphs if graph.contest is not None]
+    notes = [race.note for race in races if race.note and not race.conclusive]
+    if notes:
+        return notes[0].rstrip(".")
+    if report.backend == EAGER:
+        return "the eager backend runs what it captures as it is"
+    if races and all(race.winner == EAGER for race in races):
+        return "auto left its graphs to eager"
+    reasons = {graph.unpaired: graph.run_seconds for graph in report.graphs if graph.unpaired}
+    if reasons:
+        return max(reasons, key=lambda reason: reasons[reason])
+    forward, backward = report.running_seconds
+    if backward > forward:
+        return "its backward passes take most of the time, and are not called again"
+    return "its graphs' calls take long beside their compiling; each run measures some more"
 
-    ``None`` for never, and where only a part of the gain is known.
-    """
-    saved = found.eager - found.engine
-    spent = report.compile_seconds + report.race_seconds
-    if found.is_part or found.low <= 1.0 or saved <= 0:
+
+def runs_until_paid(report: Report, found: CellGain) -> int | None:
+    """How often the cell has to run until its compiling has paid; ``None`` for never."""
+    if found.verdict != "faster":
         return None
-    return math.ceil(spent / saved)
+    return math.ceil(spent(report) / (found.plain - found.seconds))
+
+
+def spent(report: Report) -> float:
+    """Seconds of compiling and racing of this run and of earlier ones of the cell."""
+    return report.compile_seconds + report.race_seconds + report.spent_before

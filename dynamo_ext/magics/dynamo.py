@@ -25,6 +25,7 @@ from dynamo_ext.magics.arguments import (
     shared,
 )
 from dynamo_ext.magics.completion import add_completion, remove_completion
+from dynamo_ext.magics.plain_runs import PlainRuns
 from dynamo_ext.widgets.progress import LOADING_PATIENCE, PATIENCE, Waiting
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class DynamoMagics(Magics):
         super().__init__(shell)
         self._own_shell = shell
         self._workbench: Workbench | None = None
+        self._plain_runs = PlainRuns(shell)
 
     @property
     def workbench(self) -> Workbench:
@@ -51,7 +53,7 @@ class DynamoMagics(Magics):
                 with interrupts_later():
                     from dynamo_ext.magics.workbench import Workbench
 
-                    self._workbench = Workbench(self._own_shell)
+                    self._workbench = Workbench(self._own_shell, self._plain_runs)
             except KeyboardInterrupt as error:
                 from dynamo_ext.magics.cell_errors import show_as
 
@@ -61,6 +63,7 @@ class DynamoMagics(Magics):
 
     def close(self) -> None:
         """Let go of everything that was compiled."""
+        self._plain_runs.close()
         if self._workbench is not None:
             self._workbench.close()
 

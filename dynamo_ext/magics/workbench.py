@@ -14,6 +14,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
+from dynamo_ext.analysis.speed import spent
 from dynamo_ext.backends import crash_records, registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.capture import session
@@ -35,6 +36,7 @@ from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.magics.arguments import CellArguments, check_output_name, seconds
 from dynamo_ext.magics.cell_errors import show_as, show_error, show_syntax_error
 from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_silently
+from dynamo_ext.magics.plain_runs import PlainRuns
 from dynamo_ext.magics.resolve_backend import choose, torchs_default
 from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
@@ -51,8 +53,9 @@ from dynamo_ext.widgets.report.view import display_report
 class Workbench:
     """One shell's state. Made when the first cell needs it, since it loads torch."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
+    def __init__(self, shell: InteractiveShell, plain_runs: PlainRuns) -> None:
         self._shell = shell
+        self._plain_runs = plain_runs
         self._programs = ProgramCache()
         self._names = HiddenNames(shell.user_ns)
         self._past = PastRuns()
@@ -118,12 +121,19 @@ class Workbench:
                 versions=session.versions(),
                 on_progress=None if quiet else waiting.tell,
                 on_graph_call=OperationTimes(waiting.tell) if arguments.profile else None,
-                after_graph_call=None if quiet or arguments.mode == "explain" else PairedCalls(),
+                after_graph_call=None if arguments.mode == "explain" else PairedCalls(),
                 check=check,
                 given=given,
                 decides=_decides(arguments),
             )
-        report = dataclasses.replace(report, loads=(*self.loads, (report.backend, took)))
+        report = dataclasses.replace(
+            report,
+            loads=(*self.loads, (report.backend, took)),
+            line=line.strip(),
+            plain_runs=self._plain_runs.of_text(body),
+            spent_before=state.spent.get(report.backend, 0.0),
+        )
+        state.spent[report.backend] = spent(report)
         session.remember_report(report)
         self._past.keep(text.number, text.cell_id, report)
         if arguments.output is not None:

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from dynamo_ext.analysis.speed import FEWEST_PAIRS
 from dynamo_ext.backends import calibration, effects, registry
 from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.timing import clock
+from dynamo_ext.timing import clock, first_run
 from dynamo_ext.torch_private.entered_modes import forward_of
 
 MOST_PAIRS = 6
@@ -29,7 +30,10 @@ SHORT_PAIRS = 4
 _WARM = 2  # calls of eager before those that count: its weights are not in the caches
 
 SHARE = 0.02
-"""The share of a run's compiling and of a graph's calls that may go to pairs."""
+"""The share of a graph's calls that may go to pairs."""
+
+COMPILE_SHARE, FIRST_SHARE = 0.1, 0.4
+"""The shares of a run's compiling: up to so many pairs as make an estimate, the second one."""
 
 _NOT_COMPARED = frozenset({"auto", "eager"})
 """A race has times of its own, and eager is not faster than itself."""
@@ -47,7 +51,7 @@ class PairedCalls:
 
     def __init__(self) -> None:
         self._wait = clock.device_barrier()
-        self._suited: dict[GraphEntry, bool] = {}
+        self._looked_at: set[GraphEntry] = set()
 
     def __call__(
         self,
@@ -63,16 +67,16 @@ class PairedCalls:
         pairs = entry.pairs
         if _enough(pairs) or not self._suits(entry, graph, args):
             return
-        calls = run.calls[entry]
-        # The calls of this graph alone: adding all up at every call would cost more the more there
-        # are.
-        allowed = SHARE * (run.compile_seconds + calls.seconds)
+        calls, left = run.calls[entry], first_run.current().left
         # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
         expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 4
         try:
             while not _enough(pairs):
                 short = expected < LEAD_IN_SECONDS
                 cost = LEAD_IN_SECONDS + (SHORT_PAIRS + _WARM) * expected if short else expected
+                share = FIRST_SHARE if len(pairs) < FEWEST_PAIRS else COMPILE_SHARE
+                # The calls of this graph alone: adding all up would cost more the more there are.
+                allowed = SHARE * calls.seconds + min(share * run.compile_seconds, left)
                 if run.paired_seconds + cost > allowed:
                     break
                 started, eager = time.perf_counter(), forward_of(graph)
@@ -86,19 +90,13 @@ class PairedCalls:
                 run.paired_seconds += time.perf_counter() - started
         except Exception as error:  # noqa: BLE001 - the user's own call went well: no estimate, then
             pass_on(error)
-            self._suited[entry] = False
+            entry.unpaired = "a further call of a graph failed"
 
     def _suits(self, entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> bool:
-        if entry not in self._suited:
-            cuda = any(isinstance(each, torch.Tensor) and each.is_cuda for each in args)
-            engine = entry.backend.partition(":")[0]
-            self._suited[entry] = (
-                engine in registry.OURS
-                and engine not in (_REPLAYING if cuda else _NOT_COMPARED)
-                and not (entry.mutates or entry.draws)
-                and all(map(effects.is_torchs_own, graph.graph.nodes))
-            )
-        return self._suited[entry]
+        if entry not in self._looked_at:
+            self._looked_at.add(entry)
+            entry.unpaired = _why_not(entry, graph, args)
+        return not entry.unpaired
 
     def _in_a_row(
         self, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any]
@@ -131,6 +129,21 @@ class PairedCalls:
 
     def _seconds(self, call: Callable[..., Any], args: Sequence[Any]) -> float:
         return clock.seconds_per_call(lambda: call(*args), 1, self._wait)
+
+
+def _why_not(entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> str:
+    """Why a graph is not called again; empty where it can be."""
+    cuda = any(isinstance(each, torch.Tensor) and each.is_cuda for each in args)
+    engine = entry.backend.partition(":")[0]
+    if engine not in registry.OURS or engine in (_REPLAYING if cuda else _NOT_COMPARED):
+        return f"graphs of {engine} are not called again"
+    if entry.mutates:
+        return "a graph changes tensors in place, so it is not called again"
+    if entry.draws:
+        return "a graph draws random numbers, so it is not called again"
+    if not all(map(effects.is_torchs_own, graph.graph.nodes)):
+        return "a graph calls operators that are not torch's, so it is not called again"
+    return ""
 
 
 def _enough(pairs: Sequence[tuple[float, float]]) -> bool:

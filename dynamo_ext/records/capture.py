@@ -139,6 +139,23 @@ class Recompile:
 
 
 @dataclass(frozen=True)
+class LoopTurns:
+    """A loop of the cell of which some turns were timed captured, and some in Python.
+
+    ``line`` is where it begins. ``turns`` are those of this run that ran captured, 0 where Python
+    is faster. ``captured`` and ``python`` are seconds of one turn, ``low`` and ``high`` the ends of
+    how many times as fast a captured one is.
+    """
+
+    line: int
+    turns: int
+    captured: float
+    python: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Bytecode:
     """A frame's bytecode as Python compiled it and as Dynamo rewrote it (``dis`` text)."""
 

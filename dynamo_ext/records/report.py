@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from dynamo_ext.records.autotune import EndToEnd
-from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, Recompile
+from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, LoopTurns, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine, saved, structured
 from dynamo_ext.records.graph import Graph
 
@@ -60,7 +60,10 @@ class Report:
     meanwhile other programs kept ``profile_busy_cores`` busy), ``race_seconds`` to ``auto``'s
     races, ``paired_seconds`` to further calls of graphs in their engine and in eager. ``loads``
     are what was loaded before it, torch._dynamo and the backend's engine, with the seconds.
-    ``end_to_end`` is there where ``auto`` was given a bound of accuracy.
+    ``end_to_end`` is there where ``auto`` was given a bound of accuracy. ``line`` is what stood
+    behind ``%%dynamo``. ``plain_runs`` are seconds of plain cells of the same text in this kernel,
+    ``turns`` the cell's loops that were timed both ways, and ``spent_before`` what earlier runs of
+    the cell took to compile and race.
     ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
     ``stopped_at`` at which line of the cell (or 0). ``refused``: the error is Dynamo's, since one
     graph was asked for.
@@ -91,6 +94,10 @@ class Report:
     paired_seconds: float = 0.0
     end_to_end: EndToEnd | None = None
     loads: tuple[tuple[str, float], ...] = ()
+    line: str = ""
+    plain_runs: tuple[float, ...] = ()
+    turns: tuple[LoopTurns, ...] = ()
+    spent_before: float = 0.0
     schema: int = SCHEMA_VERSION
 
     @property

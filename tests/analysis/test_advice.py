@@ -251,7 +251,7 @@ SITUATIONS = [
     Situation("dtype", scales, [(X,), (X.double(),)], "recompile", "(float32, float64)", "Cast"),
     Situation("strides", scales, [(X,), (X.t().contiguous().t(),)], "recompile", "layout", ".contiguous()"),
     Situation("grad", scales, [(X,), (X.clone().requires_grad_(),)], "recompile", "requires_grad", "no_grad"),
-    Situation("integer", scales, [(X, 2), (X, 3)], "first-run", "This run compiled", "%%dynamo compare"),
+    Situation("integer", scales, [(X, 2), (X, 3)], "captured", "The code is captured", "%%dynamo compare"),
     Situation("integers", scales, [(X, 2), (X, 3), (X, 2.5)], "recompile", "type of `by` (int, float)", "one type"),
     Situation("key", sums, [({"a": X},), ({"a": X[:2]},)], "recompile", "batch size of `named['a']`", "mark_dynamic(named['a'], 0)"),
     Situation("float", scales, [(X, 0.5), (X, 0.25)], "recompile", "float `by`", "torch.tensor"),
@@ -262,7 +262,7 @@ SITUATIONS = [
     Situation("length", adds_up, [([X],), ([X, X],)], "recompile", "length of `tensors`", "Stack"),
     Situation("object", applies, [(X, torch.sin), (X, torch.cos)], "recompile", "object behind `function`", "same one"),
     Situation("argument", NET, [(X,), (X[:2],)], "recompile", "batch size of `args[0]`", "%%dynamo --dynamic."),
-    Situation("fine", scales, [(X,)], "first-run", "This run compiled", "%%dynamo compare"),
+    Situation("fine", scales, [(X,)], "captured", "The code is captured", "%%dynamo compare"),
 ]  # fmt: skip
 
 
@@ -407,13 +407,15 @@ def test_a_backend_that_is_not_here_is_all_there_is_to_say() -> None:
     assert "ran eagerly" in first.evidence
 
 
-def test_a_second_run_of_captured_code_asks_for_a_comparison() -> None:
+def test_code_that_an_engine_takes_needs_a_step_only_where_it_is_slower() -> None:
     fast = dynamo_ext.optimize(Engine())(scales)
     fast(X)
     report = fast.report()
-    again = dataclasses.replace(report, compile_seconds=0.0)
-    (first,) = advise(again)
-    assert first.topic == "all-in-engine"
+    assert advise(report) == ()
+    (first,) = advise(
+        dataclasses.replace(report, seconds=9.0, compile_seconds=0.0, plain_runs=(1.0, 1.1))
+    )
+    assert first.topic == "slower"
     assert "%%dynamo compare" in first.step
 
 
@@ -478,7 +480,7 @@ def test_backward_is_no_problem() -> None:
         return w.grad
 
     found = advise(run(trains, [(X, torch.ones(4, 4, requires_grad=True))], "eager"))
-    assert [each.topic for each in found] == ["first-run", "break"]
+    assert [each.topic for each in found] == ["captured", "break"]
     assert "Nothing needs to be done" in found[1].step
 
 
@@ -551,28 +553,6 @@ def test_a_part_of_the_cell_is_not_said_to_be_all_of_it() -> None:
         assert first.problem.startswith("Part of the cell's own code runs as plain Python")
         first = advise(cells.report(text.splitlines()[1]))[0]
         assert first.problem.startswith("The cell's own code runs as plain Python")
-
-
-def test_a_run_that_raced_is_not_sent_to_race_again() -> None:
-    report = run(scales, [(X,)], "inductor")
-    seconds = {"seconds": 3.9, "compile_seconds": 1.5}
-    (first,) = advise(dataclasses.replace(report, **seconds, race_seconds=2.0))
-    assert first.problem == "This run compiled and raced, so its time says nothing about speed"
-    assert first.step == "Run the cell again: what won is remembered."
-    assert first.evidence == "90% of the time was compiling and racing"
-    (again,) = advise(dataclasses.replace(report, **seconds | {"seconds": 1.6}))
-    assert "%%dynamo compare" in again.step
-
-
-def test_a_run_whose_gain_is_estimated_is_not_sent_to_run_again() -> None:
-    report = run(scales, [(X,)], "inductor")
-    pairs = ((1.0, 2.0),) * 3
-    graphs = tuple(dataclasses.replace(graph, pairs=pairs) for graph in report.graphs)
-    (first,) = advise(dataclasses.replace(report, graphs=graphs))
-    assert (first.topic, first.step) == (
-        "all-in-engine",
-        "Measure what it gains: %%dynamo compare.",
-    )
 
 
 def test_a_module_that_is_being_built_is_not_said_to_lack_its_super() -> None:

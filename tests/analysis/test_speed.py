@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.analysis.speed import FEWEST_PAIRS, gain, runs_until_paid, whole_gain
+from dynamo_ext.analysis.speed import FEWEST_PAIRS, cell_gain, gain, runs_until_paid, spent
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
+from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
 
@@ -18,8 +19,8 @@ def graph(pairs=(), calls=1, **facts):
     return Graph("g0", "0/0", "ts", (), "", 0.0, True, calls, 0.0, pairs=pairs, **facts)
 
 
-def report(*graphs, compile_seconds=10.0):
-    return Report("optimize", "ts", "Cell", None, 1.0, compile_seconds, graphs=graphs)
+def report(*graphs, seconds=11.0, compile_seconds=10.0, **facts):
+    return Report("optimize", "ts", "", None, seconds, compile_seconds, graphs=graphs, **facts)
 
 
 def test_the_median_of_pairs_and_where_they_lie():
@@ -33,10 +34,16 @@ def test_one_pair_on_either_side_may_be_an_accident():
     assert (found.ratio, found.low, found.high, found.pairs) == (2.0, 1.9, 2.1, 5)
 
 
-@pytest.mark.parametrize("pairs", [(), TWICE[: FEWEST_PAIRS - 1], (*TWICE[:2], (1.0, 4.1))])
-def test_few_or_unlike_pairs_say_nothing(pairs):
+@pytest.mark.parametrize("pairs", [(), TWICE[: FEWEST_PAIRS - 1]])
+def test_few_pairs_say_nothing(pairs):
     assert gain(graph(pairs)) is None
-    assert whole_gain(report(graph(TWICE), graph(pairs))) is None
+    unknown = dataclasses.replace(graph(pairs), id="g1", run_seconds=9.0)
+    assert isinstance(cell_gain(report(graph(TWICE), unknown, seconds=20.0)), str)
+
+
+def test_pairs_far_apart_have_a_wide_interval_and_no_verdict():
+    found = cell_gain(report(graph(((1.0, 2.0), (1.0, 0.5), (1.0, 4.1))), seconds=10.0))
+    assert (found.low, found.high, found.verdict) == (0.5, 4.1, "unclear")
 
 
 def test_a_race_has_times_of_its_own():
@@ -49,30 +56,80 @@ def test_a_race_has_times_of_its_own():
     )
 
 
-def test_graphs_count_by_their_calls():
-    same = ((4.0, 4.0),) * 3
-    found = whole_gain(report(graph(TWICE, calls=4), graph(same), graph(calls=0)))
-    assert (found.engine, found.eager, found.pairs) == (8.0, 12.0, 3)
-    assert found.ratio == 1.5
-    assert found.low == pytest.approx((4 * 1.9 + 4) / 8)
+def test_a_race_on_a_busy_machine_says_nothing():
+    row = GraphCandidateResult("ts", "won", 1.0, 3.0, 2.5, 3.5)
+    busy = graph(contest=GraphRace("ts", (row,), note="Others were busy.", conclusive=False))
+    assert gain(busy) is None
+    assert cell_gain(report(dataclasses.replace(busy, run_seconds=1.0))) == "Others were busy"
 
 
-@pytest.mark.parametrize(("others", "share"), [(1.0, 0.9), (9.0, 0.5), (9.1, None)])
-def test_graphs_without_pairs_are_left_out_where_they_have_less_than_half(others, share):
-    known = dataclasses.replace(graph(TWICE, calls=4), run_seconds=9.0)
-    unknown = dataclasses.replace(graph(), run_seconds=others)
-    run = report(known, unknown, graph(calls=0))
-    found = whole_gain(run)
-    if share is None:
-        assert found is None
-        return
-    assert (found.ratio, found.graphs, found.called, found.share) == (2.0, 1, 2, share)
-    assert found.is_part
-    assert runs_until_paid(run, found) is None, "what the other graph saves is not known"
+def test_graphs_count_by_their_calls_and_the_code_around_them_as_it_is():
+    made = report(
+        dataclasses.replace(graph(TWICE, calls=4), run_seconds=5.0),
+        dataclasses.replace(graph(((4.0, 4.0),) * 3), run_seconds=5.0),
+        seconds=22.0,
+    )
+    found = cell_gain(made)
+    # Of twelve seconds without compiling, two are Python's.
+    assert (found.seconds, found.plain) == (2 + 4 + 4, 2 + 8 + 4)
+    assert (found.low, found.high) == pytest.approx(
+        ((2 + 4 * 1.9 + 4) / 10, (2 + 4 * 2.1 + 4) / 10)
+    )
+    assert (found.verdict, found.source) == ("faster", "3 pairs of calls of its graphs")
+
+
+@pytest.mark.parametrize(("others", "is_known"), [(1.0, True), (4.0, True), (4.1, False)])
+def test_graphs_without_pairs_count_as_they_are_up_to_half(others, is_known):
+    known = dataclasses.replace(graph(TWICE, calls=4), run_seconds=4.0)
+    unknown = dataclasses.replace(graph(), id="g1", run_seconds=others)
+    found = cell_gain(report(known, unknown, seconds=14.0 + others))
+    assert isinstance(found, str) is not is_known
+    if is_known:
+        assert found.ratio == pytest.approx((8 + others) / (4 + others))
+
+
+def test_what_eager_won_is_as_fast_as_eager():
+    lost = graph(contest=GraphRace("eager", ()))
+    lost = dataclasses.replace(lost, id="g1", run_seconds=8.0)
+    won = dataclasses.replace(graph(TWICE), run_seconds=1.0)
+    found = cell_gain(report(won, lost, seconds=19.0))
+    assert (found.seconds, found.plain) == (9.0, 10.0)
+
+
+def test_plain_runs_of_the_same_text_come_first():
+    made = report(graph(TWICE), seconds=3.0, compile_seconds=0.0, plain_runs=(5.0, 6.0, 7.0))
+    found = cell_gain(made)
+    assert (found.seconds, found.plain, found.ratio) == (3.0, 6.0, 2.0)
+    assert (found.low, found.high) == pytest.approx((5 / 3, 7 / 3))
+    assert found.source == "3 runs of the same text as a plain cell"
+
+
+def test_one_plain_run_counts_where_nothing_else_is_known():
+    one = report(graph(TWICE), plain_runs=(9.0,))
+    assert "pairs" in cell_gain(one).source
+    again = dataclasses.replace(one, graphs=(graph(),), seconds=1.0, compile_seconds=0.0)
+    assert cell_gain(again).plain == 9.0
+    assert "this run compiled" in cell_gain(dataclasses.replace(one, graphs=(graph(),)))
+    short = dataclasses.replace(one, graphs=(graph(),), plain_runs=(0.01,))
+    assert isinstance(cell_gain(short), str)
 
 
 def test_compiling_pays_where_a_run_saves():
-    run = report(graph(TWICE, calls=4))
-    assert runs_until_paid(run, whole_gain(run)) == 3
-    slower = report(graph(((2.0, 1.0),) * 3))
-    assert runs_until_paid(slower, whole_gain(slower)) is None
+    run = report(graph(TWICE, calls=4), seconds=10.0, spent_before=2.0)
+    assert spent(run) == 12.0
+    assert runs_until_paid(run, cell_gain(run)) == 3
+    slower = report(graph(((2.0, 1.0),) * 3), seconds=10.0)
+    assert cell_gain(slower).verdict == "slower"
+    assert runs_until_paid(slower, cell_gain(slower)) is None
+
+
+def test_turns_that_ran_plainly_tell_of_a_loop():
+    loop = LoopTurns(2, 8, 1.0, 2.0, 1.5, 2.5)
+    made = report(graph(), seconds=10.0, compile_seconds=0.0, turns=(loop,))
+    found = cell_gain(made)
+    assert (found.seconds, found.plain, found.low, found.high) == (10.0, 18.0, 1.4, 2.2)
+    assert found.source == "turns of its loop that ran plainly"
+    first = cell_gain(dataclasses.replace(made, seconds=14.0, compile_seconds=2.0))
+    assert (first.seconds, first.plain) == (8.0, 16.0), "its first turns are slow"
+    python = dataclasses.replace(loop, turns=0)
+    assert isinstance(cell_gain(dataclasses.replace(made, turns=(python,))), str)

@@ -9,7 +9,7 @@ from unittest import mock
 from dynamo_ext.analysis import advice
 from tests.capture.live import live
 
-NOTHING = (("first-run", "This run compiled", "%%dynamo compare"),)
+NOTHING = (("captured", "The code is captured", "%%dynamo compare"),)
 """What is said where nothing needs to change."""
 
 BACKWARD = ("break", "`backward()` is called there", "Nothing needs to be done.")
@@ -28,12 +28,8 @@ class Cell(NamedTuple):
 
 def check(each: Cell) -> None:
     """Run it, and compare the advice on its last run: what is expected, and no other."""
-    # Whether compiling took most of a run, or some seconds, is a matter of the machine.
-    with (
-        live(each.setup) as cells,
-        mock.patch.object(advice, "COMPILE_DOMINATES", 0.0),
-        mock.patch.object(advice, "COSTLY", math.inf),
-    ):
+    # Whether compiling took some seconds is a matter of the machine.
+    with live(each.setup) as cells, mock.patch.object(advice, "COSTLY", math.inf):
         for _ in range(each.runs):
             found = advice.advise(cells.report(each.cell, each.line))
     assert [x.topic for x in found] == [topic for topic, _, _ in each.told], found

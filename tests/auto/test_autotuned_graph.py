@@ -60,7 +60,8 @@ def test_a_race_leaves_the_graph_that_the_inputs_came_from_to_the_user():
     [product] = racer(x, weight)
     product.sum().backward()
     assert torch.allclose(weight.grad, 2 * torch.ones(3).exp())
-    assert x.requires_grad and not x.is_leaf
+    assert x.requires_grad
+    assert not x.is_leaf
 
 
 def test_one_that_seems_alone_keeps_the_winner_and_eager_alone():

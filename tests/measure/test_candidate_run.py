@@ -39,7 +39,13 @@ def test_it_calls_until_the_count_stands_still_or_time_is_up(seconds, expected):
     ],
 )
 def test_a_row_has_the_precision_of_the_backends_that_won_its_graphs(asked, won, expected):
-    raced = [SimpleNamespace(precision=each, contest=SimpleNamespace(winner=precision.label("backend", {"precision": each}))) for each in won]
+    raced = [
+        SimpleNamespace(
+            precision=each,
+            contest=SimpleNamespace(winner=precision.label("backend", {"precision": each})),
+        )
+        for each in won
+    ]
     other = SimpleNamespace(precision=asked, contest=None)
     found = SimpleNamespace(
         candidate=SimpleNamespace(precision=asked, backend="auto"),

@@ -99,7 +99,7 @@ class Stepper:
             step = functools.partial(self._turn, trial, suites[0])
         # Dynamo has no business with our own frames.
         value = self._under(function, lambda number: call(None, step, suites[number]))
-        if trial is not None and trial.is_python:
+        if trial is not None and trial.is_python is not None:
             self._note(trial)
         return value
 
@@ -113,7 +113,10 @@ class Stepper:
     @staticmethod
     def _note(trial: TurnTrial) -> None:
         if (run := run_log.active_run()) is not None:
-            run.fallbacks[trial.as_fallback()] = None
+            turns = trial.as_record()
+            run.turns[turns.line] = turns
+            if trial.is_python:
+                run.fallbacks[trial.as_fallback()] = None
 
     def _under(self, function: types.FunctionType, *args: Any) -> Any:
         callback = self.tracer.callback

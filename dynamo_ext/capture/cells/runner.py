@@ -4,7 +4,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dynamo_ext.capture.cells.block_runner import Stepper
@@ -41,12 +41,16 @@ class Check(Protocol):
 
 @dataclass
 class CellState:
-    """A program, the compiler that ``run`` reuses and the seconds of its last run, its check."""
+    """A program, the compiler that ``run`` reuses and the seconds of its last run, its check.
+
+    ``spent`` are seconds that its runs took to compile and race, by backend.
+    """
 
     program: CellProgram
     last_compiler: RecordedCompiler | None = None
     check: Any = None
     given: FirstRun | None = None
+    spent: dict[str, float] = field(default_factory=dict)
 
     def release(self) -> None:
         """Let go of everything that was compiled for this text."""
@@ -54,6 +58,7 @@ class CellState:
             code_cache.forget_code(code)
         eager_frames.forget(self.program.filename)
         self.last_compiler = self.check = self.given = None
+        self.spent.clear()
 
 
 def run_cell(  # noqa: PLR0913 - what one run needs, by keyword

@@ -10,11 +10,11 @@ import dis
 import functools
 import hashlib
 import json
-import statistics
 import time
 import types
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from statistics import median
 from typing import Any
 
 import torch
@@ -24,8 +24,9 @@ from dynamo_ext.backends.disk_cache import Table, device_model
 from dynamo_ext.capture.listen import run_log
 from dynamo_ext.capture.report.capture_failures import in_python
 from dynamo_ext.formatting import seconds
+from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.report import Fallback
-from dynamo_ext.timing import first_run
+from dynamo_ext.timing import first_run, statistics
 
 _BEFORE, _EACH = 20, 6
 """Turns before those that are timed, and how many of these run each way."""
@@ -66,12 +67,12 @@ class Trials:
     def _key(self, line: int) -> tuple[str, str]:
         return hashlib.sha256(f"{line}\n{self._source}".encode()).hexdigest(), self._place
 
-    def _keep(self, line: int, *medians: float) -> None:
-        Outcomes().keep([(*self._key(line), json.dumps(medians), time.time())])
+    def _keep(self, line: int, *outcome: float) -> None:
+        Outcomes().keep([(*self._key(line), json.dumps(outcome), time.time())])
 
 
 class Outcomes(Table):
-    """What is kept: seconds of a turn each way, by a loop's cell and line, and by place."""
+    """What is kept, by a loop's cell and line, and by place: what ``TurnTrial.decide`` takes."""
 
     name = "turn_trials"
 
@@ -79,18 +80,18 @@ class Outcomes(Table):
 class TurnTrial:
     """The trial of one loop; ``is_python`` is its outcome, ``None`` before it.
 
-    ``keep`` gets the seconds of a captured turn and of one in Python, once they are known.
+    ``keep`` gets what ``decide`` takes, once it is known.
     """
 
     def __init__(
         self,
         line: int,
-        keep: Callable[[float, float], object] = lambda *_: None,
+        keep: Callable[..., object] = lambda *_: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.is_python: bool | None = None
         self._keep = keep
-        self._medians = (0.0, 0.0)
+        self._outcome = (0.0, 0.0, 0.0, 0.0)
         self._line = line
         self._clock = clock
         self._turns = 0
@@ -99,9 +100,9 @@ class TurnTrial:
 
     def run(self, captured: Callable[[], Any], python: Callable[[], Any]) -> Any:
         """Run a turn one of two ways; its value."""
+        self._turns += 1
         if self.is_python is not None:
             return python() if self.is_python else captured()
-        self._turns += 1
         if self._turns <= _BEFORE or first_run.current().used_up():
             return captured()
         samples, turn = self._captured, captured
@@ -114,18 +115,25 @@ class TurnTrial:
         if _other_work() == worked:
             samples.append(took)
         if len(self._python) == _EACH:
-            self.decide(statistics.median(self._captured), statistics.median(self._python))
-            self._keep(*self._medians)
+            pairs = len(self._python)
+            ends = statistics.speedup(self._python, self._captured[:pairs])
+            self.decide(median(self._captured), median(self._python), ends.low, ends.high)
+            self._keep(*self._outcome)
         return value
 
-    def decide(self, captured: float, python: float) -> None:
-        """End it with the seconds of a turn each way."""
-        self._medians = captured, python
+    def decide(self, captured: float, python: float, low: float, high: float) -> None:
+        """End it with the seconds of a turn each way, and the ends of Python's over captured."""
+        self._outcome = captured, python, low, high
         self.is_python = captured > _MARGIN * python
+
+    def as_record(self) -> LoopTurns:
+        """What was found, and how many turns this run has made captured."""
+        captured = 0 if self.is_python else self._turns
+        return LoopTurns(self._line, captured, *self._outcome)
 
     def as_fallback(self) -> Fallback:
         """What a report says where the loop's turns run in Python."""
-        captured, python = map(seconds, self._medians)
+        captured, python, *_ = map(seconds, self._outcome)
         why = (
             f"The turns of the loop at line {self._line} run in Python: captured, one took "
             f"{captured}, and {python} in Python"

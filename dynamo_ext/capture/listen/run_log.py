@@ -17,7 +17,7 @@ from torch.fx import GraphModule
 
 from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.torch_private import active_modes
-from dynamo_ext.records.capture import GraphBreak, Guard, Recompile
+from dynamo_ext.records.capture import GraphBreak, Guard, LoopTurns, Recompile
 from dynamo_ext.records.graph import Operation
 from dynamo_ext.records.report import Fallback
 
@@ -81,7 +81,8 @@ class FrameEntry:
 class GraphEntry:
     """A captured graph, held by its compiled callable.
 
-    ``pairs`` are seconds of a call in the engine and of one in eager, made one after the other.
+    ``pairs`` are seconds of a call in the engine and of one in eager, made one after the other;
+    ``unpaired`` is why there are none.
     """
 
     frame: FrameEntry
@@ -96,6 +97,7 @@ class GraphEntry:
     compile_started: float = 0.0
     compile_seconds: float = 0.0
     pairs: list[tuple[float, float]] = field(default_factory=list)
+    unpaired: str = ""
 
 
 @dataclass
@@ -177,6 +179,7 @@ class RunLog:
         self.refused: Exception | None = None
         self.condition_breaks: dict[GraphBreak, None] = {}
         self.fallbacks: dict[Fallback, None] = {}
+        self.turns: dict[int, LoopTurns] = {}
         self.lock = threading.Lock()
 
     def calls_of(self, entry: GraphEntry) -> GraphCalls:

@@ -1,43 +1,62 @@
-"""What a run gained over eager, in words: an estimate, with what it rests on."""
+"""What a run gained over plain code, and what it cost, in words."""
 
 from __future__ import annotations
 
-from dynamo_ext.analysis.speed import Gain, gain, runs_until_paid, whole_gain
-from dynamo_ext.formatting import count, percent, seconds
+from dynamo_ext.analysis.speed import CellGain, cell_gain, gain, runs_until_paid, spent
+from dynamo_ext.formatting import count, seconds
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
 
 HEADERS = ("Per call", "In eager", "Speed")
+_VERDICTS = {
+    "faster": "",
+    "slower": "slower, ",
+    "same": "about as fast as plain, ",
+    "unclear": "unclear, ",
+}
+_LITTLE = 0.05  # seconds of compiling that are not worth a word
 
 
 def sentence(report: Report) -> str:
-    """The gain of the whole run; empty where it is not known."""
-    found = whole_gain(report)
-    if found is None:
-        return ""
-    rests_on = f"{count(found.pairs, 'pair')} of calls" if found.pairs else "the races"
-    whose = "its graphs"
-    if found.is_part:
-        whose = f"calls of {_part(found)} ({percent(found.share)} of the graphs' time)"
-    if found.low <= 1.0 <= found.high:
-        return f"By {rests_on}, {whose} are about as fast as in eager."
-    times = f"{seconds(found.engine)}, and {seconds(found.eager)} in eager"
+    """The gain of the whole cell, or why it is not known and what measures it."""
+    found = cell_gain(report)
+    if isinstance(found, str):
+        named = f" -b {report.backend}" if report.backend.isidentifier() else ""
+        measures = f" %%dynamo compare{named} measures it." if report.graphs else ""
+        return f"not measured: {found}.{measures}"
+    times = f"{seconds(found.seconds)} where plain takes {seconds(found.plain)}"
+    return f"{_VERDICTS[found.verdict]}{times}: {ratio(found)}, by {found.source}."
+
+
+def ratio(found: CellGain) -> str:
+    """As ``3.10× (2.70–3.40)``; one plain run has no interval."""
+    ends = f" ({found.low:.2f}–{found.high:.2f})" if found.low < found.high else ""
+    return f"{found.ratio:.2f}×{ends}"
+
+
+def is_slower(report: Report) -> bool:
+    """Whether the cell is known to be slower than plain."""
+    found = cell_gain(report)
+    return not isinstance(found, str) and found.verdict == "slower"
+
+
+def cost(report: Report) -> str:
+    """What compiling took, and after how many runs it has paid."""
+    now, whole = report.compile_seconds + report.race_seconds, spent(report)
+    if whole < _LITTLE:
+        return "nothing was compiled."
+    what = "compiling and racing" if report.race_seconds else "compiling"
+    said = f"{what} took {seconds(now)}" if now >= _LITTLE else "nothing was compiled in this run"
+    if report.spent_before >= _LITTLE:
+        said += (
+            f", {seconds(whole)} over all runs" if now >= _LITTLE else f"; {seconds(whole)} before"
+        )
+    found = cell_gain(report)
+    if isinstance(found, str) or found.verdict == "unclear":
+        return f"{said}."
     paid = runs_until_paid(report, found)
-    after = f" Compiling has paid after {count(paid, 'run')}." if paid else ""
-    by = f"{found.ratio:.2f}× ({found.low:.2f}–{found.high:.2f})"
-    return f"By {rests_on}, {whose} take about {times}: {by}.{after}"
-
-
-def tile(report: Report) -> str:
-    """The same as a number; empty where it is not known."""
-    found = whole_gain(report)
-    if found is None:
-        return ""
-    return f"≈ {found.ratio:.2g}× eager{f' in {_part(found)}' if found.is_part else ''}"
-
-
-def _part(found: Gain) -> str:
-    return f"{found.graphs:,} of {count(found.called, 'graph')}"
+    pays = "it does not pay" if paid is None else f"it has paid after {count(paid, 'run')}"
+    return f"{said}; {pays}."
 
 
 def cells(graph: Graph) -> list[str]:

@@ -52,6 +52,7 @@ def status(report: Report) -> tuple[str, str]:
         (report.backend == EAGER and not gave_way, "good", "✓ captured"),
         (report.backend == EAGER, "part", "◐ captured in part"),
         (not covered.in_engine, "bad", "✗ all eager"),
+        (speed.is_slower(report), "part", "◐ slower than plain"),
         (gave_way or covered.in_engine < covered.total, "part", "◐ partly eager"),
         (bool(report.breaks), "good", "✓ compiled, with breaks"),
     ]
@@ -65,21 +66,25 @@ def _eager_won(report: Report) -> bool:
     return bool(held) and all(each is not None and each.winner == EAGER for each in held)
 
 
-def headline(report: Report, found: Sequence[Advice]) -> str:
-    """Say what happened, and what to do about it by what ``advise`` found."""
-    # The first step names the function, and why.
-    plain_words = "" if found and found[0].topic == "uncaptured" else _plain_words(report)
-    parts = [
-        _what_happened(report, plain_words),
-        autotuning.sentence(report),
-        speed.sentence(report),
-        _step(found[0]) if found else "",
-    ]
-    return " ".join(part for part in parts if part)
+def lines(report: Report, found: Sequence[Advice]) -> tuple[tuple[str, str], ...]:
+    """What the cell gained, what that cost, and the one step to take, by what ``advise`` found."""
+    gained = speed.sentence(report)
+    if status(report)[0] == "bad" or report.interrupted:
+        # What happened is why nothing is known.
+        gained = f"not measured. {_what_happened(report)}"
+    steps, _ = _sorted(found)
+    step = _step(steps[0]) if steps else "nothing."
+    return ("Gain", gained), ("Cost", speed.cost(report)), ("Next", step)
+
+
+def details(report: Report) -> str:
+    """What ran where, and how ``auto`` chose."""
+    ran = "" if status(report)[0] == "bad" or report.interrupted else _what_happened(report)
+    return " ".join(filter(None, [ran, autotuning.sentence(report)]))
 
 
 def html(report: Report) -> Markup:
-    """Render the verdict, the sentence and a table of counts."""
+    """Render the verdict, the three lines and a table of counts; all else folds."""
     grade, word = status(report)
     names, numbers = zip(*counts(report), strict=True)
     table = markup.table("Counts", names, [numbers], class_="dx-counts")
@@ -89,21 +94,25 @@ def html(report: Report) -> Markup:
         return element("div", banner, table)
     found = advise(report)
     tag = element("strong", word, class_=f"dx-status dx-{grade}")
-    lead = element("p", tag, " ", prose(headline(report, found)), class_="dx-headline")
-    return element("div", lead, _steps(found), table)
+    three = [
+        element("p", element("strong", name), " ", prose(said), class_="dx-line")
+        for name, said in lines(report, found)
+    ]
+    return element(
+        "div", element("p", tag, class_="dx-headline"), *three, table, _folded(report, found)
+    )
 
 
 def text(report: Report) -> str:
     """Render the same for a terminal."""
-    if gone := _unavailable(report):
-        lead = plain_text.paragraph(_gone(report, gone), "  ", "✗ ")
-    else:
-        found = advise(report)
-        lead = plain_text.paragraph(f"{status(report)[1]}: {headline(report, found)}")
-        if found:
-            lead = f"{lead}\n\n{_steps_text(found)}"
     names, numbers = zip(*counts(report), strict=True)
-    return f"{lead}\n\n{plain_text.table(names, [numbers])}"
+    table = plain_text.table(names, [numbers])
+    if gone := _unavailable(report):
+        return f"{plain_text.paragraph(_gone(report, gone), '  ', '✗ ')}\n\n{table}"
+    found = advise(report)
+    three = [plain_text.paragraph(said, "      ", f"{n}  ") for n, said in lines(report, found)]
+    rest = [plain_text.paragraph(details(report)), _steps_text(found)]
+    return "\n\n".join(filter(None, [status(report)[1], "\n".join(three), *rest, table]))
 
 
 def parts(found: Sequence[Advice]) -> tuple[str, ...]:
@@ -111,20 +120,21 @@ def parts(found: Sequence[Advice]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.part for each in found))
 
 
-def _steps(found: Sequence[Advice]) -> Markup:
-    """The evidence of the first step, which the headline has, and the others."""
-    if not found:
-        return EMPTY
-    made = [element("p", _evidence(found[0]), class_="dx-evidence dx-quiet")]
-    steps, idle = _others(found)
+def _folded(report: Report, found: Sequence[Advice]) -> Markup:
+    """What happened, the evidence of the first step, and the other steps."""
+    made = [element("p", prose(said))] if (said := details(report)) else []
+    steps, idle = _sorted(found)
     if steps:
-        made += [element("p", "Then:", class_="dx-then"), _listed(steps[:_MAX_STEPS])]
-    if rest := steps[_MAX_STEPS:]:
-        made.append(markup.details(f"{len(rest):,} more", _listed(rest)))
+        made.append(element("p", quiet_words(_evidence(steps[0]))))
+    if steps[1:]:
+        made.append(_listed(steps[1:]))
     if idle:
         about = f"{len(idle):,} that {'needs' if len(idle) == 1 else 'need'} no change"
         made.append(markup.details(about, _listed(idle)))
-    return markup.join(made)
+    about = "Details"
+    if steps[1:]:
+        about += f", and {count(len(steps) - 1, 'other step')}"
+    return markup.details(about, markup.join(made)) if made else EMPTY
 
 
 def _listed(found: Sequence[Advice]) -> Markup:
@@ -132,24 +142,24 @@ def _listed(found: Sequence[Advice]) -> Markup:
     return element("ul", *items)
 
 
-def _others(found: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
-    """All but the first, which the headline has: what there is to do, and what needs no change."""
-    steps = [each for each in found[1:] if each.weight >= NEGLIGIBLE_WEIGHT]
-    return steps, [each for each in found[1:] if each.weight < NEGLIGIBLE_WEIGHT]
+def _sorted(found: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
+    """What there is to do, the most useful first, and what needs no change."""
+    steps = [each for each in found if each.weight >= NEGLIGIBLE_WEIGHT]
+    return steps, [each for each in found if each.weight < NEGLIGIBLE_WEIGHT]
 
 
 def _steps_text(found: Sequence[Advice]) -> str:
-    steps, idle = _others(found)
-    lines = [plain_text.paragraph(_evidence(found[0]), "  ", "  ")]
-    lines += [
+    steps, idle = _sorted(found)
+    made = [plain_text.paragraph(_evidence(each), "  ", "  ") for each in steps[:1]]
+    made += [
         plain_text.paragraph(f"{_step(each)} {_evidence(each)}", "    ", "  - ")
-        for each in steps[:_MAX_STEPS]
+        for each in steps[1:_MAX_STEPS]
     ]
     if len(steps) > _MAX_STEPS:
-        lines.append(f"  - {len(steps) - _MAX_STEPS:,} more.")
+        made.append(f"  - {len(steps) - _MAX_STEPS:,} more.")
     if idle:
-        lines.append(f"  {len(idle):,} more {'needs' if len(idle) == 1 else 'need'} no change.")
-    return "\n".join(lines)
+        made.append(f"  {len(idle):,} more {'needs' if len(idle) == 1 else 'need'} no change.")
+    return "\n".join(made)
 
 
 def _step(each: Advice) -> str:
@@ -195,7 +205,8 @@ def _plain_words(report: Report) -> str:
     return f"; {listing(names, _MAX_NAMES)} ran as plain Python" if names else ""
 
 
-def _what_happened(report: Report, plain_words: str) -> str:
+def _what_happened(report: Report) -> str:
+    plain_words = _plain_words(report)
     covered, backend = coverage(report), report.backend
     graphs, ops = count(covered.graphs, "graph"), count(covered.captured, "operation")
     ended = ""
@@ -283,5 +294,3 @@ def counts(report: Report) -> Iterator[tuple[str, str]]:
     yield "Fallbacks", f"{len(report.fallbacks):,}"
     yield "Compile", seconds(report.compile_seconds)
     yield "Run", seconds(report.run_seconds)
-    if gained := speed.tile(report):
-        yield "Speed", gained

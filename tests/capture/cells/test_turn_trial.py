@@ -53,7 +53,9 @@ def test_each_turn_runs_once_and_the_faster_way_stays(
     assert turns.ways[: turn_trial._BEFORE] == ["captured"] * turn_trial._BEFORE
     assert turns.ways.count("python") == turn_trial._EACH
     assert turns.trial.is_python is stays
-    assert turns.kept == [(captured, python)]
+    assert turns.kept == [(captured, python, *[pytest.approx(python / captured)] * 2)]
+    found = turns.trial.as_record()
+    assert (found.line, found.turns) == (1, 0 if stays else MANY)
     turns.run(3)
     assert turns.ways[-3:] == ["python" if stays else "captured"] * 3
 
@@ -109,7 +111,7 @@ def cells() -> Iterator[Live]:
 
 def test_the_report_says_what_runs_in_python_and_another_kernel_knows(cells: Live) -> None:
     trials = Trials(LOOP, None)
-    trials.of_loop(2).decide(5e-6, 1e-6)
+    trials.of_loop(2).decide(5e-6, 1e-6, 0.2, 0.2)
     report = cells.report(LOOP)
     assert torch.equal(cells.names["total"], torch.ones(3) * sum(range(3 * MANY)))
     said = [f for f in report.fallbacks if "loop at line" in f.message]
@@ -122,7 +124,7 @@ def test_the_report_says_what_runs_in_python_and_another_kernel_knows(cells: Liv
 
 def test_what_is_kept_is_found_by_text_line_and_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Trials("text", "eager")
-    first._keep(2, 5e-6, 1e-6)
+    first._keep(2, 5e-6, 1e-6, 0.2, 0.2)
     assert Trials("text", "eager").of_loop(2).is_python is True
     others = [("text", "eager", 3), ("other", "eager", 2), ("text", "onnxrt", 2)]
     for text, backend, line in others:

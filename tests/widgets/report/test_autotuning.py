@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.placement import coverage, place_graph
 from dynamo_ext.records.autotune import (
     BaselineComparison,
@@ -26,7 +25,7 @@ ROWS = (
 
 
 def headline_of(report):
-    return summary.headline(report, advise(report))
+    return " ".join(summary.text(report).split())
 
 
 def graph(number, contest, **kwargs):

@@ -12,48 +12,56 @@ from tests.analysis.test_speed import TWICE, graph, report
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said", "tile"),
+    ("pairs", "gained", "cost"),
     [
-        ((), "", ""),
+        (
+            (),
+            (
+                "not measured: its graphs' calls take long beside their compiling; each run measures "
+                "some more. %%dynamo compare -b ts measures it."
+            ),
+            "compiling took 10.0 s.",
+        ),
         (
             TWICE,
             (
-                "By 3 pairs of calls, its graphs take about 1.00 s, and 2.00 s in eager: "
-                "2.00× (1.90–2.10). Compiling has paid after 10 runs."
+                "1.00 s where plain takes 2.00 s: 2.00× (1.90–2.10), by 3 pairs of calls of its "
+                "graphs."
             ),
-            "≈ 2× eager",
+            "compiling took 10.0 s; it has paid after 10 runs.",
         ),
         (
-            ((1.0, 0.9), (1.0, 1.0), (1.0, 1.1)),
-            "By 3 pairs of calls, its graphs are about as fast as in eager.",
-            "≈ 1× eager",
-        ),
-        (
-            ((2.0, 1.0),) * 3,
+            ((1.0, 0.95), (1.0, 1.0), (1.0, 1.05)),
             (
-                "By 3 pairs of calls, its graphs take about 2.00 s, and 1.00 s in eager: "
-                "0.50× (0.50–0.50)."
+                "about as fast as plain, 1.00 s where plain takes 1.00 s: 1.00× (0.95–1.05), by 3 "
+                "pairs of calls of its graphs."
             ),
-            "≈ 0.5× eager",
+            "compiling took 10.0 s; it does not pay.",
+        ),
+        (
+            ((1.0, 0.5), (1.0, 1.2), (1.0, 3.0)),
+            "unclear, 1.00 s where plain takes 1.20 s: 1.20× (0.50–3.00), by 3 pairs of calls of its graphs.",
+            "compiling took 10.0 s.",
+        ),
+        (
+            ((1.0, 0.5),) * 3,
+            "slower, 1.00 s where plain takes 500 ms: 0.50×, by 3 pairs of calls of its graphs.",
+            "compiling took 10.0 s; it does not pay.",
         ),
     ],
 )
-def test_the_whole_run(pairs: tuple[tuple[float, float], ...], said: str, tile: str) -> None:
-    made = report(graph(pairs))
-    assert speed.sentence(made) == said
-    assert speed.tile(made) == tile
-    assert said in summary.text(made).replace("\n", " ")
-    assert dict(summary.counts(made)).get("Speed", "") == tile
+def test_gain_and_cost(pairs: tuple[tuple[float, float], ...], gained: str, cost: str) -> None:
+    made = report(graph(pairs), seconds=10.0)
+    assert (speed.sentence(made), speed.cost(made)) == (gained, cost)
+    assert ("slower than plain" in summary.text(made)) is gained.startswith("slower")
 
 
-def test_a_part_of_the_graphs_is_said_as_one() -> None:
-    known = dataclasses.replace(graph(TWICE), run_seconds=9.2)
-    made = report(known, dataclasses.replace(graph(), id="g1", run_seconds=0.8))
-    assert speed.sentence(made) == (
-        "By 3 pairs of calls, calls of 1 of 2 graphs (92% of the graphs' time) take about "
-        "1.00 s, and 2.00 s in eager: 2.00× (1.90–2.10)."
+def test_what_was_spent_before_counts() -> None:
+    made = report(graph(TWICE), seconds=1.0, compile_seconds=0.0, spent_before=4.0)
+    assert speed.cost(made) == (
+        "nothing was compiled in this run; 4.00 s before; it has paid after 4 runs."
     )
-    assert speed.tile(made) == "≈ 2× eager in 1 of 2 graphs"
+    assert speed.cost(dataclasses.replace(made, spent_before=0.0)) == "nothing was compiled."
 
 
 def test_a_column_where_any_graph_has_a_gain() -> None:

@@ -4,8 +4,8 @@ OpenVINO 2026.4 makes one operation of small products that follow each other, an
 computed element by element between and behind them. Where its result meets that of other
 elementwise operations as an operand, ``compile_model`` reads through a null pointer, which ends
 the process. The same happens where the result of two products meets an input of the graph, and a
-third product follows. It refuses weights of one element there. What is also a result of the model is
-not fused with the product that reads it.
+third product follows. It refuses weights of one element there. What is also a result of the model
+is not fused with the product that reads it.
 """
 
 from typing import Any
