@@ -34,12 +34,28 @@ def aot_compile(
 
     compiler = aot_autograd(
         fw_compiler=lambda graph, _: stage(graph, "forward"),
-        bw_compiler=lambda graph, _: stage(_without_zeros(graph), "backward"),
+        bw_compiler=lambda graph, _: stage(_without_zeros(_without_draws(graph)), "backward"),
         inference_compiler=lambda graph, _: stage(graph, "inference"),
         decompositions=decompositions,
     )
     with _numbers_read():
         return finished(compiler(graph, inputs))
+
+
+def _without_draws(backward: GraphModule) -> GraphModule:
+    """Draw no random numbers a second time that the backward pass does not use.
+
+    Outside of Dynamo, the partitioner copies draws of the forward pass into it, and leaves them.
+    """
+    for node in reversed(backward.graph.nodes):
+        if (
+            not node.users
+            and node.op == "call_function"
+            and not node.is_impure(impure_random=False)
+        ):
+            backward.graph.erase_node(node)
+    backward.recompile()
+    return backward
 
 
 def _without_zeros(backward: GraphModule) -> GraphModule:

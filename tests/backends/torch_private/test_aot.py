@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import dynamo_ext
+from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends import registry
 
 if TYPE_CHECKING:
@@ -124,3 +125,33 @@ def test_a_graph_on_tensors_of_a_subclass_can_be_retained() -> None:
         x = TwoTensor(torch.ones(3), torch.ones(3)).requires_grad_()
         compiled(x).backward(retain_graph=keep)
     assert compiled.report().graphs
+
+
+def test_a_backward_pass_outside_of_dynamo_draws_nothing_again() -> None:
+    """``auto`` compiles when a graph has run: the next numbers of a GAN's loop were others."""
+    kept: list[Any] = []
+
+    def keep(graph: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
+        kept.append(graph)
+
+        def run(*args: Any) -> Any:
+            kept.append(args)
+            return graph(*args)
+
+        return run
+
+    weight = torch.ones(4, 2, requires_grad=True)
+
+    def step() -> tuple[torch.Tensor, ...]:
+        real = torch.randn(8, 2) + 2
+        made = torch.randn(8, 4) @ weight
+        judged = (real @ weight.T).sum() + (made.detach() @ weight.T).tanh().sum()
+        return real, made.relu(), judged
+
+    torch.compile(step, backend=keep)()
+    graph, args = kept
+    with journals.active(journals.Journal("g0")):
+        results = registry.compiler("ts")(graph, args)(*args)
+    state = torch.get_rng_state()
+    torch.autograd.grad(results[1].sum(), [weight])
+    assert torch.equal(torch.get_rng_state(), state)
