@@ -74,7 +74,8 @@ def lines(report: Report, found: Sequence[Advice]) -> tuple[tuple[str, str], ...
         gained = f"not measured. {_what_happened(report)}"
     steps, _ = _sorted(found)
     step = _step(steps[0]) if steps else "nothing."
-    return ("Gain", gained), ("Cost", speed.cost(report)), ("Next", step)
+    said = {"Gain": gained, "Cost": speed.cost(report), "Next": step}
+    return tuple((name, f"{words[0].upper()}{words[1:]}") for name, words in said.items())
 
 
 def details(report: Report) -> str:

@@ -92,13 +92,13 @@ def test_an_error_before_the_first_graph_is_its_own_reason(reports):
     )
     report = dataclasses.replace(reports["nothing"], frames=(failed,), error="RuntimeError: 3x4")
     (_, gained), *_ = summary.lines(report, ())
-    assert gained == "not measured. The code raised RuntimeError: 3x4. Nothing was captured."
+    assert gained == "Not measured. The code raised RuntimeError: 3x4. Nothing was captured."
 
 
 def test_run_says_once_that_nothing_fits(reports):
     report = dataclasses.replace(reports["run"], graphs=(), fallbacks=(), frames=())
     said = headline_of(report)
-    assert "Gain not measured. Nothing ran compiled: run only reuses compiled code. Cost" in said
+    assert "Gain Not measured. Nothing ran compiled: run only reuses compiled code. Cost" in said
     assert "Next 4 calls fitted no compiled code" in said
     assert said.count("under %%dynamo") == 1
 
