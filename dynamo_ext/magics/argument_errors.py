@@ -14,6 +14,9 @@ from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
 
 _STRAY = re.compile(r"(?:unrecognized arguments: |mode: invalid choice: ')(?P<word>[^\s']+)")
 
+_NAMES = re.compile(r"[a-z_]\w*(?:[:,]\w+)*")
+"""Names of backends, with or without a precision."""
+
 
 def closest(word: str, known: Collection[str]) -> str:
     """The known word that is most like this one; empty where none is alike."""
@@ -70,16 +73,23 @@ def _stray_word(line: str, said: str) -> str:
     found = _STRAY.search(said)
     if found is None:
         return ""
-    before = line.partition(f" {found['word']}")[0]
-    if "(" in before or "lambda" in before:
-        return 'Quote an expression that has spaces, as in -b "lambda graph, inputs: graph".'
-    if before.endswith(","):
-        return f"Several backends have no spaces: %%dynamo {COMPARE} -b inductor,onnxrt."
-    if found["word"] in COMMANDS:
-        return f"Write %dynamo {found['word']} on a line of its own."
-    if found["word"] in {*MODES, COMPARE}:
-        return f"One mode goes on the line, and it comes first: {', '.join((*MODES, COMPARE))}."
-    return _meant(found["word"], (*MODES, COMPARE))
+    word, modes = found["word"], (*MODES, COMPARE)
+    before = line.partition(f" {word}")[0]
+    names = f"{before.rpartition(' ')[2]}{word}"
+    quoted = 'Quote an expression that has spaces, as in -b "lambda graph, inputs: graph".'
+    is_name = _NAMES.fullmatch(word) is not None and not closest(word, modes)
+    ways = [
+        ("(" in before or "lambda" in before, quoted),
+        (
+            before.endswith(","),
+            f"Several backends have no spaces: -b {before.rpartition(' ')[2]}{word}.",
+        ),
+        (word in COMMANDS, f"Write %dynamo {word} on a line of its own."),
+        (word in modes, f"One mode goes on the line, and it comes first: {', '.join(modes)}."),
+        (word[0] in "<>=", 'A bound has no spaces: --accuracy "cosine>=0.999".'),
+        (is_name, f"A backend goes behind -b: -b {word}."),
+    ]
+    return next((said for holds, said in ways if holds), "") or _meant(word, modes)
 
 
 def _meant(word: str, known: Collection[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_ext.analysis.placement import EAGER
 from dynamo_ext.analysis.speed import CellGain, cell_gain, gain, runs_until_paid, spent
 from dynamo_ext.formatting import count, seconds
 from dynamo_ext.records.graph import Graph
@@ -21,7 +22,8 @@ def sentence(report: Report) -> str:
     """The gain of the whole cell, or why it is not known and what measures it."""
     found = cell_gain(report)
     if isinstance(found, str):
-        named = f" -b {report.backend}" if report.backend.isidentifier() else ""
+        nameable = report.backend.isidentifier() and report.backend != EAGER
+        named = f" -b {report.backend}" if nameable else ""
         measures = f" %%dynamo compare{named} measures it." if report.graphs else ""
         return f"not measured: {found}.{measures}"
     times = f"{seconds(found.seconds)} where plain takes {seconds(found.plain)}"
