@@ -80,10 +80,7 @@ def _stray_word(line: str, said: str) -> str:
     is_name = _NAMES.fullmatch(word) is not None and not closest(word, modes)
     ways = [
         ("(" in before or "lambda" in before, quoted),
-        (
-            before.endswith(","),
-            f"Several backends have no spaces: -b {before.rpartition(' ')[2]}{word}.",
-        ),
+        (before.endswith(","), f"Several backends have no spaces: %%dynamo {COMPARE} -b {names}."),
         (word in COMMANDS, f"Write %dynamo {word} on a line of its own."),
         (word in modes, f"One mode goes on the line, and it comes first: {', '.join(modes)}."),
         (word[0] in "<>=", 'A bound has no spaces: --accuracy "cosine>=0.999".'),
