@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[int, float, str]] = {
     **{name: (0, 0, f"%dynamo {name}") for name in (*PARTS, "history")},
     "diff": (0, 2, "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"),
     "use": (1, 1, "%dynamo use BACKEND"),
-    "reset": (0, 0, "%dynamo reset"),
+    **{name: (0, 0, f"%dynamo {name}") for name in ("off", "on", "reset")},
     "cache": (0, 2, "%dynamo cache [show|clear|export FILE|import FILE]"),
     "machine": (0, 1, "%dynamo machine [measure]"),
 }

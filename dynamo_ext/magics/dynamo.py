@@ -117,6 +117,7 @@ class DynamoMagics(Magics):
             %dynamo diff            # what changed since this cell's last run; diff 5 7 for
                                     # any two cells
             %dynamo use BACKEND     # the default for later cells
+            %dynamo off             # %%dynamo cells are plain cells until %dynamo on
             %dynamo reset           # forget everything compiled
             %dynamo cache           # the races that auto remembers: show, clear,
                                     # export FILE, import FILE

@@ -22,7 +22,7 @@ from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram, build_program
 from dynamo_ext.capture.cells.program_cache import ProgramCache
-from dynamo_ext.capture.cells.runner import CellState, run_cell
+from dynamo_ext.capture.cells.runner import CellState, run_cell, run_plainly
 from dynamo_ext.capture.listen.graph_recorder import recorded
 from dynamo_ext.capture.report.source_lines import name_cells_by
 from dynamo_ext.capture.tracer import Tracer
@@ -62,6 +62,7 @@ class Workbench:
         name_cells_by(cell_names(shell))
         # A kernel's control thread sets this when it is asked to shut down or to restart.
         shell.observe(crash_records.end_all, "exit_now")
+        self._is_off = False
         # What `%dynamo use` chose; without it cells use what torch.compile does.
         self.default = ""
         # What making this took, for the report of the cell that needed it first.
@@ -83,15 +84,19 @@ class Workbench:
         if not body.strip():
             msg = "There is no code in this cell."
             raise CellError(msg, "Put the code to run under the %%dynamo line.")
+        plain = self._is_off and arguments.mode != "explain"
         try:
             text = read_cell(self._shell, line, body, silent=silent)
             state = (
                 CellState(self._build(text))
-                if arguments.mode == "explain"
+                if plain or arguments.mode == "explain"
                 else self._programs.find(text.key, text.cell_id, lambda: self._build(text))
             )
         except SyntaxError as error:
             show_syntax_error(self._shell, error)
+            return
+        if plain:
+            self._run_plainly(text, state.program)
             return
         check_output_name(arguments.output, self._shell.user_ns, state.program.stored_names)
         quiet = arguments.quiet or runs_silently(self._shell)
@@ -146,6 +151,15 @@ class Workbench:
             raise raised
         if raised is not None and not show_error(self._shell, raised, state.program.filename):
             raise raised
+
+    def _run_plainly(self, text: CellText, program: CellProgram) -> None:
+        print("%dynamo off: this is a plain cell.")  # noqa: T201 - in place of a report
+        text.name_for_tracebacks(program.filename)
+        try:
+            run_plainly(program, self._shell.user_ns)
+        except BaseException as error:
+            if not show_error(self._shell, error, program.filename):
+                raise
 
     def _build(self, text: CellText) -> CellProgram:
         return build_program(
@@ -291,10 +305,19 @@ class Workbench:
         self._forget_compiled()
         self._names.forget()
         self._past.clear()
-        self.default = ""
-        backend = torchs_default()
+        backend = self.default or torchs_default()
         name = getattr(backend, "__name__", backend)
         print(f"Everything compiled is forgotten; the default backend is {name}.")  # noqa: T201
+
+    def off_command(self) -> None:
+        """``%dynamo off``."""
+        self._is_off = True
+        print("%%dynamo cells are plain cells until %dynamo on.")  # noqa: T201
+
+    def on_command(self) -> None:
+        """``%dynamo on``."""
+        self._is_off = False
+        print("%%dynamo cells are captured.")  # noqa: T201
 
     def use_command(self, backend: str) -> None:
         """``%dynamo use BACKEND``."""

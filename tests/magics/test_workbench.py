@@ -60,7 +60,7 @@ def test_a_refusal_is_said_once_and_with_both_ways_on(cells: Live) -> None:
     text = "y = x + 1\nprint('hi')\nz = y * 2"
     ran = cells.run(f"%%dynamo -b eager --fullgraph\n{text}")
     out, shown = " ".join(ran.out.split()), ran.shown
-    assert "✗ refused: --fullgraph asks for one graph, and line 3 ends it because it prints." in out
+    assert "✗ refused Gain Not measured. --fullgraph asks for one graph, and line 3 ends it" in out
     assert "Print after the compiled code" in out
     assert "Or leave --fullgraph out" in out
     assert "The code raised" not in out
@@ -202,7 +202,7 @@ def test_one_backend_has_its_options(cells: Live) -> None:
     assert "inductor" not in shown
 
 
-def test_use_changes_the_default_until_reset(cells: Live) -> None:
+def test_use_changes_the_default_for_good(cells: Live) -> None:
     assert "eager" in cells.well("%dynamo use eager").out
     assert cells.report("y = x + 1", "").backend == "eager"
     ran = cells.well("%dynamo use tensorrt")
@@ -211,8 +211,21 @@ def test_use_changes_the_default_until_reset(cells: Live) -> None:
     cells.well("def mine(gm, inputs):\n    return gm.forward")
     cells.well("%dynamo use mine")
     assert cells.report("y = x + 1", "").backend == "mine"
-    assert "inductor" in cells.well("%dynamo reset").out
-    assert cells.report("n = 1", "").backend == "inductor"
+    assert "backend is mine." in cells.well("%dynamo reset").out
+    assert cells.report("n = 1", "").backend == "mine"
+
+
+def test_cells_are_plain_while_it_is_off(cells: Live) -> None:
+    before = cells.report("y = x + 1")
+    assert "%dynamo on" in cells.well("%dynamo off").out
+    ran = cells.well("%%dynamo -b eager\nz = x + 1\nz.sum().item()")
+    assert "plain cell" in ran.out
+    assert torch.equal(cells.names["z"], cells.names["x"] + 1)
+    assert dynamo_ext.last_report() is before
+    failed = cells.run("%%dynamo -b eager\n1 / 0")
+    assert isinstance(failed.error, ZeroDivisionError)
+    cells.well("%dynamo on")
+    assert cells.report("y = x + 2") is not before
 
 
 @pytest.mark.skipif(
@@ -229,7 +242,7 @@ def test_torchs_default_is_ours_until_use(cells: Live) -> None:
         assert cells.report("y = x + 2", "").backend == "mine"
         cells.well("%dynamo use eager")
         assert cells.report("y = x + 3", "").backend == "eager"
-        assert "backend is mine." in cells.well("%dynamo reset").out
+        assert "backend is eager." in cells.well("%dynamo reset").out
     finally:
         torch.compiler.set_default_backend(None)
 
@@ -465,13 +478,13 @@ def test_explain_times_the_operations(cells: Live) -> None:
 
 def test_an_interrupt_while_torch_loads_acts_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow:
-        def __init__(self, _: object) -> None:
+        def __init__(self, *_: object) -> None:
             signal.raise_signal(signal.SIGINT)
             self.loaded = True
 
     monkeypatch.setattr(workbench, "Workbench", Slow)
     magics = DynamoMagics.__new__(DynamoMagics)
-    magics._workbench, magics._own_shell = None, None
+    magics._workbench, magics._own_shell, magics._plain_runs = None, None, None
     with interruptible(), pytest.raises(KeyboardInterrupt) as raised:
         _ = magics.workbench
     assert magics.workbench.loaded
