@@ -138,13 +138,13 @@ docs: $(STAMP) ## the documentation as a site, with the notebooks; leaves build/
 
 SHOTS = build/screenshots
 screenshots: $(STAMP) ## the pictures in docs/images, as the browser tests take them in JupyterLab
-	$(BIN)/python -m pytest tests/browser/test_report_in_lab.py tests/browser/test_comparison_in_lab.py
-	cp $(SHOTS)/cell-light.png docs/images/report.png
+	$(BIN)/python -m pytest tests/browser/test_readme_in_lab.py tests/browser/test_report_in_lab.py
+	cp $(SHOTS)/readme-report.png docs/images/report.png
 	cp $(SHOTS)/1-code-light.png docs/images/code.png
 	cp $(SHOTS)/2-graphs-light.png docs/images/graphs.png
 	cp $(SHOTS)/3-guards-light.png docs/images/guards.png
 	cp $(SHOTS)/6-timing-light.png docs/images/timing.png
-	cp $(SHOTS)/compare-light-1400.png docs/images/compare.png
+	cp $(SHOTS)/readme-compare.png docs/images/compare.png
 
 # What depends on torch's private names, cells that run traced and as they are, and what needs a
 # CUDA build of torch, which the pinned one need not be.
