@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from dynamo_ext.analysis.advice import advise
     from dynamo_ext.api.compare import ComparisonResult, compare
     from dynamo_ext.api.explain import explain
     from dynamo_ext.api.optimize import optimize, run
@@ -31,6 +32,7 @@ __all__ = [
     "Report",
     "StayEager",
     "Support",
+    "advise",
     "calibrating",
     "compare",
     "explain",
@@ -51,6 +53,7 @@ _LAZY = {
     "Report": "dynamo_ext.records.report",
     "StayEager": "dynamo_ext.backends.base",
     "Support": "dynamo_ext.backends.base",
+    "advise": "dynamo_ext.analysis.advice",
     "calibrating": "dynamo_ext.backends.calibration",
     "compare": "dynamo_ext.api.compare",
     "explain": "dynamo_ext.api.explain",

@@ -161,7 +161,7 @@ def _starts(built: Built, options: dict[str, Any], winners: Counter[str]) -> tup
 
 def available() -> list[str]:
     """Who races here unless the user says."""
-    return [name for name in registry.racing() if registry.probe(registry.get(name)).available]
+    return registry.racing_here()
 
 
 def main() -> None:

@@ -62,6 +62,11 @@ def racing() -> tuple[str, ...]:
     return tuple(name for name in OURS if _load(name).races)
 
 
+def racing_here() -> list[str]:
+    """Those of them that are available on this machine."""
+    return [name for name in racing() if probe(get(name)).available]
+
+
 def _load(name: str) -> Backend:
     module, _, attribute = OURS[name].partition(":")
     backend: Backend = getattr(importlib.import_module(module), attribute)

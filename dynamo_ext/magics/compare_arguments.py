@@ -5,7 +5,6 @@ from typing import Any
 
 from IPython.core.magic_arguments import MagicArgumentParser
 
-from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.argument_errors import parse
 from dynamo_ext.magics.arguments import SHARED, given, refuse_without_bound, unquoted
 from dynamo_ext.measure.settings import add_options
@@ -27,7 +26,8 @@ def parser() -> MagicArgumentParser:
     made = MagicArgumentParser("%dynamo compare", add_help=False)
     add: Any = made.add_argument
     add("-b", "--backends", "--backend", action="append", type=given, metavar="A,B,…",
-        help="the candidates: names, or variables of yours, with commas between")  # fmt: skip
+        help="the candidates: names, or variables of yours, with commas between; without it "
+        "those that auto races")  # fmt: skip
     add_options(made, unquoted)
     add("--executor", type=given, metavar="EXPR",
         help="a concurrent.futures.Executor of yours to carry them")  # fmt: skip
@@ -39,17 +39,14 @@ def parser() -> MagicArgumentParser:
 def compare_arguments(line: str) -> argparse.Namespace | None:
     """Read what follows ``compare``; ``None`` where it asks for help.
 
-    ``backends`` are a list without repeats, ``opt`` a mapping. Raises ``UsageError``, or
-    ``OptionError`` without backends.
+    ``backends`` are a list without repeats, ``opt`` a mapping. Raises ``UsageError`` or
+    ``OptionError``.
     """
     parsed = parse(parser(), line)
     if parsed.help:
         return None
     names = [part.strip() for text in parsed.backends or () for part in text.split(",")]
     parsed.backends = list(dict.fromkeys(filter(None, names)))
-    if not parsed.backends:
-        msg = "%%dynamo compare needs candidates."
-        raise OptionError(msg, "Write it as in %%dynamo compare -b inductor,onnxrt.")
     parsed.opt = dict(parsed.opt or ())
     if parsed.precision:
         parsed.opt["precision"] = parsed.precision

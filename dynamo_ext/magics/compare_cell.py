@@ -6,6 +6,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from dynamo_ext.api.compare import ComparisonResult
+from dynamo_ext.backends import registry
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.errors import UnknownBackendError
@@ -37,7 +38,7 @@ def compare_cell(
     inputs = other_inputs(namespace, arguments.check_on, program)
     settings = Settings.of(bound, inputs, **asked)
     candidates = candidates_of(
-        _rows(namespace, arguments.backends),
+        _rows(namespace, arguments.backends or registry.racing_here()),
         arguments.opt,
         baseline=settings.baseline,
         bound=bound,

@@ -17,6 +17,12 @@ from dynamo_ext.magics.argument_errors import options_of
 from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
 
 _BACKENDS = ("-b", "--backend", "--backends")
+_AFTER_FLAGS = {"--precision": ("bf16", "fp16", "int8"), "--capture": ("all",)}
+_AFTER_COMMANDS = {
+    "cache": ("show", "clear", "export", "import"),
+    "machine": ("measure",),
+    "report": ("--markdown",),
+}
 _LINE = re.compile(r"^\s*(?P<magic>%{1,2}dynamo)\s(?P<rest>.*)$")
 
 
@@ -47,9 +53,11 @@ def _choices(magic: str, said: list[str], token: str) -> list[tuple[str, str]]:
         return [(text, "backend") for text in _backends(token, several=compares)]
     if previous == "--opt":
         return [(text, "option") for text in _options(said) if text.startswith(token)]
+    if previous in _AFTER_FLAGS:
+        return [(text, "value") for text in _AFTER_FLAGS[previous] if text.startswith(token)]
     if magic == "%dynamo":
-        offered = [] if said else [(name, "command") for name in COMMANDS]
-        offered += [("--markdown", "option")] if said == ["report"] else []
+        words = _AFTER_COMMANDS.get(previous, ()) if len(said) == 1 else ()
+        offered = [(word, "command") for word in (words if said else COMMANDS)]
     elif compares:
         from dynamo_ext.magics.compare_arguments import parser
 

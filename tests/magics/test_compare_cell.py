@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from dynamo_ext.api.compare import ComparisonResult
+from dynamo_ext.backends import registry
 from tests.capture.live import Live, live
 
 if TYPE_CHECKING:
@@ -107,6 +108,12 @@ def test_a_candidate_can_be_the_baseline(cells: Live) -> None:
     assert next(record.verdict(row) for row in record.candidates) == "baseline"
 
 
+def test_without_candidates_those_that_auto_races_are_compared(cells: Live, monkeypatch) -> None:
+    monkeypatch.setattr(registry, "racing", lambda: ("ts", "tensorrt"))
+    cells.well(f"%%dynamo compare {QUIET}\ny = f(x)")
+    assert [row.name for row in cells.names["r"].record.candidates] == ["eager", "ts"]
+
+
 def test_dynamos_names_are_not_in_the_namespace_afterwards(cells: Live) -> None:
     cells.well(f"%%dynamo compare -b aot_eager {QUIET}\ny = f(x)\nprint(y)\nz = f(y)")
     assert not [name for name in cells.names if name.startswith(("__compiled", "__resume"))]
@@ -115,7 +122,6 @@ def test_dynamos_names_are_not_in_the_namespace_afterwards(cells: Live) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("", "needs candidates"),
         ("-b nonesuch", "nonesuch"),
         ("-b aot_eager --rounds 0", "'rounds' cannot be '0'. Give it 1 or more"),
         ("-b aot_eager --budget 0", "'budget' cannot be '0'. Give it 0.01 or more"),
