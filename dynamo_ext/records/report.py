@@ -61,9 +61,9 @@ class Report:
     races, ``paired_seconds`` to further calls of graphs in their engine and in eager. ``loads``
     are what was loaded before it, torch._dynamo and the backend's engine, with the seconds.
     ``end_to_end`` is there where ``auto`` was given a bound of accuracy. ``line`` is what stood
-    behind ``%%dynamo``. ``plain_runs`` are seconds of plain cells of the same text in this kernel,
-    ``turns`` the cell's loops that were timed both ways, and ``spent_before`` what earlier runs of
-    the cell took to compile and race.
+    behind ``%%dynamo``, ``program`` the call that compiles a model so. ``plain_runs`` are seconds
+    of plain cells of the same text in this kernel, ``turns`` the cell's loops that were timed both
+    ways, and ``spent_before`` what earlier runs of the cell took to compile and race.
     ``interrupted`` and ``error`` (the user's own exception, as one line) say how it ended,
     ``stopped_at`` at which line of the cell (or 0). ``refused``: the error is Dynamo's, since one
     graph was asked for.
@@ -95,6 +95,7 @@ class Report:
     end_to_end: EndToEnd | None = None
     loads: tuple[tuple[str, float], ...] = ()
     line: str = ""
+    program: str = ""
     plain_runs: tuple[float, ...] = ()
     turns: tuple[LoopTurns, ...] = ()
     spent_before: float = 0.0

@@ -79,9 +79,10 @@ def lines(report: Report, found: Sequence[Advice]) -> tuple[tuple[str, str], ...
 
 
 def details(report: Report) -> str:
-    """What ran where, and how ``auto`` chose."""
+    """What ran where, how ``auto`` chose, and the line for a program."""
     ran = "" if status(report)[0] == "bad" or report.interrupted else _what_happened(report)
-    return " ".join(filter(None, [ran, autotuning.sentence(report)]))
+    program = f"In a program: `{report.program}`." if report.program and ran else ""
+    return " ".join(filter(None, [ran, autotuning.sentence(report), program]))
 
 
 def html(report: Report) -> Markup:

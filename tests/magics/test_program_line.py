@@ -1,0 +1,40 @@
+"""The line that a report gives for a program, and that it works there."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dynamo_ext.backends import registry
+from dynamo_ext.magics.arguments import CellArguments
+from dynamo_ext.magics.program_line import program_line
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "asked", "line"),
+    [
+        ("ts", {}, CellArguments(), 'torch.compile(model, backend="dx_ts")'),
+        (
+            "aot_eager",
+            {"precision": "bf16"},
+            CellArguments(dynamic=True),
+            (
+                """torch.compile(model, backend="dx_aot_eager", dynamic=True, """
+                """options={'precision': 'bf16'})"""
+            ),
+        ),
+        ("eager", {}, CellArguments(), ""),
+    ],
+)
+def test_it_has_what_was_asked_for(name, options, asked, line):
+    compiler = registry.compiler(name, options)
+    found = program_line(compiler, asked)
+    assert found == line
+    if found:
+        model = torch.nn.Linear(2, 2)
+        compiled = eval(found, {"torch": torch, "model": model})
+        assert torch.allclose(compiled(torch.ones(1, 2)), model(torch.ones(1, 2)), atol=0.1)
+
+
+def test_what_torch_compile_does_not_know_has_none():
+    assert program_line(lambda graph, _: graph, CellArguments()) == ""
