@@ -23,6 +23,9 @@ FEWEST_PAIRS = 3
 MOST_OF_IT = 0.5
 """The share of the graphs' time from which the gain of some graphs says something of a run."""
 
+MOST_RUNS = 100_000
+"""Runs after which compiling has paid, at most; what needs more never pays."""
+
 SHORT_CELL = 0.02
 """Seconds of a plain cell below which IPython's own work is too large a part of them."""
 
@@ -97,30 +100,38 @@ def cell_gain(report: Report) -> CellGain | str:
     Else eager's share of pairs of calls, or of races, stands in for each graph's time, and the code
     outside of graphs counts as it is; else turns of loops that ran plainly; else one plain run.
     """
-    called = [graph for graph in report.graphs if graph.calls]
-    known = [(graph, each) for graph in called if (each := gain(graph)) is not None]
-    named = {graph.id for graph, _ in known}
-    engine = sum(graph.calls * each.engine for graph, each in known)
-    others = [graph for graph in called if graph.id not in named]
-    as_plain = sum(graph.run_seconds for graph in others if _is_eagers(graph))
-    # A backward pass is not run twice.
-    untimed = sum(graph.run_seconds for graph in others) - as_plain + report.running_seconds[1]
-    now = report.outside_seconds + as_plain + untimed + engine
-    enough = bool(known) and untimed <= MOST_OF_IT * (untimed + engine)
+    known = [(graph, each) for graph in report.graphs if graph.calls and (each := gain(graph))]
+    now, untimed = _seconds(report, known)
+    enough = bool(known) and untimed <= MOST_OF_IT * (now - report.outside_seconds)
     plain = [took for took in report.plain_runs if took >= SHORT_CELL]
     # First calls of new graphs are slower than later ones.
     steady = now if report.compile_seconds else report.run_seconds
     comparable = steady > 0 and (enough or not report.compile_seconds)
     if comparable and len(plain) > 1:
         return _by_plain_runs(steady, plain)
-    if not enough:
-        if (found := _by_turns(report)) is not None:
-            return found
-        if plain and comparable:
-            return _by_plain_runs(steady, plain)
-        if plain:
-            return "this run compiled; the next one is compared with its plain runs"
-        return _why_not(report)
+    if enough:
+        return _by_pairs(report, known, now)
+    found: CellGain | str | None = _by_turns(report)
+    if found is None and plain:
+        found = "this run compiled; the next one is compared with its plain runs"
+        found = _by_plain_runs(steady, plain) if comparable else found
+    return found or _why_not(report)
+
+
+def _seconds(report: Report, known: Sequence[tuple[Graph, Gain]]) -> tuple[float, float]:
+    """Of a run as those to come, and of those of its graphs' calls whose gain is not known."""
+    named = {graph.id for graph, _ in known}
+    engine = sum(graph.calls * each.engine for graph, each in known)
+    others = [graph for graph in report.graphs if graph.calls and graph.id not in named]
+    as_plain = sum(graph.run_seconds for graph in others if _is_eagers(graph))
+    # A backward pass is not run twice.
+    untimed = sum(graph.run_seconds for graph in others) - as_plain + report.running_seconds[1]
+    return report.outside_seconds + as_plain + untimed + engine, untimed
+
+
+def _by_pairs(report: Report, known: Sequence[tuple[Graph, Gain]], now: float) -> CellGain | str:
+    if report.compile_seconds and report.outside_seconds > MOST_OF_IT * now:
+        return "most of this first run was code outside of its graphs; run the cell again"
     ratio, low, high = (
         (now + sum(g.calls * each.engine * (getattr(each, end) - 1) for g, each in known)) / now
         for end in ("ratio", "low", "high")
@@ -179,7 +190,8 @@ def runs_until_paid(report: Report, found: CellGain) -> int | None:
     """How often the cell has to run until its compiling has paid; ``None`` for never."""
     if found.verdict != "faster":
         return None
-    return math.ceil(spent(report) / (found.plain - found.seconds))
+    runs = math.ceil(spent(report) / (found.plain - found.seconds))
+    return runs if runs <= MOST_RUNS else None
 
 
 def spent(report: Report) -> float:

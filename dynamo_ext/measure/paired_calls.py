@@ -105,9 +105,10 @@ class PairedCalls:
 
         One, where they turn out not to be short.
         """
-        led = self._seconds(compiled, args)
-        if led > LEAD_IN_SECONDS / 2:
-            return [(led, self._seconds(eager, args))]
+        # The first one may take long for eager's threads alone.
+        led = self._seconds(compiled, args) + (last := self._seconds(compiled, args))
+        if last > LEAD_IN_SECONDS / 2:
+            return [(last, self._seconds(eager, args))]
         while led < LEAD_IN_SECONDS:
             led += self._seconds(compiled, args)
         engine = [self._seconds(compiled, args) for _ in range(SHORT_PAIRS)]
@@ -123,11 +124,16 @@ class PairedCalls:
         eager_first: bool,
     ) -> tuple[float, float]:
         if eager_first:
-            theirs = self._seconds(eager, args)
-            return self._seconds(compiled, args), theirs
-        return self._seconds(compiled, args), self._seconds(eager, args)
+            theirs = self._seconds(eager, args, alone=True)
+            return self._seconds(compiled, args, alone=True), theirs
+        return self._seconds(compiled, args, alone=True), self._seconds(eager, args, alone=True)
 
-    def _seconds(self, call: Callable[..., Any], args: Sequence[Any]) -> float:
+    def _seconds(
+        self, call: Callable[..., Any], args: Sequence[Any], *, alone: bool = False
+    ) -> float:
+        if alone:
+            # In the user's calls the other one's threads do not spin.
+            clock.wait_for_idle_threads()
         return clock.seconds_per_call(lambda: call(*args), 1, self._wait)
 
 

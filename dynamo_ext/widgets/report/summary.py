@@ -73,9 +73,9 @@ def lines(report: Report, found: Sequence[Advice]) -> tuple[tuple[str, str], ...
         # What happened is why nothing is known.
         gained = f"not measured. {_what_happened(report)}"
     steps, _ = _sorted(found)
-    step = _step(steps[0]) if steps else "nothing."
-    said = {"Gain": gained, "Cost": speed.cost(report), "Next": step}
-    return tuple((name, f"{words[0].upper()}{words[1:]}") for name, words in said.items())
+    said = {"Gain": gained, "Cost": speed.cost(report)}
+    ours = tuple((name, f"{words[0].upper()}{words[1:]}") for name, words in said.items())
+    return *ours, ("Next", _step(steps[0]) if steps else "Nothing.")
 
 
 def details(report: Report) -> str:
