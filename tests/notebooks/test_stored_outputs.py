@@ -38,11 +38,13 @@ def test_comparisons_have_todays_columns(cells):
     for text in stored(cells):
         if text.startswith("Comparison"):
             header = next(line for line in text.splitlines() if line.startswith("Candidate"))
-            assert set(re.split(r"\s{2,}", header.strip())) <= {"Candidate", *titles}
+            # A title that is too long for its column goes on in the next line.
+            for word in re.split(r"\s{2,}", header.strip()):
+                assert any(title.startswith(word) for title in ("Candidate", *titles)), word
 
 
 def test_they_use_what_is_public(cells):
     text = "\n".join("".join(cell["source"]) for cell in cells)
     assert not PRIVATE.search(text)
     named = set(re.findall(r"\bdynamo_ext\.(\w+)", text))
-    assert named <= {*dynamo_ext.__all__, "widgets"}
+    assert named <= {*dynamo_ext.__all__, "errors", "widgets"}
