@@ -44,10 +44,12 @@ def until_it_is_over(opened, index, look):
     while True:
         state = opened.page.evaluate(STATUS)
         text = place.all_inner_texts()
-        if not text:
+        if text:
+            states.add(state)
+            look(text[0])
+        elif state != "busy":
             return states
-        states.add(state)
-        look(text[0])
+        # Else what a comparison announces is taking its place above it.
         time.sleep(0.1)
 
 

@@ -25,6 +25,7 @@ from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.engines.tvm.tuning import measure, search
 from dynamo_ext.timing.race import TimedCallable
+from tests.magics.shell import interruptible
 from tests.needs import needs
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def test_an_interrupt_keeps_what_was_measured(
 
     monkeypatch.setattr(measure.Worker, "time", stop)
     compiled = harness.compile(model(), tuned(tmp_path))
-    with torch.no_grad(), pytest.raises(KeyboardInterrupt):
+    with interruptible(), torch.no_grad(), pytest.raises(KeyboardInterrupt):
         compiled(X)
     # Two by rule and two candidates of one function, which has its rule's record, too.
     assert len(timed) == 4
