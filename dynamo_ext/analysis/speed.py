@@ -172,7 +172,7 @@ def _why_not(report: Report) -> str:
     races = [graph.contest for graph in report.graphs if graph.contest is not None]
     notes = [race.note for race in races if race.note and not race.conclusive]
     if notes:
-        return notes[0].rstrip(".")
+        return f"{notes[0][0].lower()}{notes[0][1:].rstrip('.')}"
     if report.backend == EAGER:
         return "the eager backend runs what it captures as it is"
     if races and all(race.winner == EAGER for race in races):

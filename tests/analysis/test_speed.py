@@ -60,7 +60,7 @@ def test_a_race_on_a_busy_machine_says_nothing():
     row = GraphCandidateResult("ts", "won", 1.0, 3.0, 2.5, 3.5)
     busy = graph(contest=GraphRace("ts", (row,), note="Others were busy.", conclusive=False))
     assert gain(busy) is None
-    assert cell_gain(report(dataclasses.replace(busy, run_seconds=1.0))) == "Others were busy"
+    assert cell_gain(report(dataclasses.replace(busy, run_seconds=1.0))) == "others were busy"
 
 
 def test_graphs_count_by_their_calls_and_the_code_around_them_as_it_is():
