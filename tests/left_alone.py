@@ -72,6 +72,7 @@ EXPECTED: tuple[tuple[str, str], ...] = (
     (r"torch\._dynamo\.variables\.base\.VariableTrackerMeta\.all_subclasses\[.*", _OURS),
     (r"copyreg\[(Unavailable)?Compiler@.*", _OURS),
     (r"shell magics.*\[dynamo\]", _OURS),
+    (r"shell events\[(pre|post)_run_cell\]\[.*", "Plain cells are timed until %unload_ext."),
     (r"atexit", "Names of Dynamo's leave Python's builtins before the process ends."),
     (r"builtins\[(__builtins_dict__|__compiled_fn_|__resume_at_|__import_|__\w*optimizer_).*",
      "Compiled code of cells finds Dynamo's names there; `%dynamo reset` takes them out."),
