@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 
 from benchmarks.auto.row import Row
-from benchmarks.auto.run import available
 from benchmarks.auto.table import document, drawn, shown
 from benchmarks.part import Part
 from benchmarks.zoo import MODELS
+from dynamo_ext.backends import registry
 
 PART = Part(
     "auto",
@@ -34,7 +34,8 @@ def main() -> int:
     parser.add_argument("--no-peers", action="store_true", help="our backends alone")
     parser.add_argument("--race", type=float, default=5.0, help="seconds for a graph's race")
     given = parser.parse_args()
-    more = [f"--race={given.race}", f"--backends={given.backends or ','.join(available())}"]
+    racing = given.backends or ",".join(registry.racing_here())
+    more = [f"--race={given.race}", f"--backends={racing}"]
     return PART.measure(given, [*more, *(["--no-peers"] if given.no_peers else [])])
 
 

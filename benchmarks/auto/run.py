@@ -159,11 +159,6 @@ def _starts(built: Built, options: dict[str, Any], winners: Counter[str]) -> tup
     return known, alone
 
 
-def available() -> list[str]:
-    """Who races here unless the user says."""
-    return registry.racing_here()
-
-
 def main() -> None:
     """Print the row of one model."""
     parser = model_parser("One model under auto, in this process.", 30.0)
@@ -171,7 +166,7 @@ def main() -> None:
     parser.add_argument("--race", type=float, default=5.0)
     parser.add_argument("--no-peers", action="store_true")
     given = parser.parse_args()
-    singles = [name for name in given.backends.split(",") if name] or available()
+    singles = [name for name in given.backends.split(",") if name] or registry.racing_here()
     with tempfile.TemporaryDirectory() as folder:
         # The user's own races neither help nor are added to.
         BACKEND.store = Store(Path(folder, "races.sqlite"))

@@ -94,10 +94,7 @@ _GROWING = {"inductor", "onnxrt", "openvino"}
 def backends(model: Model) -> list[str]:
     """Those that can run here, in float32 and behind a lower precision: of int8 inference alone."""
     here = [
-        name
-        for name in registry.racing()
-        if registry.probe(registry.get(name)).available
-        and (model is not generation.MODEL or name in _GROWING)
+        name for name in registry.racing_here() if model is not generation.MODEL or name in _GROWING
     ]
     lowered = [
         f"{name}:{each}"

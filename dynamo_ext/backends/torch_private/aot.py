@@ -47,14 +47,8 @@ def _without_draws(backward: GraphModule) -> GraphModule:
 
     Outside of Dynamo, the partitioner copies draws of the forward pass into it, and leaves them.
     """
-    for node in reversed(backward.graph.nodes):
-        if (
-            not node.users
-            and node.op == "call_function"
-            and not node.is_impure(impure_random=False)
-        ):
-            backward.graph.erase_node(node)
-    backward.recompile()
+    if backward.graph.eliminate_dead_code(lambda node: node.is_impure(impure_random=False)):
+        backward.recompile()
     return backward
 
 

@@ -69,7 +69,7 @@ def _eager_won(report: Report) -> bool:
 def lines(report: Report, found: Sequence[Advice]) -> tuple[tuple[str, str], ...]:
     """What the cell gained, what that cost, and the one step to take, by what ``advise`` found."""
     gained = speed.sentence(report)
-    if status(report)[0] == "bad" or report.interrupted:
+    if _ended_early(report):
         # What happened is why nothing is known.
         gained = f"not measured. {_what_happened(report)}"
     steps, _ = _sorted(found)
@@ -78,9 +78,14 @@ def lines(report: Report, found: Sequence[Advice]) -> tuple[tuple[str, str], ...
     return *ours, ("Next", _step(steps[0]) if steps else "Nothing.")
 
 
+def _ended_early(report: Report) -> bool:
+    """Whether it was interrupted, or nothing of it ran as it was to."""
+    return report.interrupted or status(report)[0] == "bad"
+
+
 def details(report: Report) -> str:
     """What ran where, how ``auto`` chose, and the line for a program."""
-    ran = "" if status(report)[0] == "bad" or report.interrupted else _what_happened(report)
+    ran = "" if _ended_early(report) else _what_happened(report)
     program = f"In a program: `{report.program}`." if report.program and ran else ""
     return " ".join(filter(None, [ran, autotuning.sentence(report), program]))
 
