@@ -30,6 +30,7 @@ def translate(graph: GraphModule, *, fold: bool = True) -> Any:
 
     graph = duplicate(graph)
     _keep_precision(graph)
+    _limits_of_one_type(graph)
     constants = _as_placeholders(graph)
     torch_private.onnx_promote_types(graph)
     names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
@@ -78,7 +79,9 @@ def _optimize(model: Any) -> None:
 class _RuleOfOneKind:
     """A rule of onnxscript's that is not tried on nodes of another kind than its last operation.
 
-    It would be tried on every node, which takes most of the time of all the optimisation.
+    It would be tried on every node, which takes most of the time of all the optimisation. The
+    constants that it adds get names of their own: onnxscript names the limits of each clip of a
+    value alike, so that those of the last one would stand for all.
     """
 
     def __init__(self, rule: Any) -> None:
@@ -96,7 +99,10 @@ class _RuleOfOneKind:
         """What the rule makes of a node, or ``None``."""
         if self._kind and node.op_type != self._kind:
             return None
-        return self._rule.try_rewrite(model, graph, node, **settings)
+        rewritten = self._rule.try_rewrite(model, graph, node, **settings)
+        for constant in getattr(rewritten, "new_initializers", ()):
+            constant.name = f"{constant.name}_of_{node.outputs[0].name}"
+        return rewritten
 
 
 _REWRITING = threading.Lock()
@@ -121,6 +127,18 @@ def _keep_precision(graph: GraphModule) -> None:
                     made = graph.graph.get_attr(name)
                 made.meta["val"] = value.new_empty((), dtype=torch.float64)
                 node.update_arg(position, made)
+
+
+def _limits_of_one_type(graph: GraphModule) -> None:
+    """Limits of a clamp as 0.0 and 0.5 where one of 0 and 0.5 is a float.
+
+    The exporter has no overload for an integer beside a float.
+    """
+    for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.clamp.default):
+        limits = node.args[1:]
+        if any(isinstance(limit, float) for limit in limits):
+            numbers = (float(limit) if isinstance(limit, int) else limit for limit in limits)
+            node.args = (node.args[0], *numbers)
 
 
 def _as_placeholders(graph: GraphModule) -> dict[str, Any]:

@@ -29,3 +29,18 @@ def test_no_rule_compares_every_node_with_all_nodes(monkeypatch: pytest.MonkeyPa
     assert rewriter._DEFAULT_REWRITE_RULES is before
     assert applied
     assert all(rule._matcher.pattern.has_single_output_node for rule in applied)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        pytest.param(lambda x: x.clamp(0, 0.5) * 2, id="an integer beside a float"),
+        pytest.param(
+            lambda x: x.clamp(0, 1) + x.clamp(-1, 0.1) + x.clamp(0, 1), id="three of one value"
+        ),
+    ],
+)
+def test_clamps_stay_in_the_engine(fn: Any) -> None:
+    x, compiled = torch.tensor(0.9), dynamo_ext.optimize("onnxrt", options={"min_partition": 1})(fn)
+    torch.testing.assert_close(compiled(x), fn(x))
+    assert compiled.report().fallbacks == ()
