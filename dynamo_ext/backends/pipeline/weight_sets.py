@@ -2,7 +2,8 @@
 
 Dynamo compiles a module's class once and calls the code with the weights of whichever instance
 runs. A model that is made again, as a notebook's cell does each time it runs, gets an engine with
-constants of its own, which go when the instance goes; weights that change in place become inputs.
+constants of its own, which go when the instance goes. Weights that change in place become inputs,
+and so does a buffer that a module replaces from call to call (``self.state = state``).
 """
 
 import sys
@@ -57,6 +58,7 @@ class WeightSets:
         self._gone = gone
         self._built = 0
         self._positions = tuple(weights)
+        self._last_gone: Mapping[int, weakref.ref[torch.Tensor]] = {}
         # Replaced, never changed: other threads go through it meanwhile.
         self.live: tuple[WeightSet, ...] = ()
         if weights:
@@ -74,7 +76,11 @@ class WeightSets:
         return None
 
     def new(self, args: Sequence[Any]) -> WeightSet | None:
-        """A set of another instance's weights; none where a known one's have changed in place."""
+        """A set of another instance's weights; none where a known one's have changed in place.
+
+        Without buffers that the same instance has replaced.
+        """
+        self._positions = self._lasting(args)
         if not self._positions or len(self.live) >= MOST_SETS or self._built >= MOST_BUILT:
             return None
         if self.of(args) is not None:
@@ -83,6 +89,16 @@ class WeightSets:
         if not all(dispatch.is_plain_tensor(w) and watchable(w) for w in weights.values()):
             return None
         return self._add(weights)
+
+    def _lasting(self, args: Sequence[Any]) -> tuple[int, ...]:
+        """The positions without those of buffers that a known instance has replaced by others."""
+        for references in (*(known.references for known in self.live), self._last_gone):
+            replaced = {at for at, held in references.items() if args[at] is not held()}
+            # Of another instance, the parameters are others, too: a module cannot replace them.
+            same = not any(isinstance(args[at], torch.nn.Parameter) for at in replaced)
+            if same and len(replaced) < len(references):
+                return tuple(at for at in self._positions if at not in replaced)
+        return self._positions
 
     def _add(self, weights: Mapping[int, torch.Tensor]) -> WeightSet | None:
         try:
@@ -100,6 +116,7 @@ class WeightSets:
         def forget(_: weakref.ref[torch.Tensor]) -> None:
             if not ending() and (found := mine()) is not None and found in self.live:
                 self.live = tuple(each for each in self.live if each is not found)
+                self._last_gone = found.references
                 self._gone(found)
 
         made.references.update((at, weakref.ref(w, forget)) for at, w in weights.items())
