@@ -25,7 +25,6 @@ import dynamo_ext
 from benchmarks import machine
 from benchmarks.packed_rows import PackedRows, own
 from benchmarks.stored_row import StoredRow
-from dynamo_ext.records.comparison import SIGNIFICANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,8 +36,8 @@ SLOWER = 0.05
 class Study(StoredRow):
     """How many of some comparisons found a difference.
 
-    ``differs`` counts those that called the two different, ``significant`` those with a p-value
-    below 0.05 whatever the size, ``covered`` those whose interval holds the true ratio.
+    ``differs`` counts those that called the two different, ``covered`` those whose interval holds
+    the true ratio.
     """
 
     name: str
@@ -46,7 +45,6 @@ class Study(StoredRow):
     busy: bool
     comparisons: int
     differs: int
-    significant: int
     covered: int
     rounds: float
     ratio: float
@@ -115,7 +113,7 @@ def busy_core(*, on: bool) -> Iterator[None]:
 def study(name: str, *, injected: float, busy: bool, comparisons: int, budget: float) -> Study:
     """Compare one code again and again with a candidate ``injected`` slower (0: the same)."""
     code, args = codes()[name]
-    differs = significant = covered = rounds = 0
+    differs = covered = rounds = 0
     ratios = []
     started = time.perf_counter()
     with torch.no_grad(), busy_core(on=busy):
@@ -141,8 +139,7 @@ def study(name: str, *, injected: float, busy: bool, comparisons: int, budget: f
             speedup = found["two"].speedup
             if speedup is None:
                 continue
-            differs += not speedup.same
-            significant += speedup.p_value < SIGNIFICANCE
+            differs += speedup.verdict in {"faster", "slower"}
             covered += speedup.low <= 1 / (1 + injected) <= speedup.high
             rounds += speedup.rounds
             ratios.append(speedup.ratio)
@@ -157,7 +154,6 @@ def study(name: str, *, injected: float, busy: bool, comparisons: int, budget: f
         busy,
         len(ratios),
         differs,
-        significant,
         covered,
         rounds / max(len(ratios), 1),
         sorted(ratios)[len(ratios) // 2],
@@ -173,7 +169,7 @@ def document(studies: list[Study]) -> str:
     """The studies as a page of markdown."""
     rows = [
         f"| {s.name} | {s.code} | {'yes' if s.busy else 'no'} | {s.comparisons} "
-        f"| {_share(s.differs, s)} | {_share(s.significant, s)} "
+        f"| {_share(s.differs, s)} "
         f"| {s.covered / s.comparisons:.0%} | {s.rounds:.0f} | {s.ratio:.3f} |"
         for s in studies
     ]
@@ -195,17 +191,16 @@ _PAGE = """# Can a comparison be believed?
 
 {made_with}
 
-*Found different* is what a reader sees: at least 2 % and p below 0.05. The true ratio is 1 for
+*Found different* is what a reader sees: at least 2 %, and an interval without 1. The true ratio is 1 for
 A/A and {truth} for A/B.
 
 Two compiled copies of the same code are not quite the same thing: they lie elsewhere in memory, and
 the one that was compiled later is some 0.5 % faster. On an idle machine a hundred rounds resolve
-that, so more p-values than one in twenty are below 0.05, and intervals are narrower than the
-difference between copies. This is what the margin of 2 % is for. Candidates are compiled in an order
-drawn anew, so that nobody's place in a list matters.
+that, so intervals are narrower than the difference between copies. This is what the margin of 2 %
+is for. Candidates are compiled in an order drawn anew, so that nobody's place in a list matters.
 
-| study | code | one core busy | comparisons | found different | p < 0.05 | interval holds the truth | rounds | median ratio |
-|---|---|---|--:|--:|--:|--:|--:|--:|
+| study | code | one core busy | comparisons | found different | interval holds the truth | rounds | median ratio |
+|---|---|---|--:|--:|--:|--:|--:|
 {rows}
 """  # noqa: E501 - a table's head is one line
 

@@ -11,7 +11,7 @@ from benchmarks.stored_row import ModelRow
 class Single:
     """A speedup with its 95 % interval; zeros and a reason where it was not measured.
 
-    ``p_value`` is that of no difference from eager. ``compile_seconds`` went to Dynamo and the
+    ``compile_seconds`` went to Dynamo and the
     backend, ``first_seconds`` to the whole first call, and ``peak_bytes`` is what one call took
     beyond what was resident before.
     """
@@ -22,7 +22,6 @@ class Single:
     low: float = 0.0
     high: float = 0.0
     reason: str = ""
-    p_value: float = 1.0
     compile_seconds: float = 0.0
     first_seconds: float = 0.0
     peak_bytes: int | None = None

@@ -115,7 +115,6 @@ def _single(found: ComparisonResult, name: str) -> Single:
         speedup.ratio,
         speedup.low,
         speedup.high,
-        p_value=speedup.p_value,
         compile_seconds=row.compile_seconds,
         first_seconds=row.first_call_seconds,
         peak_bytes=row.peak_bytes,
@@ -135,7 +134,7 @@ def _over_best(found: ComparisonResult, singles: Sequence[str]) -> Single | None
     count = min(len(mine.samples), len(best.timing.samples))
     speedup = statistics.speedup(best.timing.samples[:count], mine.samples[:count])
     interval = (speedup.ratio, speedup.low, speedup.high)
-    return Single(best.name, "measured", *interval, p_value=speedup.p_value)
+    return Single(best.name, "measured", *interval)
 
 
 def _starts(built: Built, options: dict[str, Any], winners: Counter[str]) -> tuple[float, float]:

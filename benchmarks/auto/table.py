@@ -11,12 +11,10 @@ from benchmarks.markdown import line, told
 from benchmarks.plot import Plot, Point
 from benchmarks.zoo import MODELS
 from dynamo_ext.formatting import count, printable
-from dynamo_ext.records.comparison import FEWEST_ROUNDS, Speedup
+from dynamo_ext.records.comparison import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-ALPHA = 0.05
 
 
 def document(rows: Sequence[Row], described: str) -> str:
@@ -120,11 +118,8 @@ def shown(single: Single | None) -> str:
     if not single.ratio:
         return single.outcome
     text = told(single.ratio, single.low, single.high)
-    if single.p_value < ALPHA or not single.low <= 1 <= single.high:
-        return text
-    # The row has its rounds, and never as few as tell nothing.
-    speedup = Speedup(single.ratio, single.low, single.high, single.p_value, FEWEST_ROUNDS)
-    return f"{text}, {'unclear' if speedup.unclear else 'same'}"
+    verdict = verdict_of(single.ratio, single.low, single.high)
+    return f"{text}, {verdict}" if verdict in {"same", "unclear"} else text
 
 
 def _cost(single: Single | None) -> str:
@@ -187,13 +182,15 @@ What is fastest differs by processor, which the last line names. There is a page
 [an Intel Xeon](auto-xeon.md).
 
 Each model runs in a process of its own: its graphs are raced, and then `auto`, every backend alone
-and the peers are compared in one interleaved schedule (`dynamo_ext.compare`).
+and the peers are compared in one interleaved schedule (`dynamo_ext.compare`). `ts` and `ofi` raced
+by default when this was measured.
 
 Speedups are medians of ratios within a round, with their 95 % intervals. *Known start* is a first
 call in which the race is remembered; beside it the first call of the winner by itself (medians of
 three, in turn, in one process). *Best alone* is the fastest single backend, eager among them.
-*Same* is a p-value of 0.05 or more, *unclear* one with an interval beyond 10 %. Where `auto` chose
-the best one alone, they run the same code: [how far apart two such copies are](copies.md).
+*Same*: under 2 % apart, or 1 lies in the interval; *unclear*: that goes on beyond 10 %. Where
+`auto` chose the best one alone, they run the same code:
+[how far apart two such copies are](copies.md).
 
 A *training step* is forward, loss, gradients and plain gradient descent in one function; its
 weights are put back before every call that is timed. Peers that only run inference fail there.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.placement import EAGER
 from dynamo_ext.formatting import count
-from dynamo_ext.records.comparison import SMALLEST_DIFFERENCE, UNCLEAR_BEYOND, Verdict
+from dynamo_ext.records.comparison import Verdict, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,12 +65,8 @@ class CellGain:
 
     @property
     def verdict(self) -> Verdict:
-        """By the interval: ``same`` or ``unclear`` where 1 is in it, ``same`` below 2 %."""
-        small = abs(math.log(self.ratio)) < math.log1p(SMALLEST_DIFFERENCE)
-        if not (small or self.low <= 1 <= self.high):
-            return "faster" if self.ratio > 1 else "slower"
-        farthest = max(math.log(self.high), -math.log(self.low))
-        return "unclear" if farthest > math.log1p(UNCLEAR_BEYOND) else "same"
+        """By the rule of comparisons."""
+        return verdict_of(self.ratio, self.low, self.high)
 
 
 def gain(graph: Graph) -> Gain | None:

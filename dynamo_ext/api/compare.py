@@ -183,7 +183,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         give its result: a deployed session, a traced module. They are checked and timed like the
         backends, in the same rounds.
     seed
-        Of the schedule and the bootstrap.
+        Of the schedule.
     accuracy
         What results in a lower precision must meet against float64's: ``cosine>=0.9999``,
         ``rel<=1e-2`` (root mean square error), ``top1>=0.99``, or ``metric>=0.95`` of ``metric``.

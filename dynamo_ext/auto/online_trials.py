@@ -174,8 +174,7 @@ class OnlineTrials:
         kept = self._fastest()
         if kept != MIX and MIX in self._running:
             # Each its own winner, unless another assignment is faster beyond noise.
-            beyond = found[kept].high < 1 and not found[kept].same
-            kept = kept if beyond else MIX
+            kept = kept if found[kept].verdict == "slower" else MIX
         rivals = tuple(BaselineComparison(n, s.ratio, s.low, s.high) for n, s in found.items())
         members = self._members()
         rounds = max(len(samples) for samples in self._samples.values())

@@ -19,7 +19,7 @@ _TIMED = frozenset({"won", "slower", "same"})
 
 def is_faster(speedup: Speedup) -> bool:
     """Whether a speedup is one beyond noise."""
-    return speedup.ratio > 1 and speedup.low > 1 and not speedup.same
+    return speedup.verdict == "faster"
 
 
 def winner_of(speedups: Mapping[str, Speedup]) -> str:

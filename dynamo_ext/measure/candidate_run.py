@@ -169,7 +169,7 @@ class CompiledCandidate:
         forget_recorded(self.candidate.compiler)
         self.call = self.timed = None
 
-    def row(self, base: TimedCallable | None, seed: int) -> CandidateResult:
+    def row(self, base: TimedCallable | None) -> CandidateResult:
         """The candidate's row; its speedup is over ``base``."""
         report, timed = self.report, self.timed
         covered = coverage(report) if report is not None else None
@@ -181,7 +181,7 @@ class CompiledCandidate:
             reason=reason,
             remedy=remedy,
             timing=timed.timing if timed else None,
-            speedup=timed.speedup_over(base, seed) if timed and base else None,
+            speedup=timed.speedup_over(base) if timed and base else None,
             first_call_seconds=self.first_call_seconds,
             compile_seconds=report.compile_seconds if report else 0.0,
             peak_bytes=self.peak_bytes,

@@ -304,7 +304,7 @@ class _Comparing:
         return Comparison(
             title=self._workload.title,
             baseline=settings.baseline,
-            candidates=tuple(each.row(base, settings.seed) for each in self._rows),
+            candidates=tuple(each.row(base) for each in self._rows),
             cell=cell,
             graphs=self._graphs,
             mix=self._mix,

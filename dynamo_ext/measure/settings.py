@@ -57,7 +57,7 @@ class Settings:
         "compare what writes files, starts processes or uses the network, in each run again"
     )
     isolate: bool = _option("each candidate in a process of its own")
-    seed: int = _option("of the schedule and the bootstrap", default=0, least=0)
+    seed: int = _option("of the schedule", default=0, least=0)
     bound: AccuracyBound | None = None
     check_on: tuple[Any, ...] = ()
 

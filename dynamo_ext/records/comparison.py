@@ -17,13 +17,10 @@ from dynamo_ext.records.report import Report
 SCHEMA_VERSION = 1
 
 SMALLEST_DIFFERENCE = 0.02
-"""Below it two timings are called the same, whatever their significance."""
-
-SIGNIFICANCE = 0.05
-"""The p-value at which a difference counts."""
+"""Below it two timings are called the same, whatever their interval."""
 
 FEWEST_ROUNDS = 6
-"""Rounds below which no two timings can differ significantly, however far apart."""
+"""Rounds below which there is no interval of 95 %, however far apart two timings are."""
 
 USUAL_ROUNDS = 20
 """Rounds that a comparison has at least, unless a number is given."""
@@ -50,6 +47,19 @@ _WORDS: dict[Outcome, Verdict] = {
     "failed": "failed",
     "unavailable": "failed",
 }
+
+
+def verdict_of(ratio: float, low: float, high: float) -> Verdict:
+    """What a ratio and the ends of its interval come to, in one word.
+
+    ``faster`` and ``slower`` where the interval is on one side of 1, and the ratio 2 % and more
+    from it; else ``same``, or ``unclear`` where the interval goes on beyond 10 %.
+    """
+    small = abs(math.log(ratio)) < math.log1p(SMALLEST_DIFFERENCE)
+    if not (small or low <= 1 <= high):
+        return "faster" if ratio > 1 else "slower"
+    farthest = max(math.log(high), -math.log(low))
+    return "unclear" if farthest > math.log1p(UNCLEAR_BEYOND) else "same"
 
 
 @dataclass(frozen=True)
@@ -80,22 +90,14 @@ class Timing:
 class Speedup:
     """How many times faster than the baseline: the median over rounds of paired ratios.
 
-    ``low`` and ``high`` bound the bootstrap interval of ``confidence``; ``p_value`` is that of
-    Wilcoxon's signed-rank test of the paired logarithms.
+    ``low`` and ``high`` bound the interval of ``confidence``, which is that of the sign test.
     """
 
     ratio: float
     low: float
     high: float
-    p_value: float
     rounds: int
     confidence: float = 0.95
-
-    @property
-    def same(self) -> bool:
-        """Whether there is no difference to speak of: under 2 %, or not significant."""
-        small = abs(math.log(self.ratio)) < math.log1p(SMALLEST_DIFFERENCE)
-        return small or not self.p_value < SIGNIFICANCE
 
     @property
     def too_few(self) -> bool:
@@ -103,17 +105,9 @@ class Speedup:
         return self.rounds < FEWEST_ROUNDS
 
     @property
-    def unclear(self) -> bool:
-        """Whether there may be a difference of 10 % and more that the rounds do not show."""
-        farthest = max(math.log(self.high), -math.log(self.low))
-        return self.same and (self.too_few or farthest > math.log1p(UNCLEAR_BEYOND))
-
-    @property
     def verdict(self) -> Verdict:
-        """What it comes to, in one word."""
-        if self.same:
-            return "unclear" if self.unclear else "same"
-        return "faster" if self.ratio > 1 else "slower"
+        """What it comes to, in one word; ``unclear`` for too few rounds."""
+        return "unclear" if self.too_few else verdict_of(self.ratio, self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -262,12 +256,25 @@ class Comparison:
         return f"<Comparison of {self.title}: {names}; {self.rounds} rounds>"
 
     def verdict(self, candidate: CandidateResult) -> Verdict:
-        """What a candidate comes to, in one word."""
+        """What a candidate comes to, in one word.
+
+        ``unclear`` where times decide nothing, and where the medians contradict the speedup.
+        """
         if candidate.name == self.baseline:
             return "baseline"
         if candidate.outcome != "measured" or candidate.speedup is None:
             return _WORDS[candidate.outcome]
-        return candidate.speedup.verdict
+        undecided = self.undecided or self.contradicts(candidate)
+        return "unclear" if undecided else candidate.speedup.verdict
+
+    def contradicts(self, candidate: CandidateResult) -> bool:
+        """Whether a candidate is faster by its speedup and slower by its median, or the reverse."""
+        base, speedup = self.base, candidate.speedup
+        if base is None or base.timing is None or candidate.timing is None or speedup is None:
+            return False
+        medians = base.timing.median / candidate.timing.median
+        opposite = {"faster": "slower", "slower": "faster"}.get(speedup.verdict)
+        return verdict_of(medians, medians, medians) == opposite
 
     @property
     def has_precisions(self) -> bool:

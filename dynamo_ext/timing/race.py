@@ -74,12 +74,12 @@ class TimedCallable:
         """What was measured, if anything."""
         return Timing(tuple(self.samples), self.calls) if self.samples else None
 
-    def speedup_over(self, base: TimedCallable, seed: int = 0) -> Speedup | None:
+    def speedup_over(self, base: TimedCallable) -> Speedup | None:
         """How many times faster it is by the rounds that both have; none over itself."""
         count = min(len(base.samples), len(self.samples))
         if self is base or not count:
             return None
-        return statistics.speedup(base.samples[:count], self.samples[:count], seed)
+        return statistics.speedup(base.samples[:count], self.samples[:count])
 
 
 @dataclass(frozen=True)

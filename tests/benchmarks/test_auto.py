@@ -15,7 +15,7 @@ from benchmarks.peers import PEERS
 
 
 def single(name: str, ratio: float, outcome: str = "measured") -> Single:
-    return Single(name, outcome, ratio, ratio * 0.98, ratio * 1.02, p_value=0.001)
+    return Single(name, outcome, ratio, ratio * 0.98, ratio * 1.02)
 
 
 ROWS = (
@@ -73,8 +73,8 @@ def test_training_steps_have_means_of_their_own() -> None:
 
 
 def test_what_the_rounds_do_not_show_is_not_called_the_same() -> None:
-    assert table.shown(Single("auto", "measured", 1.0, 0.98, 1.03, p_value=0.5)).endswith(", same")
-    wide = table.shown(Single("auto", "measured", 1.62, 0.95, 2.09, p_value=0.5))
+    assert table.shown(Single("auto", "measured", 1.0, 0.98, 1.03)).endswith(", same")
+    wide = table.shown(Single("auto", "measured", 1.62, 0.95, 2.09))
     assert wide == "1.62 (0.95–2.09), unclear"
 
 

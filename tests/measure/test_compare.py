@@ -95,7 +95,7 @@ def test_rows_say_what_each_candidate_came_to():
     assert record.verdict(found["eager"]) == "baseline"
     assert record.verdict(found["slow"]) == "slower"
     assert found["slow"].speedup.ratio < 0.1
-    assert found["slow"].speedup.p_value < 0.05
+    assert found["slow"].speedup.high < 1
     assert record.verdict(found["wrong"]) == "wrong"
     assert found["wrong"].accuracy[0].max_abs == pytest.approx(1.0)
     assert found["fine"].accuracy[0].within

@@ -10,7 +10,7 @@ from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets.comparison.limits import share_of_limit, share_of_products
 from dynamo_ext.widgets.comparison.number_text import NONE, cosine, decibels, error, share, size
-from dynamo_ext.widgets.comparison.summary import counted, interval, probability, ratio, verdict
+from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
 
 _ORDER = ("baseline", "faster", "same", "unclear", "slower", "eager", "wrong", "failed", "none")
 
@@ -163,7 +163,7 @@ COLUMNS = (
     Column(
         "Verdict",
         lambda r, c: _ORDER.index(r.verdict(c)),
-        "same: under 2 % apart, or not significant; unclear: the same may hide 10 % and more",
+        "same: under 2 % apart, or 1 lies in the interval; unclear: it goes on beyond 10 %",
         key="verdict",
         words=verdict,
         data=lambda r, c: r.verdict(c),
@@ -189,15 +189,6 @@ COLUMNS = (
         data=lambda _r, c: c.speedup.ratio if c.speedup else None,
         groups=(_OVERVIEW, _SPEED),
         falling=True,
-    ),
-    Column(
-        "p",
-        lambda r, c: c.speedup.p_value if counted(r, c) and c.speedup else None,
-        "Wilcoxon's signed-rank test",
-        key="p_value",
-        write=probability,
-        data=lambda _r, c: c.speedup.p_value if c.speedup else None,
-        groups=(_SPEED,),
     ),
     Column(
         "Median",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dynamo_ext.formatting import clip, count, printable, seconds, sentence
 from dynamo_ext.records.comparison import Comparison, GraphComparison, GraphTime
 from dynamo_ext.widgets import plain_text
-from dynamo_ext.widgets.comparison.summary import WORDS, interval, probability, ratio
+from dynamo_ext.widgets.comparison.summary import WORDS, interval, ratio
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
 
@@ -98,11 +98,11 @@ def mix_words(record: Comparison) -> str:
 def graph(each: GraphComparison, limit: int | None = _LINES) -> Markup:
     """Render one graph: a row a backend, fastest first, and its source."""
     times = sorted(each.times, key=lambda t: t.timing.median if t.timing else float("inf"))
-    headers = ["Backend", "Median", "Quartiles", "Speedup", "p", "Outcome", "Why"]
+    headers = ["Backend", "Median", "Quartiles", "Speedup", "Outcome", "Why"]
     rows = [_row(each, time) for time in times]
     if not any(row[-1] for row in rows):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
-    table = markup.table(f"Graph {each.graph}", headers, rows, numeric={1, 2, 3, 4})
+    table = markup.table(f"Graph {each.graph}", headers, rows, numeric={1, 2, 3})
     parts: list[object] = [table]
     if each.source.strip():
         source = markup.listing(each.source, limit, "more lines are in the record.")
@@ -174,7 +174,6 @@ def _row(each: GraphComparison, time: GraphTime) -> list[object]:
         seconds(time.timing.median) if time.timing else "–",
         f"{seconds(low)} – {seconds(high)}" if time.timing else "–",
         f"{ratio(speedup.ratio)} ({interval(speedup)})" if speedup else "–",
-        probability(speedup.p_value) if speedup else "–",
         word,
         prose(sentence(clip(printable(time.reason), _REASON))) if time.reason else "",
     ]

@@ -11,8 +11,7 @@ from dynamo_ext.records.comparison import (
 
 _MAX_NAMES = 4
 _MAX_CHARS = 240
-_TEN, _HUNDRED, _TENTH, _TINY = 10, 100, 0.1, 0.001
-_SURE = 0.001
+_TEN, _HUNDRED, _TENTH = 10, 100, 0.1
 
 WORDS = {
     "baseline": "● baseline",
@@ -55,11 +54,6 @@ def ratio(value: float) -> str:
 def interval(speedup: Speedup) -> str:
     """The bounds of a speedup (``1.80–1.93``)."""
     return f"{ratio(speedup.low)[:-1]}–{ratio(speedup.high)[:-1]}"
-
-
-def probability(value: float) -> str:
-    """A p-value (``0.012``, ``< 0.001``)."""
-    return f"< {_SURE}" if value < _SURE else f"{value:.2g}"
 
 
 def counted(record: Comparison, candidate: CandidateResult) -> bool:
@@ -118,7 +112,7 @@ def closing(record: Comparison) -> str:
     method = (
         f"{count(record.rounds, 'round')} interleaved in random order (seed {record.seed}); "
         "times are medians, speedups the medians of ratios within a round, so the two may differ; "
-        f"{confidence} bootstrap interval; Wilcoxon p"
+        f"{confidence} interval of the sign test"
     )
     facts = [
         method,
@@ -187,6 +181,9 @@ def _came_to(record: Comparison, each: CandidateResult) -> str:
     word = record.verdict(each)
     if word == "unclear" and each.speedup is not None and each.speedup.too_few:
         return f"measured {interval(each.speedup)}×"
+    if word == "unclear" and each.speedup is not None and record.contradicts(each):
+        rounds, median = ("faster", "slower")[:: 1 if each.speedup.ratio > 1 else -1]
+        return f"is {rounds} by its rounds and {median} by its median, which is noise"
     if word == "unclear" and each.speedup is not None:
         return f"is inconclusive ({interval(each.speedup)}×)"
     if word in {"same", "slower"} and each.speedup is not None:

@@ -13,12 +13,13 @@ from matplotlib.figure import Figure
 
 from dynamo_ext.api.compare import ComparisonResult
 from dynamo_ext.errors import OptionError
-from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, Speedup
+from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, Speedup, Timing
 from dynamo_ext.timing import race
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison import columns, number_text, static, table
 from dynamo_ext.widgets.comparison.chart import KINDS, Chart
 from dynamo_ext.widgets.comparison.summary import closing, headline, ratio, status
+from tests.widgets.comparisons import speedup
 
 STRIPPED = re.compile(r"<style>.*?</style>|<svg.*?</svg>|var\([^)]*\)", re.DOTALL)
 
@@ -44,6 +45,17 @@ def test_the_answer_names_the_fastest_right_one(compared):
     assert status(compared["full"]) == ("good", "▲ faster")
 
 
+def test_a_speedup_that_the_medians_contradict_is_noise(compared):
+    record = compared["none"]
+    slow = Timing((1.78,) * 20)
+    noisy = dataclasses.replace(record.candidates[1], speedup=speedup(1.12), timing=slow)
+    record = dataclasses.replace(record, candidates=(record.candidates[0], noisy))
+    assert record.verdict(noisy) == "unclear"
+    assert "onnxrt is faster by its rounds and slower by its median, which is noise" in (
+        headline(record)
+    )
+
+
 def test_no_backend_faster_is_said_with_what_each_came_to(compared):
     said = headline(compared["none"])
     assert said.startswith("No backend is faster than eager: onnxrt is the same (1.00×), ts is ")
@@ -54,7 +66,7 @@ def test_no_backend_faster_is_said_with_what_each_came_to(compared):
 
 def test_what_the_rounds_do_not_show_is_not_called_the_same(compared, page):
     record = compared["none"]
-    wide = Speedup(1.36, 0.32, 9.06, 0.6, 6)
+    wide = Speedup(1.36, 0.32, 9.06, 6)
     open_ = dataclasses.replace(record.candidates[1], speedup=wide)
     record = dataclasses.replace(record, candidates=(record.candidates[0], open_))
     said = headline(record)
@@ -69,8 +81,8 @@ def test_what_the_rounds_do_not_show_is_not_called_the_same(compared, page):
 @pytest.mark.parametrize(
     ("rounds", "speedup", "words"),
     [
-        (3, Speedup(0.29, 0.28, 0.31, 1.0, 3), "onnxrt measured 0.28–0.31×. 3 rounds are too few"),
-        (1, Speedup(1.0, 1.0, 1.0, 1.0, 1), "onnxrt measured 1.00–1.00×. 1 round is too few"),
+        (3, Speedup(0.29, 0.28, 0.31, 3), "onnxrt measured 0.28–0.31×. 3 rounds are too few"),
+        (1, Speedup(1.0, 1.0, 1.0, 1), "onnxrt measured 1.00–1.00×. 1 round is too few"),
     ],
 )
 def test_too_few_rounds_are_said_to_be_too_few(compared, page, rounds, speedup, words):
@@ -195,7 +207,10 @@ def test_text_says_how_it_was_measured_and_what_to_know(compared):
     made = " ".join(static.text(compared["full"]).split())
     assert "! The generator `loader` cannot be put back between runs." in made
     assert "40 rounds interleaved in random order (seed 0); times are medians, speedups" in made
-    assert "the medians of ratios within a round, so the two may differ; 95% bootstrap" in made
+    assert (
+        "the medians of ratios within a round, so the two may differ; 95% interval of the sign test"
+        in made
+    )
     assert "cpu · 2 threads · torch 2.13.0" in closing(compared["full"])
     assert "Mix of the fastest (openvino for g0; eager for g1): the graphs' gains promise" in made
 
@@ -340,6 +355,8 @@ def test_a_busy_machine_has_no_winner(compared):
     assert said.endswith("Compare again when it is idle.")
     assert "pays off" not in said
     assert status(record) == ("part", "? no verdict")
+    measured = [c for c in record.candidates[1:] if c.outcome == "measured"]
+    assert {record.verdict(each) for each in measured} == {"unclear"}
     assert status(dataclasses.replace(record, busy_cores=0.3)) == ("good", "▲ faster")
 
 
