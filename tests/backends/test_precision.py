@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 def test_what_stands_behind_a_name() -> None:
     assert precision.split("openvino:bf16") == ("openvino", {"precision": "bf16"})
     assert precision.split("openvino") == ("openvino", {})
+    assert precision.split("openvino:bf16[threads=1]") == (
+        "openvino",
+        {"precision": "bf16", "threads": "1"},
+    )
+    assert precision.split("lambda graph, inputs: graph[0]")[1].keys() <= {"precision"}
 
 
 def test_a_compiler_is_named_with_it() -> None:

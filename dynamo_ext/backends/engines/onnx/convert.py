@@ -58,9 +58,10 @@ def translate(graph: GraphModule, *, fold: bool = True) -> Any:
 def _optimize(model: Any) -> None:
     """Fold and rewrite a model in place, as onnxscript does by default.
 
-    Its rule that makes one Split of two Slices is left out: it compares every node with all nodes
-    of the graph, so that a graph of 10,000 nodes takes minutes, and ONNX Runtime's own optimised
-    graph is the same without it.
+    Two kinds of its rules are left out. The one that makes one Split of two Slices compares every
+    node with all nodes of the graph, so that a graph of 10,000 nodes takes minutes, and ONNX
+    Runtime's own optimised graph is the same without it. Those that drop ``x + 0`` and ``x * 1``
+    take 1e-15 for zero, so that ``log(x + 1e-15)`` would be minus infinity; engines drop them.
     """
     from onnxscript import optimizer, rewriter
     from onnxscript.rewriter.rules import common
@@ -68,8 +69,10 @@ def _optimize(model: Any) -> None:
     with _REWRITING:
         # Which rules it applies, no function says. A version that keeps them elsewhere applies all.
         rules = getattr(rewriter, _RULES, ())
-        slow = getattr(common, "slice_split_rule", None)
-        setattr(rewriter, _RULES, tuple(_RuleOfOneKind(rule) for rule in rules if rule is not slow))
+        inexact = getattr(getattr(rewriter, _NO_OPS, None), "rules", ())
+        left_out = {id(getattr(common, "slice_split_rule", None)), *map(id, inexact)}
+        kept = (rule for rule in rules if id(rule) not in left_out)
+        setattr(rewriter, _RULES, tuple(map(_RuleOfOneKind, kept)))
         try:
             optimizer.optimize_ir(model)
         finally:
@@ -106,7 +109,7 @@ class _RuleOfOneKind:
 
 
 _REWRITING = threading.Lock()
-_RULES = "_DEFAULT_REWRITE_RULES"
+_RULES, _NO_OPS = "_DEFAULT_REWRITE_RULES", "_no_op"
 
 
 def _keep_precision(graph: GraphModule) -> None:

@@ -389,6 +389,8 @@ NAN = torch.tensor([[float("nan"), 1.0, -0.0], [float("inf"), -float("inf"), -2.
         (lambda x: x.clamp_max(-0.2).clamp_min(0.2), torch.linspace(-1, 1, 9)),
         (lambda x: x.clamp(0.2, 0.5).clamp(-1, 0.1), torch.linspace(-1, 1, 9)),
         (lambda x: x.clamp_max(-0.2).relu() + x.clamp_max(-0.2).clamp(0, 6), torch.ones(3)),
+        (lambda x: (x.relu() + 1e-15).log() - (x.relu() - -1e-12).log(), torch.zeros(3)),
+        (lambda x: (x * 1.000004 - x) * 1e5, torch.linspace(-1, 1, 9)),
         (lambda x: nn.functional.normalize(x, dim=1), NAN),
         (lambda x: x.new_zeros(1, 3).scatter_reduce(0, ROWS, x, "amax"), NAN),
         (lambda x: x.new_zeros(1, 3).scatter_reduce(0, ROWS, x, "amin"), NAN),
