@@ -98,16 +98,13 @@ def _item(each: GraphBreak) -> Cause:
 def _branch(each: GraphBreak) -> Cause:
     word = condition(_code(each))
     steps = {
-        "while": "Run a fixed number of steps, or use torch.while_loop.",
+        "while": "Run a fixed number of steps, and keep a value with torch.where.",
         "assert": "Check it before or after the compiled code.",
     }
     who = f"its `{word}`" if word else "it"
-    choose = "Compute both sides and choose with torch.where, or use torch.cond."
+    choose = "If both sides are cheap, compute both and choose with torch.where."
     if each.leaves_loop:
-        choose = (
-            "Run every step, and keep a value with torch.where once the loop would have ended, or "
-            "use torch.while_loop."
-        )
+        choose = "Run every step, and keep a value with torch.where once the loop would have ended."
     return Cause(f"{who} asks for the value of a tensor", steps.get(word, choose))
 
 

@@ -73,7 +73,7 @@ def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]
     # Only what the caller has can be marked, or made a tensor, before the call.
     theirs = ours or own[0].resumed or variable.startswith("args[") or package(own[0].line)
     given = "" if theirs else variable
-    if kind == "float" and is_optimizers(own[0].line):
+    if kind in {"float", "length"} and is_optimizers(own[0].line):
         kind = "optimizer"
     if kind == "type" and all("." in each.expected for each in own):
         kind = "class"
@@ -82,6 +82,9 @@ def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]
     values = [] if kind in {"object", "code"} else [_DTYPES.get(v, v) for v in seen]
     many = len(own) > 1
     what, step = _words(kind, name, given, dim, many=many)
+    if kind == "type" and set(values) <= {"int", "float"}:
+        # As floats they would compile anew for each value.
+        _, step = _words("float", name, given, dim, many=many)
     return Changes(
         what,
         step,
@@ -121,7 +124,7 @@ def _words(kind: str, name: str, given: str, dim: int | None, *, many: bool) -> 
 
 _SENTENCES = {
     "optimizer": (
-        "an optimizer's float",
+        "the optimizer's",
         "Leave its step to eager: optimizer.step = torch.compiler.disable(optimizer.step).",
     ),
     "bound": (

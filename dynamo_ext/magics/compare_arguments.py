@@ -7,6 +7,7 @@ from IPython.core.magic_arguments import MagicArgumentParser
 
 from dynamo_ext.magics.argument_errors import parse
 from dynamo_ext.magics.arguments import SHARED, given, refuse_without_bound, unquoted
+from dynamo_ext.measure.candidates import names_in
 from dynamo_ext.measure.settings import add_options
 
 HELP = """Measure several backends on a cell, against eager and each other.
@@ -45,8 +46,8 @@ def compare_arguments(line: str) -> argparse.Namespace | None:
     parsed = parse(parser(), line)
     if parsed.help:
         return None
-    names = [part.strip() for text in parsed.backends or () for part in text.split(",")]
-    parsed.backends = list(dict.fromkeys(filter(None, names)))
+    names = [name for text in parsed.backends or () for name in names_in(text)]
+    parsed.backends = list(dict.fromkeys(names))
     parsed.opt = dict(parsed.opt or ())
     if parsed.precision:
         parsed.opt["precision"] = parsed.precision

@@ -37,11 +37,11 @@ from dynamo_ext.magics.arguments import CellArguments, check_output_name, second
 from dynamo_ext.magics.cell_errors import show_as, show_error, show_syntax_error
 from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_silently
 from dynamo_ext.magics.plain_runs import PlainRuns
-from dynamo_ext.magics.program_line import program_line
 from dynamo_ext.magics.resolve_backend import choose, torchs_default
 from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
 from dynamo_ext.measure.paired_calls import PairedCalls
+from dynamo_ext.measure.program_line import program_line
 from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.timing.first_run import ENVIRONMENT, FirstRun, usual_seconds
 from dynamo_ext.torch_private import version
@@ -136,7 +136,7 @@ class Workbench:
             report,
             loads=(*self.loads, (report.backend, took)),
             line=line.strip(),
-            program=program_line(getattr(tracer.compiler, "compiler", None), arguments),
+            program=program_line(getattr(tracer.compiler, "compiler", None), arguments.dynamic),
             plain_runs=self._plain_runs.of_text(body),
             spent_before=state.spent.get(report.backend, 0.0),
         )

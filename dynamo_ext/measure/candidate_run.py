@@ -20,6 +20,7 @@ from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.accuracy import Results
 from dynamo_ext.measure.calibration_runs import calibrate
 from dynamo_ext.measure.candidates import Candidate
+from dynamo_ext.measure.program_line import program_line
 from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import Accuracy, CandidateResult, Outcome
@@ -192,6 +193,7 @@ class CompiledCandidate:
             fallbacks=len(report.fallbacks) if report else 0,
             accuracy=tuple(self.accuracy),
             options=self.candidate.options,
+            program=program_line(self.candidate.compiler),
             precision=self._precision(),
             lowered=self._lowered(),
             report=report,

@@ -1,5 +1,6 @@
 """From what a user lists (``inductor,onnxrt,tvm``) to compilers, each with a name of its own."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,7 +47,7 @@ def candidates_of(
     """Settle names, options and availability, before anything runs.
 
     ``backends`` are names (in a list, or in one string with commas), with a precision behind them
-    (``openvino:bf16``) where they have one, functions ``(GraphModule,
+    (``openvino:bf16``) or options (``inductor[mode=max-autotune]``), functions ``(GraphModule,
     example_inputs) -> callable``, or a mapping from row names to either. An option ``threads`` is
     for every backend that has it, ``tvm.trials`` for one row. The baseline ``eager`` is the code as
     it is, without Dynamo. ``bound`` is for lower precisions, and for ``auto``; other ``inputs`` are
@@ -94,11 +95,16 @@ def of_callables(
     return [Candidate(name, "", None, here, call=call) for name, call in calls.items()]
 
 
+def names_in(text: str) -> list[str]:
+    """Names with commas between; those of options in brackets divide nothing."""
+    return [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]
+
+
 def _rows(backends: Backends) -> dict[str, str | Callable[..., Any]]:
     if isinstance(backends, Mapping):
         return dict(backends)
     if isinstance(backends, str):
-        backends = [name.strip() for name in backends.split(",") if name.strip()]
+        backends = names_in(backends)
     elif callable(backends) or not isinstance(backends, Iterable):
         backends = [backends]
     rows: dict[str, str | Callable[..., Any]] = {}

@@ -146,8 +146,9 @@ class CandidateResult:
     ``outcome`` is ``measured``; ``eager`` (no operation ran in the engine, whatever the clock
     says); ``wrong``; ``failed`` or ``unavailable`` with ``reason`` and ``remedy``; or
     ``unmeasured`` where time ran out. ``operations`` counts the captured graphs' normalised
-    operations and ``in_engine`` those that an engine took. ``peak_bytes`` is the high-water mark
-    of one call above what was there before it, ``None`` where it cannot be read. ``precision`` is
+    operations and ``in_engine`` those that an engine took. ``program`` is the line by which a
+    program compiles a model so, where there is one. ``peak_bytes`` is the high-water mark of one
+    call above what was there before it, ``None`` where it cannot be read. ``precision`` is
     what the backend was asked to compute in, or what those compute in that ``auto`` has chosen
     (``bf16+float32``), and ``lowered`` how many operations of products of a run are computed in a
     lower one, where this is known. ``ended`` says that its process
@@ -171,6 +172,7 @@ class CandidateResult:
     fallbacks: int = 0
     accuracy: tuple[Accuracy, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    program: str = ""
     precision: str = ""
     lowered: float | None = None
     worker: str = ""

@@ -246,33 +246,35 @@ SITUATIONS = [
     Situation("format", formats_a_tensor, [(X,)], "uncaptured", "an exception goes", "move it"),
     Situation("generator", hands_on_a_generator, [(X,)], "uncaptured", "a generator", "Give a list"),
     Situation("batch", scales, [(X,), (X[:2],)], "recompile", "batch size of `x` (3, 2)", "--dynamic"),
-    Situation("width", scales, [(X,), (X[:, :3],)], "recompile", "dimension 1 of `x`", "mark_dynamic(x, 1)"),
-    Situation("rank", scales, [(X,), (X[0],)], "recompile", "number of dimensions", "Reshape"),
+    Situation("width", scales, [(X,), (X[:, :2].contiguous(),)], "recompile", "dimension 1 of `x`", "mark_dynamic(x, 1)"),
+    Situation("rank", scales, [(X,), (X.flatten(),)], "recompile", "number of dimensions", "Reshape"),
     Situation("dtype", scales, [(X,), (X.double(),)], "recompile", "(float32, float64)", "Cast"),
     Situation("strides", scales, [(X,), (X.t().contiguous().t(),)], "recompile", "layout", ".contiguous()"),
     Situation("grad", scales, [(X,), (X.clone().requires_grad_(),)], "recompile", "requires_grad", "no_grad"),
     Situation("integer", scales, [(X, 2), (X, 3)], "captured", "The code is captured", "%%dynamo compare"),
-    Situation("integers", scales, [(X, 2), (X, 3), (X, 2.5)], "recompile", "type of `by` (int, float)", "one type"),
+    Situation("integers", scales, [(X, 2), (X, 3), (X, 2.5)], "recompile", "type of `by` (int, float)", "by = torch.tensor"),
     Situation("key", sums, [({"a": X},), ({"a": X[:2]},)], "recompile", "batch size of `named['a']`", "mark_dynamic(named['a'], 0)"),
     Situation("float", scales, [(X, 0.5), (X, 0.25)], "recompile", "float `by`", "torch.tensor"),
     Situation("floats", scales, [(X, i / 7) for i in range(12)], "recompile-limit", "stays in eager now, because the float `by` changed", "torch.tensor"),
     Situation("word", chooses, [(X, "sine"), (X, "cosine")], "recompile", "value of `how`", "number of values small"),
     Situation("flag", chooses, [(X, True), (X, False)], "recompile", "value of `how`", "number of values small"),
     Situation("none", optional, [(X, None), (X, X)], "recompile", "value of `mask` (None, Tensor)", "values small"),
-    Situation("length", adds_up, [([X],), ([X, X],)], "recompile", "length of `tensors`", "Stack"),
+    Situation("length", adds_up, [([X] * n,) for n in (4, 2, 5, 3)], "recompile", "length of `tensors`", "Stack"),
     Situation("object", applies, [(X, torch.sin), (X, torch.cos)], "recompile", "object behind `function`", "same one"),
     Situation("argument", NET, [(X,), (X[:2],)], "recompile", "batch size of `args[0]`", "%%dynamo --dynamic."),
     Situation("fine", scales, [(X,)], "captured", "The code is captured", "%%dynamo compare"),
 ]  # fmt: skip
 
 
-def run(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], backend: Any) -> Report:
+def run(
+    function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], backend: Any, **options: Any
+) -> Report:
     torch._dynamo.reset()
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("ignore", FallbackWarning)
         with torch.enable_grad():
-            fast = dynamo_ext.optimize(backend)(function)
+            fast = dynamo_ext.optimize(backend, **options)(function)
             for args in calls:
                 fast(*args)
     return fast.report()

@@ -30,6 +30,20 @@ def test_an_option_without_a_name_is_for_all_that_have_it():
     assert two.options == ()
 
 
+def test_options_in_brackets_make_rows_of_one_backend():
+    plain, tuned = candidates_of("inductor, inductor[mode=max-autotune,random=torch]")
+    assert tuned.name == "inductor[mode=max-autotune,random=torch]"
+    assert (plain.backend, tuned.backend) == ("inductor", "inductor")
+    assert plain.compiler.options["mode"] == "default"
+    assert tuned.options == (("mode", "max-autotune"), ("random", "torch"))
+    assert tuned.compiler.options["mode"] == "max-autotune"
+
+
+def test_an_option_in_brackets_without_a_value_is_refused():
+    with pytest.raises(OptionError, match=r"gives no value to mode.*Write inductor.mode=VALUE"):
+        candidates_of("inductor[mode]")
+
+
 def test_a_compiler_is_made_anew_each_time():
     [found] = candidates_of("aot_eager")
     assert found.compiler is not registry.compiler("aot_eager")

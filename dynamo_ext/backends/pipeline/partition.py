@@ -62,19 +62,22 @@ def unsupported_reason(node: Node) -> str:
         return "It is not an ATen operator."
     target: Any = node.target
     may = effects.of_node(node)
-    if may.changes:
-        return "It changes its input in place."
-    if may.draws:
-        return "It draws random numbers, which stay with torch's generator."
     values = [node.meta.get("val"), *(arg.meta.get("val") for arg in node.all_input_nodes)]
-    if torch.Tag.data_dependent_output in target.tags or dispatch.has_unbacked(values):
-        return "The shape of its result depends on the data."
+    by_data = torch.Tag.data_dependent_output in target.tags or dispatch.has_unbacked(values)
     # As `out=torch.empty(0)` is; torch leaves a tensor unusable whose storage refused to grow.
-    sizes = getattr(node.meta.get("val"), "shape", ())
     returned = any(user.op == "output" for user in node.users)
-    if returned and any(isinstance(size, int) and not size for size in sizes):
-        return "Its result is empty: it may be resized, which an engine's memory cannot be."
-    return ""
+    sizes = getattr(node.meta.get("val"), "shape", ()) if returned else ()
+    empty = any(isinstance(size, int) and not size for size in sizes)
+    uninitialised = str(target).startswith(("aten.empty", "aten.new_empty"))
+    reasons = {
+        "It changes its input in place.": may.changes,
+        "It draws random numbers, which stay with torch's generator.": may.draws,
+        "The shape of its result depends on the data.": by_data,
+        "Its result is empty: it may be resized, which an engine's memory cannot be.": empty,
+        # What nothing writes to would differ from eager's.
+        "Its result is uninitialised memory.": uninitialised,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def decide_support(graph: GraphModule, supports: Callable[[Node], Support]) -> dict[Node, Support]:

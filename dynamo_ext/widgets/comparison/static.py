@@ -78,11 +78,13 @@ def notes(record: Comparison) -> Markup:
 
 
 def _noted(record: Comparison) -> Iterator[str]:
-    """What was noted while it was measured, and what rows in a lower precision do not lower."""
+    """What was noted, what rows in a lower precision do not lower, and the best one's line."""
     yield from record.notes
     for each in record.candidates:
         for clause in clauses(each.report) if each.report else ():
             yield sentence(f"{each.name}: {clause}")
+    if record.best is not None and record.best.program:
+        yield f"In a program: `{record.best.program}`."
 
 
 def _charts(record: Comparison) -> list[Chart]:

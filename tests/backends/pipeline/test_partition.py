@@ -98,6 +98,7 @@ def test_random_numbers_are_drawn_in_the_same_order() -> None:
         (lambda x: x.add_(1), "in place"),
         (lambda x: torch.bernoulli(x.sigmoid()), "random"),
         (lambda x: x[:0].sin(), "empty"),
+        (lambda x: torch.empty(3), "uninitialised"),
         (lambda x: x.sin(), ""),
     ],
 )

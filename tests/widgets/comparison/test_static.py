@@ -56,6 +56,15 @@ def test_a_speedup_that_the_medians_contradict_is_noise(compared):
     )
 
 
+def test_it_ends_with_the_line_of_the_best_one(compared):
+    record = compared["full"]
+    line = 'torch.compile(model, backend="dx_openvino")'
+    rows = [dataclasses.replace(c, program=f"{line}{c.name}") for c in record.candidates]
+    told = static.text(dataclasses.replace(record, candidates=tuple(rows)))
+    assert f"In a program: `{line}openvino`" in " ".join(told.split())
+    assert "In a program" not in static.text(compared["none"])
+
+
 def test_no_backend_faster_is_said_with_what_each_came_to(compared):
     said = headline(compared["none"])
     assert said.startswith("No backend is faster than eager: onnxrt is the same (1.00×), ts is ")

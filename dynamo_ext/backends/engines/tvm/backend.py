@@ -74,8 +74,6 @@ class TvmBackend(TriedBackend):
     def unsupported_reason(self, node: Node) -> str:
         """Why a node cannot be given to TVM, as far as shows without trying; or nothing."""
         name = str(node.target)
-        if name.startswith(("aten.empty", "aten.new_empty")):
-            return "Its result is uninitialised memory."
         # What depends on no tensor is computed beforehand, by torch.
         if node.all_input_nodes and name not in table.CONVERTERS:
             return f"There is no converter to TVM for {node.target}."

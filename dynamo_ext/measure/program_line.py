@@ -1,13 +1,12 @@
-"""The line by which a program compiles a model as a cell was compiled."""
+"""The line by which a program compiles a model as a cell, or a comparison, compiled its code."""
 
 from typing import Any
 
 from dynamo_ext.backends import registry, user_backends
 from dynamo_ext.backends.compiler import Compiler
-from dynamo_ext.magics.arguments import CellArguments
 
 
-def program_line(compiler: Any, arguments: CellArguments) -> str:
+def program_line(compiler: Any, dynamic: bool | None = None) -> str:  # noqa: FBT001 - as torch has it
     """As ``torch.compile(model, backend="dx_onnxrt", dynamic=True, options={"threads": 1})``.
 
     Empty for eager, and for what ``torch.compile`` knows by no name of ours.
@@ -20,6 +19,6 @@ def program_line(compiler: Any, arguments: CellArguments) -> str:
     usual = {spec.name: spec.default for spec in compiler.backend.options}
     options = {key: value for key, value in compiler.options.items() if value != usual.get(key)}
     words = ["model", f'backend="dx_{name}"']
-    words += [] if arguments.dynamic is None else [f"dynamic={arguments.dynamic}"]
+    words += [] if dynamic is None else [f"dynamic={dynamic}"]
     words += [f"options={options}"] if options else []
     return f"torch.compile({', '.join(words)})"

@@ -6,29 +6,28 @@ import pytest
 import torch
 
 from dynamo_ext.backends import registry
-from dynamo_ext.magics.arguments import CellArguments
-from dynamo_ext.magics.program_line import program_line
+from dynamo_ext.measure.program_line import program_line
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "asked", "line"),
+    ("name", "options", "dynamic", "line"),
     [
-        ("ts", {}, CellArguments(), 'torch.compile(model, backend="dx_ts")'),
+        ("ts", {}, None, 'torch.compile(model, backend="dx_ts")'),
         (
             "aot_eager",
             {"precision": "bf16"},
-            CellArguments(dynamic=True),
+            True,
             (
                 """torch.compile(model, backend="dx_aot_eager", dynamic=True, """
                 """options={'precision': 'bf16'})"""
             ),
         ),
-        ("eager", {}, CellArguments(), ""),
+        ("eager", {}, None, ""),
     ],
 )
-def test_it_has_what_was_asked_for(name, options, asked, line):
+def test_it_has_what_was_asked_for(name, options, dynamic, line):
     compiler = registry.compiler(name, options)
-    found = program_line(compiler, asked)
+    found = program_line(compiler, dynamic)
     assert found == line
     if found:
         model = torch.nn.Linear(2, 2)
@@ -37,4 +36,4 @@ def test_it_has_what_was_asked_for(name, options, asked, line):
 
 
 def test_what_torch_compile_does_not_know_has_none():
-    assert program_line(lambda graph, _: graph, CellArguments()) == ""
+    assert program_line(lambda graph, _: graph) == ""
