@@ -13,6 +13,9 @@ from dynamo_ext.records.report import Fallback, Report
 
 _DYNAMIC = "%%dynamo --dynamic"
 
+LITTLE = 0.02
+"""The share of the operations, and of the run's seconds, below which a problem is no headline."""
+
 COSTLY = 2.0
 """Seconds of a run, at least a tenth of it, that put a problem before those of unknown cost."""
 
@@ -143,8 +146,9 @@ def _unsupported(report: Report) -> Iterator[Advice]:
             evidence = f"met {how_often(kept)}"
         otherwise = "See which backend takes it: %%dynamo compare."
         step = next((f.remedy for f in group if f.remedy), otherwise)
-        weight = 0.05 if all(f.harmless for f in group) else 0.3 + 0.4 * share
         took = times.get(message, 0.0)
+        little = max(share, took / report.seconds if report.seconds else 0.0) < LITTLE
+        weight = 0.05 if little or all(f.harmless for f in group) else 0.3 + 0.4 * share
         yield Advice("unsupported", problem, step, evidence, weight, seconds=took)
 
 

@@ -91,7 +91,8 @@ def libraries(report: Report) -> Iterator[Advice]:
     """What the code of installed packages keeps from capture: no line there is the user's."""
     for found in library_breaks(report):
         places = list(dict.fromkeys(place(origin(each)) for each in found.breaks))
-        again = [r for r in report.recompiles if package(r.line) == found.package]
+        of = found.package if not found.harmless else None
+        again = [r for r in report.recompiles if of and package(r.line) == of]
         took = sum(r.compile_seconds for r in again)
         times = count(sum(r.count for r in again), "recompile")
         also = f"; {times} of its functions{_which_took(took)}" if again else ""
@@ -167,7 +168,7 @@ def recompiles(report: Report) -> Iterator[Advice]:
     if any(f.cause == "recompile_limit" for f in report.fallbacks):
         return
     total = sum(r.count for r in report.recompiles)
-    told = set(filter(None, map(in_package, report.breaks)))
+    told = {found.package for found in library_breaks(report) if not found.harmless}
     steps: dict[str, list[Changes]] = {}
     for each in changes([r for r in report.recompiles if package(r.line) not in told]):
         if not each.prevented:

@@ -41,7 +41,15 @@ def library_breaks(report: Report) -> tuple[LibraryBreaks, ...]:
     for each in report.breaks:
         if name := in_package(each):
             packages.setdefault(name, []).append(each)
-    return tuple(_group(name, tuple(group)) for name, group in packages.items())
+    python = _python_functions(report)
+    return tuple(_group(name, tuple(group), python) for name, group in packages.items())
+
+
+def _python_functions(report: Report) -> set[str]:
+    """Functions that run in Python as they are to, where modules that they call are captured."""
+    meant = {fallback.subject for fallback in report.fallbacks if fallback.harmless}
+    captured = any(frame.graphs and not frame.in_cell for frame in report.frames)
+    return {frame.name for frame in report.frames if captured and frame.id in meant}
 
 
 def remedy(report: Report, fallback: Fallback) -> str:
@@ -52,13 +60,18 @@ def remedy(report: Report, fallback: Fallback) -> str:
     return next(steps, "") or remedy_at_its_line(report, fallback)
 
 
-def _group(name: str, breaks: tuple[GraphBreak, ...]) -> LibraryBreaks:
+def _group(name: str, breaks: tuple[GraphBreak, ...], python: set[str]) -> LibraryBreaks:
     causes = [cause_of(each) for each in breaks]
     causes = [cause for cause in causes if cause.outside == BUILD_BEFORE][:1] or causes
-    harmless = all(cause.harmless for cause in causes)
+    # The break that was met while such a function was still traced divides nothing.
+    within = [{line.function for line in each.stack} & python for each in breaks]
+    harmless = all(within) or all(cause.harmless for cause in causes)
     outside = dict.fromkeys(cause.outside for cause in causes if not cause.harmless)
     step = " ".join(each[:1].upper() + each[1:] for each in outside)
-    if harmless:
+    if all(within):
+        functions = listing([f"`{function}`" for function in sorted(set().union(*within))])
+        step = f"Nothing needs to be done: {functions} runs in Python, what it calls is captured."
+    elif harmless:
         step = causes[0].step
     elif "" in outside:
         step = f"{_BEFOREHAND} {_COMPUTES_ALONE}"

@@ -135,9 +135,14 @@ def test_what_is_advised_on_a_model(cell: Cell) -> None:
 
 
 @pytest.mark.sweep
-def test_generate_is_told_to_compile_its_forward() -> None:
-    step = "model.forward = dynamo_ext.optimize(…)(model.forward)"
-    check(Cell("generate", LLAMA, GENERATE, (("library", "called at line 2, splits", step),)))
+def test_generate_runs_in_python_and_what_it_calls_is_captured() -> None:
+    sizes = (
+        "recompile",
+        "dimension 1 of `input_ids` (5, 1)",
+        "%%dynamo -b eager --quiet --dynamic",
+    )
+    runs = ("library", "called at line 2, splits", "`generate` runs in Python, what it calls")
+    check(Cell("generate", LLAMA, GENERATE, (sizes, runs)))
 
 
 def test_where_generate_follows_it_only_sizes_are_left() -> None:

@@ -28,6 +28,7 @@ def text(record: Comparison) -> str:
         plain_text.section(comparison_accuracy.TITLE, comparison_accuracy.text(rows)),
         plain_text.section(comparison_graphs.TITLE, comparison_graphs.text(record)),
         "\n".join(plain_text.paragraph(note, "  ", "! ") for note in _noted(record)),
+        plain_text.paragraph(_program(record)),
         plain_text.paragraph(closing(record)),
     ]
     return "\n\n".join(filter(None, parts))
@@ -74,17 +75,22 @@ def notes(record: Comparison) -> Markup:
     """Render what the reader should know, and how it was measured."""
     listed = [element("li", prose(sentence(printable(note)))) for note in _noted(record)]
     known = element("ul", *listed) if listed else EMPTY
-    return markup.join([known, element("p", closing(record), class_="dx-quiet dx-note")])
+    program = element("p", prose(_program(record))) if _program(record) else EMPTY
+    return markup.join([known, program, element("p", closing(record), class_="dx-quiet dx-note")])
+
+
+def _program(record: Comparison) -> str:
+    """How a program compiles a model as the best row."""
+    best = record.best
+    return f"In a program: `{best.program}`." if best is not None and best.program else ""
 
 
 def _noted(record: Comparison) -> Iterator[str]:
-    """What was noted, what rows in a lower precision do not lower, and the best one's line."""
+    """What was noted while it was measured, and what rows in a lower precision do not lower."""
     yield from record.notes
     for each in record.candidates:
         for clause in clauses(each.report) if each.report else ():
             yield sentence(f"{each.name}: {clause}")
-    if record.best is not None and record.best.program:
-        yield f"In a program: `{record.best.program}`."
 
 
 def _charts(record: Comparison) -> list[Chart]:
