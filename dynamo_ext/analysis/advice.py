@@ -14,7 +14,7 @@ from dynamo_ext.records.report import Fallback, Report
 _DYNAMIC = "%%dynamo --dynamic"
 
 LITTLE = 0.02
-"""The share of the operations, and of the run's seconds, below which a problem is no headline."""
+"""The share of the operations, and of the run's seconds, below which a problem comes last."""
 
 COSTLY = 2.0
 """Seconds of a run, at least a tenth of it, that put a problem before those of unknown cost."""

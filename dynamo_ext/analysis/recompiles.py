@@ -83,7 +83,7 @@ def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]
     many = len(own) > 1
     what, step = _words(kind, name, given, dim, many=many)
     if kind == "type" and set(values) <= {"int", "float"}:
-        # As floats they would compile anew for each value.
+        # As floats they would compile again for each value.
         _, step = _words("float", name, given, dim, many=many)
     return Changes(
         what,

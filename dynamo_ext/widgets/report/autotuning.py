@@ -1,5 +1,6 @@
 """How ``auto`` chose: how often each backend won, and for each graph why the others lost."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -54,8 +55,7 @@ def _end_to_end(found: EndToEnd) -> str:
             f"{found.bound} was checked for each graph alone, and not for all that the cell gives: "
             f"{sentence_of(found.lack)}"
         )
-    where = f"on {count(found.inputs, 'other input')}" if found.inputs else "on all that it gives"
-    when = "before an earlier run" if found.earlier else "before it ran"
+    where = f"on {count(found.inputs, 'other input')}" if found.inputs else "on its own inputs"
     said = []
     if found.kept_full:
         missed = f"was {found.missed:.6g}" if found.missed is not None else "was missed"
@@ -64,10 +64,11 @@ def _end_to_end(found: EndToEnd) -> str:
             f"{'stays' if len(found.kept_full) == 1 else 'stay'} in float32."
         )
     if found.reached is not None and found.lowered:
-        again = "then " if said else ""
+        when = "an earlier run" if found.earlier else "the cell ran"
+        metric = re.split("[<>]", found.bound)[0]
         said.append(
-            f"Checked {when}, {where}, against {found.reference}: {again}"
-            f"{found.reached:.6g} of {found.bound}."
+            f"Before {when}, what it gives {where} was compared with {found.reference}: {metric} "
+            f"{found.reached:.6g}{' then' if said else ''}, where the bound is {found.bound}."
         )
     if found.unchecked:
         said.append(

@@ -138,14 +138,16 @@ def checked(**facts):
 def test_what_a_bound_came_to_over_all_graphs_is_said():
     met = {"reference": "float64", "reached": 0.008, "lowered": ("g0",)}
     assert checked(**met).startswith(
-        "Checked before it ran, on all that it gives, against float64: 0.008 of rel<=0.01."
+        "Before the cell ran, what it gives on its own inputs was compared with float64: rel 0.008, "
+        "where the bound is rel<=0.01."
     )
     assert checked(**met, missed=0.016, kept_full=("g1",), inputs=3, earlier=True).startswith(
-        "rel<=0.01 was 0.016 on 3 other inputs, so g1 stays in float32. Checked before an earlier "
-        "run, on 3 other inputs, against float64: then 0.008 of rel<=0.01."
+        "rel<=0.01 was 0.016 on 3 other inputs, so g1 stays in float32. Before an earlier run, what "
+        "it gives on 3 other inputs was compared with float64: rel 0.008 then, where the bound is "
+        "rel<=0.01."
     )
     assert checked(kept_full=("g0", "g1")).startswith(
-        "rel<=0.01 was missed on all that it gives, so g0 and g1 stay in float32."
+        "rel<=0.01 was missed on its own inputs, so g0 and g1 stay in float32."
     )
     assert checked(lowered=("g0",), unchecked=("g0",), lack="It writes a.txt.").startswith(
         "rel<=0.01 was checked for each graph alone, and not for all that the cell gives: It "
