@@ -53,16 +53,20 @@ def advise(report: Report) -> tuple[Advice, ...]:
         costly = advice.seconds >= least and advice.weight >= NEGLIGIBLE_WEIGHT
         return -advice.seconds if costly else 0.0, -advice.weight
 
-    found = [replace(each, step=_with_options(each.step, report.line)) for each in found]
+    found = [replace(each, step=_for_this(each.step, report)) for each in found]
     return tuple(sorted(found, key=order))
 
 
-def _with_options(step: str, line: str) -> str:
+def _for_this(step: str, report: Report) -> str:
     """A step whose command has what stood behind the cell's ``%%dynamo``, too.
 
     ``Mark it dynamic: %%dynamo --dynamic.`` is after ``-b ts``
-    ``Mark it dynamic: %%dynamo -b ts --dynamic.``
+    ``Mark it dynamic: %%dynamo -b ts --dynamic.``, and for a function
+    ``Mark it dynamic: dynamo_ext.optimize(…, dynamic=True).``
     """
+    line = report.line
+    if report.cell is None:
+        return step.replace(_DYNAMIC, "dynamo_ext.optimize(…, dynamic=True)")
     if _DYNAMIC in step and "--dynamic" in line.split():
         return "Sizes are dynamic already: what the code does with this one fixes it."
     return step.replace("%%dynamo --", f"%%dynamo {line} --") if line else step

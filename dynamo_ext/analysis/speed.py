@@ -92,25 +92,21 @@ def gain(graph: Graph) -> Gain | None:
 def cell_gain(report: Report) -> CellGain | str:
     """The gain of the whole cell, or why it is not known.
 
-    The plain seconds are those of plain runs of the same text in this kernel, if there were two.
-    Else eager's share of pairs of calls, or of races, stands in for each graph's time, and the code
-    outside of graphs counts as it is; else turns of loops that ran plainly; else one plain run.
+    Eager's share of pairs of calls, or of races, stands in for each graph's time, and the code
+    outside of graphs counts as it is. Else the plain seconds are from turns of loops that ran
+    plainly; else from plain runs of the same text in this kernel, without the first one, which is
+    slower than all others.
     """
     known = [(graph, each) for graph in report.graphs if graph.calls and (each := gain(graph))]
     now, untimed = _seconds(report, known)
-    enough = bool(known) and untimed <= MOST_OF_IT * (now - report.outside_seconds)
-    plain = [took for took in report.plain_runs if took >= SHORT_CELL]
-    # First calls of new graphs are slower than later ones.
-    steady = now if report.compile_seconds else report.run_seconds
-    comparable = steady > 0 and (enough or not report.compile_seconds)
-    if comparable and len(plain) > 1:
-        return _by_plain_runs(steady, plain)
-    if enough:
+    if known and untimed <= MOST_OF_IT * (now - report.outside_seconds):
         return _by_pairs(report, known, now)
+    plain = [took for took in report.plain_runs[1:] if took >= SHORT_CELL]
     found: CellGain | str | None = _by_turns(report)
-    if found is None and plain:
+    if found is None and len(plain) > 1:
         found = "this run compiled; the next one is compared with its plain runs"
-        found = _by_plain_runs(steady, plain) if comparable else found
+        if not report.compile_seconds and report.run_seconds > 0:
+            found = _by_plain_runs(report.run_seconds, plain)
     return found or _why_not(report)
 
 
@@ -171,9 +167,11 @@ def _why_not(report: Report) -> str:
         return f"{notes[0][0].lower()}{notes[0][1:].rstrip('.')}"
     if report.backend == EAGER:
         return "the eager backend runs what it captures as it is"
-    if races and all(race.winner == EAGER for race in races):
-        return "auto left its graphs to eager"
+    if report.cell is None:
+        return "calls of a function are not timed in eager, too, as those of a cell are"
     reasons = {graph.unpaired: graph.run_seconds for graph in report.graphs if graph.unpaired}
+    if races and all(race.winner == EAGER for race in races):
+        reasons = {"auto left its graphs to eager": 0.0}
     if reasons:
         return max(reasons, key=lambda reason: reasons[reason])
     forward, backward = report.running_seconds

@@ -245,7 +245,7 @@ SITUATIONS = [
     Situation("context", opens_a_file, [(X,)], "uncaptured", "the context manager", "around"),
     Situation("format", formats_a_tensor, [(X,)], "uncaptured", "an exception goes", "move it"),
     Situation("generator", hands_on_a_generator, [(X,)], "uncaptured", "a generator", "Give a list"),
-    Situation("batch", scales, [(X,), (X[:2],)], "recompile", "batch size of `x` (3, 2)", "--dynamic"),
+    Situation("batch", scales, [(X,), (X[:2],)], "recompile", "batch size of `x` (3, 2)", "dynamic=True"),
     Situation("width", scales, [(X,), (X[:, :2].contiguous(),)], "recompile", "dimension 1 of `x`", "mark_dynamic(x, 1)"),
     Situation("rank", scales, [(X,), (X.flatten(),)], "recompile", "number of dimensions", "Reshape"),
     Situation("dtype", scales, [(X,), (X.double(),)], "recompile", "(float32, float64)", "Cast"),
@@ -261,7 +261,7 @@ SITUATIONS = [
     Situation("none", optional, [(X, None), (X, X)], "recompile", "value of `mask` (None, Tensor)", "values small"),
     Situation("length", adds_up, [([X] * n,) for n in (4, 2, 5, 3)], "recompile", "length of `tensors`", "Stack"),
     Situation("object", applies, [(X, torch.sin), (X, torch.cos)], "recompile", "object behind `function`", "same one"),
-    Situation("argument", NET, [(X,), (X[:2],)], "recompile", "batch size of `args[0]`", "%%dynamo --dynamic."),
+    Situation("argument", NET, [(X,), (X[:2],)], "recompile", "batch size of `args[0]`", "dynamo_ext.optimize(…, dynamic=True)."),
     Situation("fine", scales, [(X,)], "captured", "The code is captured", "%%dynamo compare"),
 ]  # fmt: skip
 
@@ -414,8 +414,9 @@ def test_code_that_an_engine_takes_needs_a_step_only_where_it_is_slower() -> Non
     fast(X)
     report = fast.report()
     assert advise(report) == ()
+    plain = (9.0, 1.0, 1.1)
     (first,) = advise(
-        dataclasses.replace(report, seconds=9.0, compile_seconds=0.0, plain_runs=(1.0, 1.1))
+        dataclasses.replace(report, seconds=9.0, compile_seconds=0.0, plain_runs=plain)
     )
     assert first.topic == "slower"
     assert "%%dynamo compare" in first.step
@@ -743,7 +744,8 @@ def test_changes_with_one_remedy_are_one_advice() -> None:
     other = dataclasses.replace(theirs, subject="y", dimension=1, expected="4", actual="3")
     (found,) = advise(dataclasses.replace(report, recompiles=(theirs, other)))
     told = "2 recompiles came from the batch size of `x` (3, 2) and dimension 1 of `y` (4, 3)"
-    assert (found.problem, found.step) == (told, "Mark it dynamic: %%dynamo --dynamic.")
+    step = "Mark it dynamic: dynamo_ext.optimize(…, dynamic=True)."
+    assert (found.problem, found.step) == (told, step)
 
 
 @pytest.mark.parametrize(

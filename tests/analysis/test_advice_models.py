@@ -153,4 +153,7 @@ def test_where_generate_follows_it_only_sizes_are_left() -> None:
     assert not report.breaks
     (found,) = advise(report)
     # No name of the library's can be marked before the call.
-    assert (found.topic, found.step) == ("recompile", "Mark it dynamic: %%dynamo --dynamic.")
+    assert (found.topic, found.step) == (
+        "recompile",
+        "Mark it dynamic: dynamo_ext.optimize(…, dynamic=True).",
+    )

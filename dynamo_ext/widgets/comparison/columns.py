@@ -245,7 +245,7 @@ COLUMNS = (
         "The middle half of the rounds",
         key="quartile_range_seconds",
         words=_quartiles,
-        groups=(_OVERVIEW, _SPEED),
+        groups=(_SPEED,),
     ),
     Column(
         "Peak memory",
@@ -295,7 +295,7 @@ COLUMNS = (
 BY_TITLE = {column.title: column for column in COLUMNS}
 SORTS = tuple(BY_TITLE)
 LEAD = SORTS[:2]
-_WIDE = {"Quartiles", "Precision", "Of limit"}
+_WIDE = {"Precision", "Of limit"}
 IN_TERMINAL = [c for c in COLUMNS if _OVERVIEW in c.groups and c.title not in _WIDE]
 GROUPS = {name: tuple(c.title for c in COLUMNS if name in c.groups) for name in _EVERY}
 GROUPS["All"] = SORTS

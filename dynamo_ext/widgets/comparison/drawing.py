@@ -47,10 +47,7 @@ def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
         axes.plot([each.speedup.low, each.speedup.high], [row, row], color=colour, linewidth=2.5)
         axes.plot([each.speedup.ratio], [row], marker=marker, color=colour, markersize=7)
         words = f"{ratio(each.speedup.ratio)} {verdict(chart.record, each)[2:]}"
-        if chart.record.verdict(each) == "slower":
-            label(axes, (each.speedup.low, row), words, text, left=True)
-        else:
-            label(axes, (max(each.speedup.high, 1.0), row), words, text)
+        label(axes, (max(each.speedup.high, 1.0), row), words, text)
     low = min(1.0, *(e.speedup.low for e in chart.rows if e.speedup))
     high = max(1.0, *(e.speedup.high for e in chart.rows if e.speedup))
     _limits(axes, low, high, log=chart.log)

@@ -85,7 +85,8 @@ def _row(
     record: Comparison, each: CandidateResult, columns: Sequence[Column], *, reasons: bool
 ) -> list[Markup]:
     why = _reason(each) if reasons else EMPTY
-    options = ", ".join(f"{key}={value}" for key, value in each.options)
+    named = each.name.endswith("]")
+    options = "" if named else ", ".join(f"{key}={value}" for key, value in each.options)
     below = filter(None, [options, f"in {each.worker}" if each.worker else ""])
     name = [element("b", printable(each.name)), *(quiet_words(printable(words)) for words in below)]
     lead = element("th", markup.join(name, markup.BREAK), scope="row", style=LEFT)

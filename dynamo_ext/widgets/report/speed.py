@@ -24,8 +24,8 @@ def sentence(report: Report) -> str:
     if isinstance(found, str):
         nameable = report.backend.isidentifier() and report.backend != EAGER
         named = f" -b {report.backend}" if nameable else ""
-        measures = f" %%dynamo compare{named} measures it." if report.graphs else ""
-        return f"not measured: {found}.{measures}"
+        command = f"%%dynamo compare{named}" if report.cell else "dynamo_ext.compare()"
+        return f"not measured: {found}." + (f" {command} measures it." if report.graphs else "")
     times = f"{seconds(found.seconds)} where plain takes {seconds(found.plain)}"
     return f"{_VERDICTS[found.verdict]}{times}: {ratio(found)}, by {found.source}."
 

@@ -6,9 +6,13 @@ import dataclasses
 
 import pytest
 
+from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.report import graphs, speed, summary
 from tests.analysis.test_speed import TWICE, graph, report
+
+
+CELL = CodeBlock("Cell In[1]", "f.py", 1, "f(x)")
 
 
 @pytest.mark.parametrize(
@@ -51,9 +55,16 @@ from tests.analysis.test_speed import TWICE, graph, report
     ],
 )
 def test_gain_and_cost(pairs: tuple[tuple[float, float], ...], gained: str, cost: str) -> None:
-    made = report(graph(pairs), seconds=10.0)
+    made = dataclasses.replace(report(graph(pairs), seconds=10.0), cell=CELL)
     assert (speed.sentence(made), speed.cost(made)) == (gained, cost)
     assert ("slower than plain" in summary.text(made)) is gained.startswith("slower")
+
+
+def test_calls_of_a_function_are_not_timed_in_pairs() -> None:
+    assert speed.sentence(report(graph())) == (
+        "not measured: calls of a function are not timed in eager, too, as those of a cell are. "
+        "dynamo_ext.compare() measures it."
+    )
 
 
 def test_what_was_spent_before_counts() -> None:
