@@ -101,6 +101,9 @@ def cell_gain(report: Report) -> CellGain | str:
     now, untimed = _seconds(report, known)
     if known and untimed <= MOST_OF_IT * (now - report.outside_seconds):
         return _by_pairs(report, known, now)
+    if report.graphs and all(_is_eagers(graph) for graph in report.graphs if graph.calls):
+        # What runs as the plain cell does gains nothing, whatever single runs took.
+        return _why_not(report)
     plain = [took for took in report.plain_runs[1:] if took >= SHORT_CELL]
     found: CellGain | str | None = _by_turns(report)
     if found is None and len(plain) > 1:
