@@ -82,9 +82,10 @@ class Settings:
 
     def announcement(self, seconds: float) -> str:
         """How long a comparison takes, as one sentence."""
-        most = "" if self.first_run is None else f"{2 * seconds:.0f} s at most, "
-        said = f"The comparison takes {most or f'some {seconds:.0f} s, '}less where 1% is told apart"
-        return f"{said} sooner (--budget {self.budget:g}). What a compiler has begun is finished."
+        limited = self.first_run is not None
+        took = f"{2 * seconds:.0f} s at most" if limited else f"some {seconds:.0f} s"
+        said = f"The comparison takes {took}, less where 1% is told apart sooner"
+        return f"{said} (--budget {self.budget:g}). What a compiler has begun is finished."
 
 
 OPTIONS = tuple(
