@@ -96,3 +96,15 @@ def place(line: SourceLine | None) -> str:
     if line.cell or is_other_cell(line.file):
         return f"{line.cell or 'another cell'}:{line.line}"
     return f"{PurePath(line.file).name or line.file}:{line.line}"
+
+
+def step_to(key: object, place: int) -> str:
+    """A mapping's value in a path: ``['lr']``, or ``[key 2]`` where its key is an object or long.
+
+    The beginnings of two keys may be equal.
+    """
+    text = repr(key) if isinstance(key, (str, int, float, bytes, type(None))) else ""
+    return f"[{text}]" if 0 < len(text) <= _LONGEST_KEY else f"[key {place}]"
+
+
+_LONGEST_KEY = 100

@@ -84,3 +84,10 @@ def test_the_statements_of_a_cell_are_called_the_cell() -> None:
         "the cell",
         "forward",
     ]
+
+
+def test_a_key_in_a_path_is_no_other_keys():
+    long = "encoder.layers.0.self_attention.in_proj_"
+    assert formatting.step_to("lr", 0) == "['lr']"
+    assert formatting.step_to(f"{long}weight", 0) != formatting.step_to(f"{long}bias", 1)
+    assert formatting.step_to(object(), 2) == formatting.step_to((1, object()), 2) == "[key 2]"

@@ -26,6 +26,9 @@ MOST_OF_IT = 0.5
 MOST_RUNS = 100_000
 """Runs after which compiling has paid, at most; what needs more never pays."""
 
+AGREE = 1.3
+"""How many times as long as another one a plain run may take."""
+
 SHORT_CELL = 0.02
 """Seconds of a plain cell below which IPython's own work is too large a part of them."""
 
@@ -92,31 +95,44 @@ def gain(graph: Graph) -> Gain | None:
 def cell_gain(report: Report) -> CellGain | str:
     """The gain of the whole cell, or why it is not known.
 
-    Eager's share of pairs of calls, or of races, stands in for each graph's time, and the code
-    outside of graphs counts as it is. Else the plain seconds are from turns of loops that ran
-    plainly; else from plain runs of the same text in this kernel, without the first one, which is
-    slower than all others.
+    The plain seconds are those of plain runs of the same text in this kernel, if there are two that
+    agree. Else eager's seconds of pairs of calls, or of races, stand in for each graph's, and the
+    code outside of graphs counts as it is; else turns of loops that ran plainly tell.
     """
     known = [(graph, each) for graph in report.graphs if graph.calls and (each := gain(graph))]
     now, untimed = _seconds(report, known)
-    if known and untimed <= MOST_OF_IT * (now - report.outside_seconds):
-        return _by_pairs(report, known, now)
+    plain = _steady(report.plain_runs)
+    enough = bool(known) and untimed <= MOST_OF_IT * (now - report.outside_seconds)
     if report.graphs and all(_is_eagers(graph) for graph in report.graphs if graph.calls):
         # What runs as the plain cell does gains nothing, whatever single runs took.
         return _why_not(report)
-    plain = [took for took in report.plain_runs[1:] if took >= SHORT_CELL]
+    if plain and not report.compile_seconds and report.run_seconds > 0:
+        return _by_plain_runs(report.run_seconds, plain)
+    if enough:
+        return _by_pairs(report, known, now)
     found: CellGain | str | None = _by_turns(report)
-    if found is None and len(plain) > 1:
+    if found is None and plain:
         found = "this run compiled; the next one is compared with its plain runs"
-        if not report.compile_seconds and report.run_seconds > 0:
-            found = _by_plain_runs(report.run_seconds, plain)
     return found or _why_not(report)
+
+
+def _steady(plain: Sequence[float]) -> list[float]:
+    """The last plain runs that agree; none where they are not two, or short.
+
+    First runs of a text are slower than later ones, some of them by ten times.
+    """
+    steady: list[float] = []
+    for took in reversed(plain):
+        if max(*steady, took, took) > AGREE * min(*steady, took, took):
+            break
+        steady.append(took)
+    return steady if len(steady) > 1 and min(steady) >= SHORT_CELL else []
 
 
 def _seconds(report: Report, known: Sequence[tuple[Graph, Gain]]) -> tuple[float, float]:
     """Of a run as those to come, and of those of its graphs' calls whose gain is not known."""
     named = {graph.id for graph, _ in known}
-    engine = sum(graph.calls * each.engine for graph, each in known)
+    engine = sum(_in_engine(report, graph, each) for graph, each in known)
     others = [graph for graph in report.graphs if graph.calls and graph.id not in named]
     as_plain = sum(graph.run_seconds for graph in others if _is_eagers(graph))
     # A backward pass is not run twice.
@@ -124,11 +140,17 @@ def _seconds(report: Report, known: Sequence[tuple[Graph, Gain]]) -> tuple[float
     return report.outside_seconds + as_plain + untimed + engine, untimed
 
 
+def _in_engine(report: Report, graph: Graph, each: Gain) -> float:
+    """A graph's seconds in a run: as they were, but for first calls, which are slow."""
+    return graph.calls * each.engine if report.compile_seconds else graph.run_seconds
+
+
 def _by_pairs(report: Report, known: Sequence[tuple[Graph, Gain]], now: float) -> CellGain | str:
     if report.compile_seconds and report.outside_seconds > MOST_OF_IT * now:
         return "most of this first run was code outside of its graphs; run the cell again"
+    rest = now - sum(_in_engine(report, *each) for each in known)
     ratio, low, high = (
-        (now + sum(g.calls * each.engine * (getattr(each, end) - 1) for g, each in known)) / now
+        (rest + sum(g.calls * each.engine * getattr(each, end) for g, each in known)) / now
         for end in ("ratio", "low", "high")
     )
     pairs = min(each.pairs for _, each in known)
@@ -168,13 +190,13 @@ def _why_not(report: Report) -> str:
     notes = [race.note for race in races if race.note and not race.conclusive]
     if notes:
         return f"{notes[0][0].lower()}{notes[0][1:].rstrip('.')}"
-    if report.backend == EAGER:
-        return "the eager backend runs what it captures as it is"
-    if report.cell is None:
-        return "calls of a function are not timed in eager, too, as those of a cell are"
     reasons = {graph.unpaired: graph.run_seconds for graph in report.graphs if graph.unpaired}
     if races and all(race.winner == EAGER for race in races):
         reasons = {"auto left its graphs to eager": 0.0}
+    elif report.backend == EAGER:
+        reasons = {"the eager backend runs what it captures as it is": 0.0}
+    elif report.cell is None:
+        reasons = {"calls of a function are not timed in eager, too, as those of a cell are": 0.0}
     if reasons:
         return max(reasons, key=lambda reason: reasons[reason])
     forward, backward = report.running_seconds

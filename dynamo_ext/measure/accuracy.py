@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from dynamo_ext.formatting import step_to
 from dynamo_ext.measure.state.tensor_state import GRADIENT
 from dynamo_ext.numerics import lowered_precision, tolerance
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
@@ -48,7 +49,7 @@ def leaves(path: str, value: Any, depth: int = 9) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (torch.Tensor, bool, int, float, complex, str)):
         yield path, value
     elif isinstance(value, dict):
-        items = ((f"[{key!r:.40}]", item) for key, item in value.items())
+        items = ((step_to(key, at), item) for at, (key, item) in enumerate(value.items()))
     elif isinstance(value, (list, tuple)):
         items = ((f"[{index}]", item) for index, item in enumerate(value))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):

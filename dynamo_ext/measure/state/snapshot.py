@@ -24,7 +24,7 @@ import torch
 
 from dynamo_ext.capture.cells.tensor_reachability import names_read
 from dynamo_ext.capture.report.source_lines import is_library
-from dynamo_ext.formatting import article
+from dynamo_ext.formatting import article, step_to
 from dynamo_ext.measure.state.object_kinds import (
     WEAK,
     is_plain,
@@ -218,7 +218,7 @@ class Snapshot:
     def _mapping(self, value: dict, path: str) -> Iterable[tuple[str, Any]]:  # type: ignore[type-arg]
         was, before = dict(value), _ids(value)
         self._keep(lambda: _ids(value) == before, lambda: _refill(value, was))
-        return [(f"{path}[{key!r:.40}]", item) for key, item in was.items()]
+        return [(path + step_to(key, at), item) for at, (key, item) in enumerate(was.items())]
 
     @_take.register(list)
     @_take.register(collections.deque)

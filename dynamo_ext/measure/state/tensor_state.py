@@ -131,20 +131,20 @@ def precision(tensors: Iterable[torch.Tensor], dtype: torch.dtype) -> Iterator[N
             tensor.grad = grad
 
 
-def shake(tensors: Iterable[torch.Tensor], seed: int) -> None:
+def shake(tensors: Iterable[torch.Tensor], seed: int, times: int = 1) -> None:
     """Give leaves of common floating dtypes other memory, with elements smaller by a few roundings.
 
-    Their own memory is not written: it may be a file's. No element grows, so that probabilities
-    stay within 0 and 1; zero stays zero.
+    ``times`` as many: the steps of a loop add up theirs. Their own memory is not written: it may be
+    a file's. No element grows, so that probabilities stay within 0 and 1; zero stays zero.
     """
     for place, tensor in enumerate(tensors):
         if tensor.is_leaf and tensor.dtype in _SHAKEN:
             draws = torch.Generator(tensor.device).manual_seed(seed + _SEEDS * place)
             content = tensor.detach().clone()
             less = torch.rand(content.shape, generator=draws, device=content.device)
-            tensor.data = content - (content * torch.finfo(tensor.dtype).eps * _UNITS * less).to(
-                tensor.dtype
-            )
+            tensor.data = content - (
+                content * torch.finfo(tensor.dtype).eps * _UNITS * times * less
+            ).to(tensor.dtype)
 
 
 def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:

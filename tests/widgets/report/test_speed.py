@@ -11,7 +11,6 @@ from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.report import graphs, speed, summary
 from tests.analysis.test_speed import TWICE, graph, report
 
-
 CELL = CodeBlock("Cell In[1]", "f.py", 1, "f(x)")
 
 
@@ -68,7 +67,8 @@ def test_calls_of_a_function_are_not_timed_in_pairs() -> None:
 
 
 def test_what_was_spent_before_counts() -> None:
-    made = report(graph(TWICE), seconds=1.0, compile_seconds=0.0, spent_before=4.0)
+    ran = dataclasses.replace(graph(TWICE), run_seconds=1.0)
+    made = report(ran, seconds=1.0, compile_seconds=0.0, spent_before=4.0)
     assert speed.cost(made) == (
         "nothing was compiled in this run; 4.00 s before; it has paid after 4 runs."
     )
