@@ -5,7 +5,13 @@ from dataclasses import replace
 
 from dynamo_ext.analysis import capture_advice, kept_operations
 from dynamo_ext.analysis.advice_step import MAX_LISTED, NEGLIGIBLE_WEIGHT, Advice, clause, how_often
-from dynamo_ext.analysis.placement import EAGER, coverage, eager_seconds, operator_times
+from dynamo_ext.analysis.placement import (
+    EAGER,
+    coverage,
+    eager_seconds,
+    is_unraced,
+    operator_times,
+)
 from dynamo_ext.analysis.speed import cell_gain
 from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.comparison import BUSY_CORES
@@ -39,6 +45,7 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *capture_advice.limits(report),
         *_failures(report),
         *_unsupported(report),
+        *_not_raced(report),
         *_kept_operations(report),
         *capture_advice.uncaptured(report),
         *capture_advice.libraries(report),
@@ -66,7 +73,8 @@ def _for_this(step: str, report: Report) -> str:
     """
     line = report.line
     if report.cell is None:
-        return step.replace(_DYNAMIC, "dynamo_ext.optimize(…, dynamic=True)")
+        step = step.replace(_DYNAMIC, "dynamo_ext.optimize(…, dynamic=True)")
+        return step.replace("%%dynamo compare", "dynamo_ext.compare()")
     if _DYNAMIC in step and "--dynamic" in line.split():
         return "Sizes are dynamic already: what the code does with this one fixes it."
     return step.replace("%%dynamo --", f"%%dynamo {line} --") if line else step
@@ -154,6 +162,18 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         little = max(share, took / report.seconds if report.seconds else 0.0) < LITTLE
         weight = 0.05 if little or all(f.harmless for f in group) else 0.3 + 0.4 * share
         yield Advice("unsupported", problem, step, evidence, weight, seconds=took)
+
+
+def _not_raced(report: Report) -> Iterator[Advice]:
+    if is_unraced(report):
+        yield Advice(
+            "not-raced",
+            "auto raced no graph",
+            "Name backends to have them raced: %%dynamo --opt candidates=openvino+onnxrt.",
+            count(len(report.graphs), "graph"),
+            0.2,
+            "Timing",
+        )
 
 
 def _kept_operations(report: Report) -> Iterator[Advice]:

@@ -90,9 +90,7 @@ def _item(each: GraphBreak) -> Cause:
         return _branch(each)
     found = reader(code)
     who = f"`{found}`" if found else "it"
-    return Cause(
-        f"{who} reads a value out of a tensor", f"{_READS}, or {_SCALARS}", outside=_SCALARS
-    )
+    return Cause(f"{who} reads a value out of a tensor", f"{_READS}.", outside=_SCALARS)
 
 
 def _branch(each: GraphBreak) -> Cause:
@@ -102,7 +100,7 @@ def _branch(each: GraphBreak) -> Cause:
         "assert": "Check it before or after the compiled code.",
     }
     who = f"its `{word}`" if word else "it"
-    choose = "If both sides are cheap, compute both and choose with torch.where."
+    choose = "If both sides take little time, compute both and choose with torch.where."
     if each.leaves_loop:
         choose = "Run every step, and keep a value with torch.where once the loop would have ended."
     return Cause(f"{who} asks for the value of a tensor", steps.get(word, choose))

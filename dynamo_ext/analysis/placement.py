@@ -211,3 +211,9 @@ def _is_eager(report: Report, graph: Graph) -> bool:
         for f in report.fallbacks
         if f.scope == "graph" and f.subject == graph.id
     )
+
+
+def is_unraced(report: Report) -> bool:
+    """Whether ``auto`` raced none of the graphs that were called."""
+    held = [graph.contest for graph in report.graphs if graph.calls]
+    return bool(held) and all(each is not None and not each.contestants for each in held)

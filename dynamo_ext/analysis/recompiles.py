@@ -27,7 +27,7 @@ _NOTHING = "Nothing needs to be done"
 """How a step begins where nothing could be gained."""
 
 _HARMLESS = frozenset({"hooks", "bound", "relation", "code", "class"})
-_HARMLESS_ONCE = frozenset({"parameter", "parameter rank", "integer"})
+_HARMLESS_ONCE = frozenset({"", "parameter", "parameter rank", "integer"})
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,7 @@ SHARE = 0.02
 
 _LITTLE = f"Graphs that take under {SHARE:.0%} of the cell's time are not raced."
 _LATER = "What takes more of the cell's time is raced first: each run of the cell goes on."
-_TOO_SHORT = (
-    "It is not raced: no backend would repay its compiling within a hundred runs. Naming backends "
-    "in candidates has them raced all the same."
-)
+_TOO_SHORT = "No backend would repay its compiling within a hundred runs of it."
 
 
 class WaitingRace:

@@ -100,7 +100,7 @@ def get(name: str) -> Backend:
 
         return TorchBackend(name)
     known = names()
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(known)}."
     message = f"There is no backend {name!r}."
     raise UnknownBackendError(message, hint)

@@ -58,7 +58,7 @@ class GraphRace:
     (a date). ``seconds`` is what the race took, compiling every candidate included.
     ``confirmation`` is there once the winner was timed in the user's own calls, together with
     those of the graphs that run before and after this one. What was not ``conclusive`` is not
-    remembered, and ``note`` says why.
+    remembered, and ``note`` says why. Without ``contestants`` nothing was raced.
     """
 
     winner: str

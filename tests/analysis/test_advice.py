@@ -251,7 +251,7 @@ SITUATIONS = [
     Situation("dtype", scales, [(X,), (X.double(),)], "recompile", "(float32, float64)", "Cast"),
     Situation("strides", scales, [(X,), (X.t().contiguous().t(),)], "recompile", "layout", ".contiguous()"),
     Situation("grad", scales, [(X,), (X.clone().requires_grad_(),)], "recompile", "requires_grad", "no_grad"),
-    Situation("integer", scales, [(X, 2), (X, 3)], "captured", "The code is captured", "%%dynamo compare"),
+    Situation("integer", scales, [(X, 2), (X, 3)], "captured", "The code is captured", "dynamo_ext.compare()"),
     Situation("integers", scales, [(X, 2), (X, 3), (X, 2.5)], "recompile", "type of `by` (int, float)", "by = torch.tensor"),
     Situation("key", sums, [({"a": X},), ({"a": X[:2]},)], "recompile", "batch size of `named['a']`", "mark_dynamic(named['a'], 0)"),
     Situation("float", scales, [(X, 0.5), (X, 0.25)], "recompile", "float `by`", "torch.tensor"),
@@ -262,7 +262,7 @@ SITUATIONS = [
     Situation("length", adds_up, [([X] * n,) for n in (4, 2, 5, 3)], "recompile", "length of `tensors`", "Stack"),
     Situation("object", applies, [(X, torch.sin), (X, torch.cos)], "recompile", "object behind `function`", "same one"),
     Situation("argument", NET, [(X,), (X[:2],)], "recompile", "batch size of `args[0]`", "dynamo_ext.optimize(…, dynamic=True)."),
-    Situation("fine", scales, [(X,)], "captured", "The code is captured", "%%dynamo compare"),
+    Situation("fine", scales, [(X,)], "captured", "The code is captured", "dynamo_ext.compare()"),
 ]  # fmt: skip
 
 
@@ -355,9 +355,9 @@ def sorts(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("failing", "topic", "problem", "step"),
     [
-        ("verify", "verify", "gave other results than eager", "%%dynamo compare"),
-        ("lower", "lower", "could not be built: out of registers", "%%dynamo compare"),
-        ("run", "run", "failed while it ran: out of memory", "%%dynamo compare"),
+        ("verify", "verify", "gave other results than eager", "dynamo_ext.compare()"),
+        ("lower", "lower", "could not be built: out of registers", "dynamo_ext.compare()"),
+        ("run", "run", "failed while it ran: out of memory", "dynamo_ext.compare()"),
         ("stay", "unsupported", "It is too small", "Batch more."),
     ],
 )
@@ -373,7 +373,7 @@ def test_an_operator_that_the_engine_lacks_is_named_with_its_share() -> None:
     (first,) = advise(run(sorts, [(X,)], Engine()))
     assert first.topic == "unsupported"
     assert "keeps 1 of 7 operations out of engine: engine has no sort" in first.problem
-    assert "%%dynamo compare" in first.step
+    assert "dynamo_ext.compare()" in first.step
     assert (
         first.evidence
         == "14% of the operations; 2 more stand in stretches too short for it; the graph runs in 3 parts"
@@ -419,7 +419,7 @@ def test_code_that_an_engine_takes_needs_a_step_only_where_it_is_slower() -> Non
         dataclasses.replace(report, seconds=9.0, compile_seconds=0.0, plain_runs=plain)
     )
     assert first.topic == "slower"
-    assert "%%dynamo compare" in first.step
+    assert "dynamo_ext.compare()" in first.step
 
 
 def test_where_nothing_is_in_the_way_the_costliest_operator_is_named() -> None:

@@ -22,7 +22,7 @@ def sentence(report: Report) -> str:
     """The gain of the whole cell, or why it is not known and what measures it."""
     found = cell_gain(report)
     if isinstance(found, str):
-        nameable = report.backend.isidentifier() and report.backend != EAGER
+        nameable = report.backend.isidentifier() and report.backend not in {EAGER, "auto"}
         named = f" -b {report.backend}" if nameable else ""
         command = f"%%dynamo compare{named}" if report.cell else "dynamo_ext.compare()"
         return f"not measured: {found}." + (f" {command} measures it." if report.graphs else "")

@@ -7,7 +7,7 @@ from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.advice_step import NEGLIGIBLE_WEIGHT, Advice
 from dynamo_ext.analysis.break_location import where
 from dynamo_ext.analysis.breaks import cause_of
-from dynamo_ext.analysis.placement import EAGER, Coverage, coverage
+from dynamo_ext.analysis.placement import EAGER, Coverage, coverage, is_unraced
 from dynamo_ext.formatting import clip, count, listing, printable, remedy, seconds, sentence
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
@@ -48,6 +48,7 @@ def status(report: Report) -> tuple[str, str]:
         (bool(report.error), "bad", "✗ stopped by an error"),
         (not report.graphs, "bad", "✗ no graph"),
         (not covered.graphs, "bad", "✗ nothing ran compiled"),
+        (is_unraced(report), "part", "○ not raced"),
         (_eager_won(report) and not report.fallbacks, "good", "✓ eager is fastest"),
         (report.backend == EAGER and not gave_way, "good", "✓ captured"),
         (report.backend == EAGER, "part", "◐ captured in part"),
@@ -231,6 +232,8 @@ def _what_happened(report: Report) -> str:
     if backend == EAGER:
         runs = "the eager backend runs them as they are"
         return f"{ended}{graphs} of {ops} captured; {runs}{plain_words}."
+    if is_unraced(report):
+        return f"{ended}{graphs} captured, which auto did not race: eager runs what is captured."
     if _eager_won(report):
         return f"{ended}{graphs} captured; no backend was faster than eager."
     if not covered.in_engine:
