@@ -84,7 +84,7 @@ class Settings:
         """How long a comparison takes, as one sentence."""
         limited = self.first_run is not None
         took = f"{2 * seconds:.0f} s at most" if limited else f"some {seconds:.0f} s"
-        said = f"The comparison takes {took}, less where 1% is told apart sooner"
+        said = f"The comparison takes {took}, less where intervals are narrow sooner"
         return f"{said} (--budget {self.budget:g}). What a compiler has begun is finished."
 
 

@@ -191,7 +191,7 @@ def test_a_comparison_says_first_how_long_it_takes():
     rows, _, said = taking(1.0, 4.0)
     [words] = said
     assert words.startswith(
-        "The comparison takes 40 s at most, less where 1% is told apart sooner (--budget 4)"
+        "The comparison takes 40 s at most, less where intervals are narrow sooner (--budget 4)"
     )
     assert {row.outcome for row in rows.values()} == {"measured"}
 

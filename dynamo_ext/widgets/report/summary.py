@@ -232,10 +232,9 @@ def _what_happened(report: Report) -> str:
     if backend == EAGER:
         runs = "the eager backend runs them as they are"
         return f"{ended}{graphs} of {ops} captured; {runs}{plain_words}."
-    if is_unraced(report):
-        return f"{ended}{graphs} captured, which auto did not race: eager runs what is captured."
     if _eager_won(report):
-        return f"{ended}{graphs} captured; no backend was faster than eager."
+        raced = "no backend was faster than eager" if not is_unraced(report) else "none was raced"
+        return f"{ended}{graphs} captured; {raced}."
     if not covered.in_engine:
         return f"{ended}Nothing ran in {backend}: {graphs} of {ops} ran eagerly."
     left = covered.total - covered.in_engine
