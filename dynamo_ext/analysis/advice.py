@@ -166,14 +166,12 @@ def _unsupported(report: Report) -> Iterator[Advice]:
 
 def _not_raced(report: Report) -> Iterator[Advice]:
     if is_unraced(report):
-        yield Advice(
-            "not-raced",
-            "auto raced no graph",
-            "Name backends to have them raced: %%dynamo --opt candidates=openvino+onnxrt.",
-            count(len(report.graphs), "graph"),
-            0.2,
-            "Timing",
-        )
+        named = "%%dynamo --opt candidates=openvino+onnxrt"
+        if report.cell is None:
+            named = 'dynamo_ext.optimize("auto", options={"candidates": "openvino+onnxrt"})'
+        step = f"Name backends to have them raced: {named}."
+        graphs = count(len(report.graphs), "graph")
+        yield Advice("not-raced", "auto raced no graph", step, graphs, 0.2, "Timing")
 
 
 def _kept_operations(report: Report) -> Iterator[Advice]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.placement import coverage, place_graph
 from dynamo_ext.records.autotune import (
     BaselineComparison,
@@ -122,6 +123,13 @@ def test_the_winner_is_where_a_graph_ran():
 def test_eager_as_the_fastest_is_no_failure():
     assert summary.status(report(EAGER)) == ("good", "✓ eager is fastest")
     assert "no backend was faster" in headline_of(report(EAGER))
+
+
+def test_what_was_not_raced_is_no_result():
+    made = report(GraphRace("eager", note="It takes too little time.", conclusive=False))
+    assert summary.status(made) == ("part", "○ not raced")
+    assert "none was raced" in headline_of(made)
+    assert "candidates" in advise(made)[0].step
 
 
 def test_the_report_has_them():
