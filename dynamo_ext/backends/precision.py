@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import StayEager
-from dynamo_ext.errors import OptionError
 from dynamo_ext.records.common import FULL, OptionSpec
 
 if TYPE_CHECKING:
@@ -74,23 +73,16 @@ def bound() -> tuple[AccuracyBound | None, bool]:
 def split(text: str) -> tuple[str, dict[str, str]]:
     """A backend's name, and the options behind it.
 
-    ``openvino:bf16[threads=1]`` is openvino with these two. Raises ``OptionError`` where an option
-    has no value.
+    ``openvino:bf16[threads=1]`` is openvino with these two; ``table['a']`` is an expression.
     """
     found = _WITH_OPTIONS.fullmatch(text)
     name, listed = found.groups() if found is not None else (text, "")
-    options = {}
-    for pair in filter(None, listed.split(",")):
-        key, equals, value = pair.partition("=")
-        if not equals:
-            message = f"{text} gives no value to {key}."
-            raise OptionError(message, f"Write {name}[{key}=VALUE].")
-        options[key.strip()] = value.strip()
+    options = dict(pair.strip().split("=", 1) for pair in listed.split(",") if pair)
     before, colon, precision = name.rpartition(":")
     return (before, {"precision": precision.strip(), **options}) if colon else (name, options)
 
 
-_WITH_OPTIONS = re.compile(r"([\w.:]+)\[([^\[\]]*)\]")
+_WITH_OPTIONS = re.compile(r"([\w.:]+)\[((?:\s*\w+=[^\[\],]*,?)*)\]")
 
 
 def of(options: Mapping[str, Any]) -> str:

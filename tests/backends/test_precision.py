@@ -30,6 +30,7 @@ def test_what_stands_behind_a_name() -> None:
         {"precision": "bf16", "threads": "1"},
     )
     assert precision.split("lambda graph, inputs: graph[0]")[1].keys() <= {"precision"}
+    assert precision.split("table['a']") == ("table['a']", {})
 
 
 def test_a_compiler_is_named_with_it() -> None:
