@@ -82,7 +82,8 @@ def split(text: str) -> tuple[str, dict[str, str]]:
     return (before, {"precision": precision.strip(), **options}) if colon else (name, options)
 
 
-_WITH_OPTIONS = re.compile(r"([\w.:]+)\[((?:\s*\w+=[^\[\],]*,?)*)\]")
+_OPTION = r"\s*\w+=[^\[\],]*"
+_WITH_OPTIONS = re.compile(rf"([\w.:]+)\[({_OPTION}(?:,{_OPTION})*)\]")
 
 
 def of(options: Mapping[str, Any]) -> str:
