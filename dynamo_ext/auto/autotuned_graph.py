@@ -145,7 +145,8 @@ class AutotunedGraph:
             return
         budget = min(budget, self._budget, given.left)
         try:
-            with given.working(), Listening():
+            # What the cell computed before may have a backward pass to come.
+            with given.working(), Listening(), dispatch.versions_kept(args):
                 held = graph_race.run_race(switch, args, budget, self._bound, self._board)
         except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
             pass_on(error)

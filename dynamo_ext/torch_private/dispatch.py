@@ -177,3 +177,13 @@ def fake_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def versions_kept(values: Iterable[Any]) -> Any:
+    """Have autograd take tensors for unchanged by the block, which puts back what they held.
+
+    The backward pass of what ran before would refuse tensors that were written to.
+    """
+    tensors = (each for each in values if isinstance(each, torch.Tensor))
+    kept = tuple(each for each in tensors if not each.is_inference())
+    return torch.autograd._unsafe_preserve_version_counter(kept)

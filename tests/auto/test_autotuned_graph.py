@@ -64,6 +64,22 @@ def test_a_race_leaves_the_graph_that_the_inputs_came_from_to_the_user():
     assert not x.is_leaf
 
 
+def test_a_race_leaves_a_backward_pass_that_is_still_to_come():
+    """A batch norm's statistics are put back between calls: the cell's own forward had saved them."""
+
+    def counting(x, weight):
+        x.add_(1)
+        return (x * weight,)
+
+    racer = racer_of(fast=counting)
+    weight, x = torch.ones(3, requires_grad=True), torch.ones(3)
+    before = (weight * x).sum()
+    racer.race((x, weight), 0.1)
+    assert torch.equal(x, torch.ones(3))
+    before.backward()
+    assert torch.equal(weight.grad, x)
+
+
 def test_one_that_seems_alone_keeps_the_winner_and_eager_alone():
     def other(x, weight):
         slowly(x, weight)
