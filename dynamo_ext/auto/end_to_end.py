@@ -31,6 +31,7 @@ from dynamo_ext.measure.workload import CellWorkload, Workload
 from dynamo_ext.numerics.lowered_precision import BOUNDS
 from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.common import FULL, Availability
+from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -170,6 +171,8 @@ class Rehearsal:
             with contextlib.ExitStack() as left:
                 # The compiled code stays, other than at a workload's own end.
                 left.callback(Workload.close, workload)
+                # What ran before may have a backward pass to come.
+                left.enter_context(dispatch.versions_kept(workload.snapshot.tensors))
                 left.enter_context(workload.suppress_output())
                 left.enter_context(warnings.catch_warnings())
                 # One that was seen here would not be given in the cell's own run.

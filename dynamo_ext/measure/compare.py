@@ -25,6 +25,7 @@ from dynamo_ext.records.machine import Work
 from dynamo_ext.timing import first_run
 from dynamo_ext.timing.machine_load import MachineLoad
 from dynamo_ext.timing.race import Plan, TimedCallable, race
+from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.work import count_work, precision_of
 
 _LAZY = (
@@ -75,7 +76,9 @@ def compare_workload(
     taken back and is not allowed to; ``Exception`` what the code itself raises when it runs
     plainly.
     """
-    return _Comparing(workload, candidates, settings).run(cell, clock)
+    # What ran before may have a backward pass to come.
+    with dispatch.versions_kept(workload.snapshot.tensors):
+        return _Comparing(workload, candidates, settings).run(cell, clock)
 
 
 class _Comparing:

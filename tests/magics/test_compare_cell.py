@@ -65,6 +65,7 @@ def test_functions_see_what_the_cell_assigned(cells: Live) -> None:
 
 
 def test_a_training_cell_leaves_no_trace(cells: Live) -> None:
+    cells.well("earlier = net(x).square().sum()")
     net = cells.names["net"]
     before = {k: v.clone() for k, v in net.state_dict().items()}
     random = torch.get_rng_state()
@@ -86,6 +87,7 @@ def test_a_training_cell_leaves_no_trace(cells: Live) -> None:
     assert all(p.grad is None for p in net.parameters())
     assert torch.equal(torch.get_rng_state(), random)
     assert "loss" not in cells.names
+    cells.well("earlier.backward()")
 
 
 def test_the_cells_own_error_is_shown_as_a_plain_cells(cells: Live) -> None:
