@@ -197,7 +197,7 @@ A/A and {truth} for A/B.
 Two compiled copies of the same code are not quite the same thing: they lie elsewhere in memory, and
 the one that was compiled later is some 0.5 % faster. On an idle machine a hundred rounds resolve
 that, so intervals are narrower than the difference between copies. This is what the margin of 2 %
-is for. Candidates are compiled in an order drawn anew, so that nobody's place in a list matters.
+is for. Candidates are compiled in random order, so that their place in the list has no effect.
 
 | study | code | one core busy | comparisons | found different | interval holds the truth | rounds | median ratio |
 |---|---|---|--:|--:|--:|--:|--:|

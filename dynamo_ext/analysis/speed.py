@@ -123,7 +123,8 @@ def _steady(plain: Sequence[float]) -> list[float]:
     """
     steady: list[float] = []
     for took in reversed(plain):
-        if max(*steady, took, took) > AGREE * min(*steady, took, took):
+        together = [*steady, took]
+        if max(together) > AGREE * min(together):
             break
         steady.append(took)
     return steady if len(steady) > 1 and min(steady) >= SHORT_CELL else []

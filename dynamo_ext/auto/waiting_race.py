@@ -132,7 +132,7 @@ class WaitingRace:
             late, started = first_run.current().used_up(), self._clock()
             self._racer.compile({name: self._compilers[name]}, args)
             took = self._clock() - started
-            # Of this call, which is none of the cell's own work.
+            # The call that waits for it would count it as the cell's own work.
             self._journal.race_seconds += took
             if not late:
                 compile_costs.note(name, self._operations, took)

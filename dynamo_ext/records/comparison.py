@@ -20,7 +20,7 @@ SMALLEST_DIFFERENCE = 0.02
 """Below it two timings are called the same, whatever their interval."""
 
 FEWEST_ROUNDS = 6
-"""Rounds below which there is no interval of 95 %, however far apart two timings are."""
+"""The fewest rounds that have an interval of 95 %: fewer rounds have no verdict."""
 
 USUAL_ROUNDS = 20
 """Rounds that a comparison has at least, unless a number is given."""

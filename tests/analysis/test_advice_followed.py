@@ -18,6 +18,7 @@ from tests.analysis.test_advice import (
     X,
     applies,
     chooses,
+    finds_nonzero,
     optional,
     run,
     scales,
@@ -130,9 +131,7 @@ FOLLOWED = {
     "time": Followed(is_given, [(X, time.time() > 0)]),
     "seed": Followed(is_given, [(X, bool(random.seed(0)))]),
     "mask": Followed(masks_by_where, [(X,)]),
-    "nonzero": Followed(
-        SITUATIONS[17].function, [(X,)], config={"capture_dynamic_output_shape_ops": True}
-    ),
+    "nonzero": Followed(finds_nonzero, [(X,)], config={"capture_dynamic_output_shape_ops": True}),
     "graph_break": Followed(computes, [(X,)]),
     "context": Followed(computes, [(X,)]),
     "format": Followed(doubles, [(X,)]),
