@@ -143,7 +143,8 @@ def without_symbols(shown: Sequence[Any], given: Sequence[Any]) -> Callable[[Any
             expression = value.node._expr
             if expression not in known:
                 found = value.node.expr.xreplace(known)
-                if found.free_symbols:
+                # Where all of it is one symbol, a plain number is found.
+                if getattr(found, "free_symbols", ()):
                     raise LookupError(found)
                 known[expression] = found
             return _KINDS[type(value)](known[expression])

@@ -34,6 +34,7 @@ from dynamo_ext.backends.pipeline.partition import (
 )
 from dynamo_ext.backends.pipeline.returned_views import separate_returned_views
 from dynamo_ext.backends.pipeline.runner import Runner
+from dynamo_ext.backends.pipeline.shape_limit import limited
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
@@ -69,7 +70,12 @@ def compile_graph(
             return GraphCall(graph, run, context, check=True).call
         return run
 
-    return _or_eager(compiled, context) or forward_of(graph)
+    run = _or_eager(compiled, context)
+    if run is None:
+        return forward_of(graph)
+    if context.backend.whole_graph or fact(context.backend, "dynamic_shapes"):
+        return run
+    return limited(graph, example_inputs, run, context.journal)
 
 
 def _or_eager(

@@ -10,11 +10,11 @@ from torch.fx import GraphModule
 from dynamo_ext.backends import calibration, crash_records, fork_safety, precision
 from dynamo_ext.backends.base import RunThisCallEagerlyError, StayEager, fact
 from dynamo_ext.backends.compile_context import CompileContext
+from dynamo_ext.backends.pipeline import shape_limit
 from dynamo_ext.backends.pipeline.engine_check import EngineCheck, Ran
 from dynamo_ext.backends.pipeline.engines import Engine, Engines
 from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.memory_format import relaxed
-from dynamo_ext.backends.pipeline.shape_limit import ShapeLimit
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import FULL
@@ -55,7 +55,7 @@ class Runner:
         self._check = EngineCheck(self._relaxed, context, self._engines)
         self._failures = 0
         self._dead = self._late = ""
-        self._shapes = ShapeLimit()
+        self._shapes = shape_limit.ShapeLimit()
         self._untold: str | None = None
         if runtime := fact(context.backend, "fork_unsafe_runtime"):
             fork_safety.stay_behind(self, runtime)
@@ -154,7 +154,7 @@ class Runner:
             return engines.known[key]
         refusal = self._shapes.refusal(key, len(engines.known)) if engines.per_shape else ""
         if refusal:
-            self._note("run", message=refusal, remedy="Pad the inputs to fewer shapes.")
+            self._note("run", message=refusal, remedy=shape_limit.REMEDY)
             return None
         try:
             engine = engines.build(args, constants, self._check.kept)

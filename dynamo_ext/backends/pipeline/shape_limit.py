@@ -1,6 +1,18 @@
 """Which input shapes get an engine, where an engine knows one shape alone."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from torch.fx import GraphModule
+
+from dynamo_ext.backends.journal import Journal
+from dynamo_ext.torch_private import dispatch
+from dynamo_ext.torch_private.entered_modes import forward_of
+
+REMEDY = (
+    "Pad the inputs to fewer shapes, or use a backend that has one engine for all sizes: onnxrt, "
+    "inductor."
+)
 
 MOST_SHAPES, AT_ONCE = 16, 2
 """Shapes that get an engine, and those that get one at their first call."""
@@ -30,3 +42,31 @@ class ShapeLimit:
             f"Each input shape needs an engine of its own. {built} have one; another one gets it "
             "when it comes twice with no other new shape between."
         )
+
+
+def limited(
+    graph: GraphModule,
+    example_inputs: Sequence[Any],
+    run: Callable[..., Any],
+    journal: Journal,
+) -> Callable[..., Any]:
+    """``run`` for sizes that get an engine, and the captured graph, which is eager's, for others.
+
+    The captured graph has fewer operations than the partitions that are cut from it. ``run`` itself
+    comes back where no size is symbolic.
+    """
+    places = [i for i, each in enumerate(example_inputs) if dispatch.is_symbolic(each)]
+    if not places:
+        return run
+    limit, eager, served = ShapeLimit(), forward_of(graph), set[tuple[Any, ...]]()
+
+    def call(*args: Any) -> Any:
+        sizes = tuple([args[place] for place in places])
+        if sizes not in served:
+            if refusal := limit.refusal(sizes, len(served)):
+                journal.add_fallback("run", "graph", message=refusal, remedy=REMEDY)
+                return eager(*args)
+            served.add(sizes)
+        return run(*args)
+
+    return call

@@ -1,8 +1,14 @@
 """Which input shapes get an engine, where an engine knows one shape alone."""
 
-import pytest
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from dynamo_ext.backends.pipeline.shape_limit import AT_ONCE, MOST_SHAPES, ShapeLimit
+import pytest
+import torch
+from torch.fx import GraphModule
+
+from dynamo_ext.backends.journal import Journal
+from dynamo_ext.backends.pipeline.shape_limit import AT_ONCE, MOST_SHAPES, ShapeLimit, limited
 
 
 def built(lengths: list[int]) -> list[int]:
@@ -35,3 +41,28 @@ def test_there_are_most_of_them() -> None:
     assert AT_ONCE < MOST_SHAPES
     assert "limit" in ShapeLimit().refusal((1,), MOST_SHAPES)
     assert "twice" in ShapeLimit().refusal((1,), AT_ONCE)
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "served", "refused"),
+    [(True, [3, 4], 3), (False, [3, 4, 5, 6, 7], 0)],
+    ids=["symbolic sizes", "fixed sizes"],
+)
+def test_other_sizes_run_the_captured_graph(
+    *, dynamic: bool, served: list[int], refused: int
+) -> None:
+    journal, ran = Journal(), list[int]()
+
+    def backend(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            ran.append(args[-1].shape[0])
+            return graph.forward(*args)
+
+        return limited(graph, inputs, run, journal)
+
+    compiled = torch.compile(lambda x: x.sin() * x.shape[0], backend=backend, dynamic=dynamic)
+    for size in range(3, 8):
+        x = torch.randn(size)
+        torch.testing.assert_close(compiled(x), x.sin() * size)
+    assert ran == served
+    assert sum(each.count for each in journal.fallbacks.values()) == refused

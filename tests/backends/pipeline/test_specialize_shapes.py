@@ -60,6 +60,15 @@ def test_a_size_that_no_input_tells_is_found_by_running_the_operations() -> None
     assert not any(dispatch.is_symbolic(node.meta.get("val")) for node in made.graph.nodes)
 
 
+def test_sizes_that_were_found_to_be_one() -> None:
+    with torch.fx.experimental._config.patch(use_duck_shape=False):
+        graph = make_fx(torch.add, tracing_mode="symbolic")(torch.randn(3), torch.randn(3))
+    first, second = (n.meta["val"] for n in graph.graph.find_nodes(op="placeholder"))
+    for shown, other in ((first, second), (second, first)):
+        plain = dispatch.without_symbols([shown], [torch.randn(5)])
+        assert plain(other).shape == (5,)
+
+
 def test_keys_tell_shapes_and_numbers_apart() -> None:
     x = torch.ones(2, 3)
     assert shape_key([x, 3]) == shape_key([x + 1, 3])
