@@ -43,6 +43,11 @@ def _parser() -> argparse.ArgumentParser:
     backends = commands.add_parser("backends", help="what can run here, and what is missing")
     backends.set_defaults(run=_backends)
     backends.add_argument("name", nargs="?", help="one of them, with its options")
+    cache = commands.add_parser("cache", help="what auto remembers of its races, and more")
+    cache.set_defaults(run=_cache)
+    actions = ("show", "clear", "export", "import")
+    cache.add_argument("action", nargs="?", choices=actions, default="show")
+    cache.add_argument("file", nargs="?", metavar="FILE", help="for export and import")
     return parser
 
 
@@ -63,6 +68,19 @@ def _backends(given: argparse.Namespace) -> int:
     from dynamo_ext.widgets.backends import render_backends
 
     print(render_backends(registry.describe(given.name)))  # noqa: T201
+    return 0
+
+
+def _cache(given: argparse.Namespace) -> int:
+    from IPython.core.error import UsageError
+
+    from dynamo_ext.magics.cache_command import cache_command
+
+    try:
+        cache_command(given.action, given.file)
+    except UsageError as error:
+        print(str(error).replace("%dynamo", "python -m dynamo_ext"), file=sys.stderr)  # noqa: T201
+        return 2
     return 0
 
 

@@ -80,3 +80,16 @@ def test_what_cannot_be_run_is_one_sentence(
 def test_backends_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backends", "onnxrt"]) == 0
     assert "min_partition" in capsys.readouterr().out
+
+
+def test_races_go_from_machine_to_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "races.json")
+    assert main(["cache", "export", file]) == 0
+    assert main(["cache", "import", file]) == 0
+    assert "read from" in capsys.readouterr().out
+    assert main(["cache"]) == 0
+    assert "remembered" in capsys.readouterr().out
+    assert main(["cache", "export"]) == 2
+    assert "python -m dynamo_ext cache" in capsys.readouterr().err

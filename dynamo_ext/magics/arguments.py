@@ -15,13 +15,15 @@ from dynamo_ext.formatting import article
 from dynamo_ext.records.common import OptionSpec
 from dynamo_ext.records.report import Mode
 
+_SAVE = "import dynamo_ext, and dynamo_ext.last_report().save('report.html') writes a page"
+
 MODES = ("optimize", "run")
 COMPARE = "compare"
 PARTS = ("graphs", "guards", "breaks", "fallbacks")
 COMMANDS: dict[str, tuple[int, float, str]] = {
     "backends": (0, 1, "%dynamo backends [NAME]"),
     "explain": (1, math.inf, "%dynamo explain EXPRESSION, as in %dynamo explain model(x)"),
-    "report": (0, 1, "%dynamo report, or %dynamo report --markdown"),
+    "report": (0, 1, f"%dynamo report, or %dynamo report --markdown; {_SAVE}"),
     **{name: (0, 0, f"%dynamo {name}") for name in (*PARTS, "history")},
     "diff": (0, 2, "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"),
     "use": (1, 1, "%dynamo use BACKEND"),

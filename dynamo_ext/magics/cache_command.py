@@ -75,10 +75,10 @@ def _summary(entries: list[Entry], path: Path) -> str:
         return f"No race is remembered. They are kept in {path}."
     places: dict[str, list[Entry]] = collections.defaultdict(list)
     for entry in entries:
-        places[entry.place].append(entry)
+        places[_words(entry.place)].append(entry)
     lines = [f"{count(len(entries), 'race')} remembered in {path}."]
     for place, there in places.items():
-        lines.append(f"{_words(place)}:")
+        lines.append(f"{place}:")
         won = collections.Counter(entry.contest.winner for entry in there)
         lines += [f"  {name} won {number}" for name, number in won.most_common()]
     return "\n".join(lines)

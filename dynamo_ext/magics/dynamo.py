@@ -177,7 +177,8 @@ class DynamoMagics(Magics):
             print(_help(self.dynamo))  # noqa: T201
             return
         if name in {*MODES, COMPARE} or (name.startswith("-") and name):
-            msg = f"%dynamo {name} needs a cell: write %%dynamo {line} on the cell's first line."
+            msg = f"%dynamo {name} needs a cell: write %%dynamo {line} on its first line"
+            msg += ", and the code below it."
             raise UsageError(msg)
         if name not in COMMANDS:
             lack = f"%dynamo {name} is not known." if name else "%dynamo needs a command."
