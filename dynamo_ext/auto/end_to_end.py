@@ -22,7 +22,6 @@ from dynamo_ext.errors import DynamoExtError, OptionError
 from dynamo_ext.formatting import seconds, sentence
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure import accuracy
-from dynamo_ext.measure.calibration_runs import calibrate
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.result_check import ResultCheck
@@ -211,7 +210,7 @@ class Rehearsal:
         workload.restore(thorough=True)
         call = workload.compiled_call(self.tracer, None)
         if self.settings.check_on:
-            calibrate(call, workload, self.settings.check_on)
+            workload.calibrate(call, self.settings.check_on)
         if self.settings.bound is None:
             self.due = False
             return ""

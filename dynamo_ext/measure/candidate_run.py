@@ -18,7 +18,6 @@ from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.accuracy import Results
-from dynamo_ext.measure.calibration_runs import calibrate
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.program_line import program_line
 from dynamo_ext.measure.workload import Workload
@@ -121,7 +120,7 @@ class CompiledCandidate:
         chosen = self.candidate
         bounded = chosen.precision == FULL and chosen.bound is not None
         if check_on and (bounded or chosen.precision == "int8"):
-            calibrate(call, workload, check_on)
+            workload.calibrate(call, check_on)
             run.count_again()
 
     def _first_calls(

@@ -185,12 +185,10 @@ class GraphCandidate(TimedCallable):
         if judged.within and not (lower and bound):
             return
         held = [each for each in tensors if isinstance(each, torch.Tensor)]
-        try:
-            with precision(held, torch.float64):
-                exact = eager.results(surroundings)
-        except Exception as error:  # noqa: BLE001 - not every graph runs in float64
-            pass_on(error)
-            exact = {}
+        exact: accuracy.Results = {}
+        # Not every graph runs in float64.
+        with suppressed(Exception), precision(held, torch.float64):
+            exact = eager.results(surroundings)
         if lower:
             wrong = accuracy.lowered(found, expected, exact, self.lower, bound).detail
         else:
