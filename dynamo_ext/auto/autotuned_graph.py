@@ -193,7 +193,7 @@ class AutotunedGraph:
             # Eager is all that is left, which says nothing of another process.
             self.remember, self._settled = None, self._eager
         name = ranking.best_full(held, self.switch.compiled)
-        self._tell(ranking.kept_full(held, name))
+        self._tell(ranking.replaced(held, name, ranking.OFF))
         self.let_go_of_lower()
 
     def narrow(self) -> None:
@@ -214,7 +214,7 @@ class AutotunedGraph:
         name = name or held.winner
         if confirmation is not None:
             kept = name if name in self.switch.compiled else EAGER
-            self._tell(ranking.confirmed(held, kept, confirmation))
+            self._tell(ranking.replaced(held, kept, ranking.BEATEN, confirmation))
         self._settled = self.variant(name)
         # The losers go, and their memory with them; a call of another thread runs what stays.
         self.switch.compiled = {EAGER: self._settled}

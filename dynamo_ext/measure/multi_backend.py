@@ -24,6 +24,7 @@ from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.tensor_state import precision
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
+from dynamo_ext.records.comparison import Speedup
 from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import TimedCallable
 from dynamo_ext.torch_private.entered_modes import forward_of
@@ -195,6 +196,15 @@ class GraphCandidate(TimedCallable):
             wrong = judged.detail if accuracy.no_better_than_eager(found, expected, exact) else ""
         if wrong:
             self.drop_out("wrong", wrong)
+
+
+def winner_of(speedups: Mapping[str, Speedup]) -> str:
+    """The fastest of those that are faster than eager beyond noise; eager where none is.
+
+    ``speedups`` are those of the variants that reached the finish, right and timed, over eager.
+    """
+    faster = {name: each.ratio for name, each in speedups.items() if each.verdict == "faster"}
+    return max(faster, key=lambda name: faster[name], default=EAGER)
 
 
 def graph_candidates(
