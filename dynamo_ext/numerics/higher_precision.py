@@ -65,7 +65,7 @@ def is_as_good(found: Any, expected: Any, exact: Any, numbers: torch.dtype | Non
     Outputs are tensors of any shape, numbers or ``None``. ``exact`` is the same at a higher
     precision; anything else excuses nothing. ``numbers`` is as in ``tolerance.disagreement``.
     """
-    if not tolerance.disagreement([found], [expected], numbers):
+    if not tolerance.difference(found, expected, numbers):
         return True
     if not tolerance.floating(found, expected, exact):
         return False
