@@ -116,8 +116,9 @@ class AutotunedGraph:
     @property
     def seconds(self) -> Mapping[str, float]:
         """Seconds of a call, of eager and every backend that is right, was timed, and waits."""
-        found = ranking.timed(self.contest) if self.contest else {}
-        return {name: taken for name, taken in found.items() if name in self.switch.compiled}
+        rows = self.contest.contestants if self.contest else ()
+        kept = [row for row in rows if row.backend in self.switch.compiled and row.seconds]
+        return {row.backend: row.seconds for row in kept if row.outcome in ranking.TIMED}
 
     def variant(self, name: str) -> Callable[..., Any]:
         """The graph as a backend compiled it; eager's where that one has none any more."""

@@ -14,7 +14,8 @@ from dynamo_ext.records.comparison import Speedup
 MATTERS = 0.05
 """What may be gained over eager that is worth another race, as a share."""
 
-_TIMED = frozenset({"won", "slower", "same"})
+TIMED = frozenset({"won", "slower", "same"})
+"""Outcomes of what was right and timed."""
 
 OFF = "wrong", "Within the bound by itself, but not in the results of the whole cell."
 BEATEN = "slower", "Fastest in isolation, but slower within your program."
@@ -54,7 +55,7 @@ def best_full(held: GraphRace, available: Collection[str]) -> str:
         for row in held.contestants
         if row.backend in available
         and precision.behind(row.backend) == FULL
-        and row.outcome in _TIMED
+        and row.outcome in TIMED
         and row.low > 1
     ]
     return min(rows, key=lambda row: row.seconds).backend if rows else EAGER
@@ -72,9 +73,3 @@ def replaced(
     return dataclasses.replace(
         held, winner=winner, contestants=tuple(rows), confirmation=confirmation
     )
-
-
-def timed(held: GraphRace) -> dict[str, float]:
-    """Seconds of a call, of eager and every backend that was right and timed."""
-    rows = held.contestants
-    return {row.backend: row.seconds for row in rows if row.outcome in _TIMED and row.seconds}
