@@ -208,12 +208,13 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     Exception
         Whatever the target raises by itself.
     """
+    given = locals()
     from dynamo_ext.backends.options import mapping_of
     from dynamo_ext.capture import targets
     from dynamo_ext.measure.candidates import candidates_of, of_callables
     from dynamo_ext.measure.compare import compare_workload
     from dynamo_ext.measure.progress import reporting_to
-    from dynamo_ext.measure.settings import Settings
+    from dynamo_ext.measure.settings import OPTIONS, Settings
     from dynamo_ext.measure.workload import FunctionWorkload
     from dynamo_ext.numerics.accuracy_bound import AccuracyBound
     from dynamo_ext.widgets.progress import Waiting
@@ -223,17 +224,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     settings = Settings.of(
         AccuracyBound.parse(accuracy, metric) if accuracy else None,
         tuple(map(tuple, check_on)),
-        rounds=rounds,
-        budget=budget,
-        first_run=first_run,
-        baseline=baseline,
-        fp64=fp64,
-        dtype=dtype or "",
-        train=train,
-        per_graph=per_graph,
-        allow_writes=allow_writes,
-        isolate=isolate,
-        seed=seed,
+        **{each.name: given[each.name] for each in OPTIONS} | {"dtype": dtype or ""},
     )
     if metric is not None and not accuracy:
         message = "metric needs a bound."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.auto import graph_race, ranking
 from dynamo_ext.backends import calibration, precision
@@ -65,7 +65,7 @@ class AutotunedGraph:
         bound: AccuracyBound | None = None,
     ) -> None:
         self._eager = forward_of(graph)
-        self.switch: MultiBackendGraph | None = MultiBackendGraph(0, graph, {EAGER: self._eager})
+        self.switch = MultiBackendGraph(0, graph, {EAGER: self._eager})
         self.contest: GraphRace | None = None
         self.trials: OnlineTrials | None = None
         self.waited = 0
@@ -82,13 +82,12 @@ class AutotunedGraph:
 
     def compile(self, compilers: Mapping[str, Compiler], inputs: Sequence[Any]) -> bool:
         """Compile the graph with each; whether any of it runs in an engine."""
-        variants = cast("MultiBackendGraph", self.switch)
         for name in (EAGER, *compilers):
             self._board.put(name, "ready" if name == EAGER else "waiting")
         with precision.within(self._bound, strict=self._strict):
-            compile_into(variants, compilers, inputs, self._board)
+            compile_into(self.switch, compilers, inputs, self._board)
         return any(
-            name in variants.journals and runs_in_engine(variants, name) for name in compilers
+            name in self.switch.journals and runs_in_engine(self.switch, name) for name in compilers
         )
 
     def __call__(self, *args: Any) -> Any:
@@ -100,7 +99,7 @@ class AutotunedGraph:
             self._journal.add_fallback("unsupported", "graph", message=_WATCHED, remedy=_OUTSIDE)
             return self.variant(EAGER)(*args)
         if self.contest is None and calibration.is_active():
-            return self._calibrate(args)
+            return self.switch.calibrate(args)
         if self.contest is None:
             self.race(args, self._budget)
             if self._settled is not None:
@@ -108,16 +107,6 @@ class AutotunedGraph:
             if self.contest is None:
                 return self.variant(EAGER)(*args)
         return self._cycles.call(self, args)
-
-    def _calibrate(self, args: Sequence[Any]) -> Any:
-        switch = self.switch
-        return self._eager(*args) if switch is None else switch.calibrate(args)
-
-    @property
-    def _compiled(self) -> dict[str, Callable[..., Any]]:
-        """Its variants; where another thread has settled it meanwhile, the one that stays."""
-        switch = self.switch
-        return {EAGER: self} if switch is None else switch.compiled
 
     @property
     def winner(self) -> str:
@@ -127,27 +116,26 @@ class AutotunedGraph:
     @property
     def seconds(self) -> Mapping[str, float]:
         """Seconds of a call, of eager and every backend that is right, was timed, and waits."""
-        found, compiled = ranking.timed(self.contest) if self.contest else {}, self._compiled
-        return {name: taken for name, taken in found.items() if name in compiled}
+        rows = self.contest.contestants if self.contest else ()
+        kept = [row for row in rows if row.backend in self.switch.compiled and row.seconds]
+        return {row.backend: row.seconds for row in kept if row.outcome in ranking.TIMED}
 
     def variant(self, name: str) -> Callable[..., Any]:
         """The graph as a backend compiled it; eager's where that one has none any more."""
-        variants = self._compiled
+        variants = self.switch.compiled
         return variants.get(name, variants[EAGER])
 
     def race(self, args: tuple[Any, ...], budget: float) -> None:
         """Race on a call's inputs, for ``budget`` seconds at most."""
         started = time.perf_counter()
-        switch, given = self.switch, first_run.current()
-        if switch is None:
-            return
-        if self._journal.late():
+        given = first_run.current()
+        if self._settled is not None or self._journal.late():
             return
         budget = min(budget, self._budget, given.left)
         try:
             # What the cell computed before may have a backward pass to come.
             with given.working(), Listening(), dispatch.versions_kept(args):
-                held = graph_race.run_race(switch, args, budget, self._bound, self._board)
+                held = graph_race.run_race(self.switch, args, budget, self._bound, self._board)
         except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
             pass_on(error)
             self._failed(error)
@@ -160,7 +148,7 @@ class AutotunedGraph:
         if given.used_up():
             # Another process may have the time for all of it.
             held = dataclasses.replace(held, conclusive=False)
-        self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent), switch)
+        self._tell(dataclasses.replace(held, contestants=held.contestants + self.absent))
         self.trains = may_differentiate(args)
         seconds = self.seconds
         if len(seconds) <= 1:
@@ -179,11 +167,11 @@ class AutotunedGraph:
             self.contest = self._journal.contest = GraphRace(EAGER, note=note, conclusive=False)
             self.settle()
 
-    def _tell(self, held: GraphRace, switch: MultiBackendGraph | None) -> None:
+    def _tell(self, held: GraphRace) -> None:
         """Report the backend that runs from now on, and what its journal says."""
         before, self.contest = self.contest, held
         self._journal.contest = held
-        told = switch.journals.get(held.winner) if switch is not None else None
+        told = self.switch.journals.get(held.winner)
         if before is None or before.winner != held.winner:
             if told is not None or before is not None:
                 self._journal.start_again()
@@ -194,19 +182,19 @@ class AutotunedGraph:
 
     def let_go_of_lower(self) -> None:
         """Keep no lower precision but the winner's: no other was checked on all that runs."""
-        compiled = self._compiled
+        compiled = list(self.switch.compiled)
         self._let_go({n for n in compiled if n == self.winner or precision.behind(n) == FULL})
 
     def keep_full(self) -> None:
         """Run in the code's own precision from now on, in the fastest variant that is left."""
-        held, switch = self.contest, self.switch
+        held = self.contest
         if held is None:
             return
-        if switch is None:
-            # It is settled: eager is all that is left, which says nothing of another process.
+        if self._settled is not None:
+            # Eager is all that is left, which says nothing of another process.
             self.remember, self._settled = None, self._eager
-        name = ranking.best_full(held, switch.compiled) if switch is not None else EAGER
-        self._tell(ranking.kept_full(held, name), switch)
+        name = ranking.best_full(held, self.switch.compiled)
+        self._tell(ranking.replaced(held, name, ranking.OFF))
         self.let_go_of_lower()
 
     def narrow(self) -> None:
@@ -215,22 +203,22 @@ class AutotunedGraph:
 
     def _let_go(self, kept: set[str]) -> None:
         """Drop all other variants, and their memory with them."""
-        variants = self._compiled
+        variants = self.switch.compiled
         for name in set(variants) - kept:
             variants.pop(name, None)
 
     def settle(self, name: str = "", confirmation: OnlineTrial | None = None) -> None:
         """Keep one variant, the winner's unless one is named, and let the others go."""
-        held, switch = self.contest, self.switch
-        if held is None or switch is None:
+        held = self.contest
+        if held is None or self._settled is not None:
             return
         name = name or held.winner
         if confirmation is not None:
-            kept = name if name in switch.compiled else EAGER
-            self._tell(ranking.confirmed(held, kept, confirmation), switch)
+            kept = name if name in self.switch.compiled else EAGER
+            self._tell(ranking.replaced(held, kept, ranking.BEATEN, confirmation))
         self._settled = self.variant(name)
-        # The losers go, and their memory with them.
-        self.switch = None
+        # The losers go, and their memory with them; a call of another thread runs what stays.
+        self.switch.compiled = {EAGER: self._settled}
 
 
 class CachedWinner(AutotunedGraph):
@@ -262,16 +250,12 @@ class CachedWinner(AutotunedGraph):
         if self._checked:
             return self._cycles.call(self, args)
         if calibration.is_active():
-            return self._calibrate(args)
-        variants, winner = self.switch, self.winner
-        if variants is None:
-            # Another thread has just settled it.
-            return self(*args)
-        result = variants.compiled[winner](*args)
+            return self.switch.calibrate(args)
+        result = self.variant(self.winner)(*args)
         self._checked, self.trains = True, may_differentiate(args)
-        journal = variants.journals[winner]
+        journal = self.switch.journals[self.winner]
         wrong = any(f.stage in {"verify", "run"} for f in journal.fallbacks.values())
-        wrong = wrong or not runs_in_engine(variants, winner)
+        wrong = wrong or not runs_in_engine(self.switch, self.winner)
         self._journal.merge(journal)
         if wrong or (self.contest and self.contest.confirmation is not None):
             self.settle()

@@ -10,19 +10,20 @@ before; without a bound that is all.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.auto.autotuned_graph import AutotunedGraph
+from dynamo_ext.auto.call_cycle import CallCycles
 from dynamo_ext.backends import precision
 from dynamo_ext.capture.listen.run_log import GraphEntry, Recording, RunLog
 from dynamo_ext.errors import DynamoExtError, OptionError
 from dynamo_ext.formatting import seconds, sentence
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure import accuracy
-from dynamo_ext.measure.calibration_runs import calibrate
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.result_check import ResultCheck
@@ -30,7 +31,7 @@ from dynamo_ext.measure.state.side_effects import RefusedEffectError, effects
 from dynamo_ext.measure.workload import CellWorkload, Workload
 from dynamo_ext.numerics.lowered_precision import BOUNDS
 from dynamo_ext.records.autotune import EndToEnd
-from dynamo_ext.records.common import FULL, Availability
+from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
-    from dynamo_ext.auto.call_cycle import CallCycles
     from dynamo_ext.capture.tracer import Tracer
     from dynamo_ext.measure.settings import Settings
     from dynamo_ext.records.report import Report
@@ -66,10 +66,9 @@ class Rehearsal:
         self.key = key
         # Whether the next run must be checked: it was not yet, or graphs came after the check.
         self.due = True
-        self._earlier = False
         self._workload = workload
         self.tracer = tracer
-        self._cycles = cycles
+        self._cycles = cycles or CallCycles()
         self.settings = settings
         # For good: a later check begins without their lower variants.
         self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
@@ -79,12 +78,10 @@ class Rehearsal:
         self._members: weakref.WeakKeyDictionary[GraphEntry, AutotunedGraph] = (
             weakref.WeakKeyDictionary()
         )
-        self._reached: float | None = None
-        self._missed: float | None = None
-        self._inputs = len(self.settings.check_on)
-        self._reference = ""
-        self._lack = ""
-        self._seconds = 0.0
+        self._found = EndToEnd(str(self.settings.bound), inputs=len(self.settings.check_on))
+
+    def _note(self, **facts: Any) -> None:
+        self._found = dataclasses.replace(self._found, **facts)
 
     def before(self, run: RunLog) -> None:
         """Check where that is due; ``run`` gets what is compiled for it, and none of its calls.
@@ -92,41 +89,35 @@ class Rehearsal:
         Raises what an interrupt raises, and ``OptionError`` for a metric of the user's that fails,
         or where nothing but calibration was asked for and the cell cannot be run for it.
         """
-        self._earlier = not self.due
-        if self._earlier:
-            self._seconds = 0.0
-            self._refuse()
-            return
-        self._reset()
+        if self.due:
+            self._reset()
+            self._check_apart(run)
+        else:
+            self._note(seconds=0.0, earlier=True)
+        lack, bound = self._found.lack, self.settings.bound
+        if lack and bound is None:
+            message = f"--check-on cannot calibrate: {sentence(lack)}"
+            raise OptionError(message, "Leave it out, or calibrate by dynamo_ext.calibrating().")
+
+    def _check_apart(self, run: RunLog) -> None:
+        """Check; ``run`` counts what is compiled, and none of the calls."""
         started, counted = time.perf_counter(), run.on_graph_call
         after = run.after_graph_call
         try:
-            run.on_graph_call, run.after_graph_call = None, self._note
-            self._pause(paused=True)
+            run.on_graph_call, run.after_graph_call = None, self._remember
+            self._cycles.paused = True
             self._check()
         finally:
-            self._pause(paused=False)
+            self._cycles.paused = False
             run.on_graph_call, run.after_graph_call = counted, after
             bound = self.settings.bound
-            if (self.due or self._lack) and bound is not None and bound.function is not None:
+            if (self.due or self._found.lack) and bound is not None and bound.function is not None:
                 # Nothing else judges by it.
                 self._keep_full(self._lowered())
             raced = sum(e.journal.race_seconds - c.raced_before for e, c in run.calls.items())
             spent = time.perf_counter() - started - run.compile_seconds - raced
-            self._seconds = max(spent, 0.0)
+            self._note(seconds=max(spent, 0.0))
             run.count_again()
-
-        self._refuse()
-
-    def _refuse(self) -> None:
-        """Raise where nothing but calibration was asked for, and there was none."""
-        if self._lack and self.settings.bound is None:
-            message = f"--check-on cannot calibrate: {sentence(self._lack)}"
-            raise OptionError(message, "Leave it out, or calibrate by dynamo_ext.calibrating().")
-
-    def _pause(self, *, paused: bool) -> None:
-        if self._cycles is not None:
-            self._cycles.paused = paused
 
     def record(self, run: RunLog, report: Report) -> EndToEnd | None:
         """What it came to, by the graphs of a run's report; ``None`` without a bound."""
@@ -135,25 +126,19 @@ class Rehearsal:
         ids = {entry: graph.id for entry, graph in zip(run.calls, report.graphs, strict=True)}
         called = {entry for entry, calls in run.calls.items() if calls.count}
         lowered = {entry for entry in called if _precision(entry) != FULL}
-        unchecked = lowered if self._lack else lowered - set(self._members)
-        if unchecked and not self._lack:
+        lack = self._found.lack
+        unchecked = lowered if lack else lowered - set(self._members)
+        if unchecked and not lack:
             self.due = True
         kept = set(self._kept_full) & called
-        return EndToEnd(
-            bound=str(self.settings.bound),
-            reference=self._reference,
-            reached=self._reached,
-            missed=self._missed,
-            inputs=self._inputs,
+        return dataclasses.replace(
+            self._found,
             lowered=tuple(ids[entry] for entry in run.calls if entry in lowered),
             kept_full=tuple(ids[entry] for entry in run.calls if entry in kept),
             unchecked=tuple(ids[entry] for entry in run.calls if entry in unchecked),
-            lack=self._lack,
-            seconds=self._seconds,
-            earlier=self._earlier,
         )
 
-    def _note(
+    def _remember(
         self,
         run: RunLog,  # noqa: ARG002 - what every ``AfterGraphCall`` gets
         entry: GraphEntry,
@@ -165,7 +150,7 @@ class Rehearsal:
             self._members[entry] = compiled
 
     def _check(self) -> None:
-        """Check, or say in ``_lack`` why not; no longer ``due`` where that holds for later runs."""
+        """Check, or note what it lacks; no longer ``due`` where that holds for later runs."""
         try:
             workload = self._workload()
             with contextlib.ExitStack() as left:
@@ -177,13 +162,16 @@ class Rehearsal:
                 left.enter_context(warnings.catch_warnings())
                 # One that was seen here would not be given in the cell's own run.
                 warnings.simplefilter("ignore")
-                self._lack = _unrepeatable(workload) or self._in_both(workload)
+                lost = workload.snapshot.unrestorable
+                lack = f"{lost[0]} cannot be put back between runs." if lost else ""
+                self._note(lack=lack or self._in_both(workload))
         except BaseException as error:
             pass_on(error)
             if isinstance(error, (KeyboardInterrupt, DynamoExtError)):
                 raise
             # Its own run that follows raises it, too, where it is the user's.
-            self._lack, self.due = f"Its run for that raised {one_line(error)}", True
+            self._note(lack=f"Its run for that raised {one_line(error)}")
+            self.due = True
 
     def _in_both(self, workload: CellWorkload) -> str:
         """Run it in eager and under the winners, and judge; why that could not be done."""
@@ -211,7 +199,7 @@ class Rehearsal:
         workload.restore(thorough=True)
         call = workload.compiled_call(self.tracer, None)
         if self.settings.check_on:
-            calibrate(call, workload, self.settings.check_on)
+            workload.calibrate(call, self.settings.check_on)
         if self.settings.bound is None:
             self.due = False
             return ""
@@ -230,15 +218,15 @@ class Rehearsal:
             found = workload.results()
             workload.restore(thorough=True)
             lowest = max((_precision(entry) for entry in lowered), key=lambda name: BOUNDS[name])
-            here = Availability(available=True)
-            each = CompiledCandidate(Candidate("auto", "auto", None, here, (), lowest, bound), call)
+            raced = Candidate("auto", "auto", None, precision=lowest, bound=bound)
+            each = CompiledCandidate(raced, call)
             # What other inputs compile does not belong to the cell's own run.
-            with Recording(RunLog(after_graph_call=self._note)) as elsewhere:
+            with Recording(RunLog(after_graph_call=self._remember)) as elsewhere:
                 check(each, found)
             missed = bool(each.wrong or each.failure)
             suspects = [entry for entry in self._lowered() if entry in elsewhere.calls]
             own = [entry for entry in lowered if entry not in elsewhere.calls]
-            if self._inputs and own and not missed:
+            if self.settings.check_on and own and not missed:
                 # Other inputs ran other graphs, which say nothing of these.
                 found, eager = check.with_the_same_names(found)
                 exact = check.ask_float64()
@@ -246,10 +234,11 @@ class Rehearsal:
                 missed, suspects = not each.accuracy[-1].within, own
             if not missed:
                 reached = [one.reached for one in each.accuracy if one.reached is not None]
-                self._reached = bound.worst(reached) if bound is not None else None
-                self._reference = each.accuracy[0].reference
+                worst = bound.worst(reached) if bound is not None else None
+                self._note(reached=worst, reference=each.accuracy[0].reference)
                 return
-            self._missed = each.accuracy[-1].reached if self._missed is None else self._missed
+            if self._found.missed is None:
+                self._note(missed=each.accuracy[-1].reached)
             # Twice as many each time: a cell of fifty graphs is not run fifty times.
             suspects = suspects or self._lowered()
             self._keep_full(sorted(suspects, key=_error, reverse=True)[:back])
@@ -265,11 +254,6 @@ class Rehearsal:
         for entry in entries:
             self._members[entry].keep_full()
             self._kept_full.add(entry)
-
-
-def _unrepeatable(workload: CellWorkload) -> str:
-    lost = workload.snapshot.unrestorable
-    return f"{lost[0]} cannot be put back between runs." if lost else ""
 
 
 def _not_put_back(workload: CellWorkload) -> str:

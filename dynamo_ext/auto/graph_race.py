@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from dynamo_ext.auto import elimination
-from dynamo_ext.auto.ranking import MATTERS, place, winner_of
+from dynamo_ext.auto.ranking import MATTERS, place
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.multi_backend import (
@@ -19,6 +19,7 @@ from dynamo_ext.measure.multi_backend import (
     MultiBackendGraph,
     graph_candidates,
     runs_in_engine,
+    winner_of,
 )
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.state.process_state import Surroundings

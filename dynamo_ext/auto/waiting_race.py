@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from dynamo_ext.auto import compile_costs, ranking
+from dynamo_ext.auto import compile_costs
 from dynamo_ext.measure.multi_backend import EAGER
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.timing import first_run
@@ -35,7 +35,7 @@ class WaitingRace:
 
     Used where the seconds of a run are few, so that they go into what takes long: of several graphs
     the one races first that takes the most of the cell's time, by this run and the one before. The
-    candidates are compiled in the order of what they promise (``ranking.by_promise``). Where
+    candidates are compiled in the order of what they promise by earlier races. Where
     ``race_next`` is given, the graph can be compiled only where it is captured, for its symbolic
     sizes: this is called, and the next run captures the graph again.
     """
@@ -95,7 +95,8 @@ class WaitingRace:
             for run in filter(None, (given, given.before)):
                 run.waiting.pop(self, None)
             with given.working():
-                self._race(ranking.by_promise(able, self._promises()), args)
+                promises = self._promises()
+                self._race(sorted(able, key=lambda name: -promises.get(name, 1.0)), args)
         return result
 
     def _say(self, note: str) -> None:

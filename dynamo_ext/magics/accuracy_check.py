@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo_ext.auto.end_to_end import Rehearsal
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.capture.cells.tensor_reachability import names_read
@@ -21,7 +22,6 @@ from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamo_ext.auto.end_to_end import Rehearsal
     from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
     from dynamo_ext.capture.cells.program import CellProgram
     from dynamo_ext.capture.cells.runner import CellState
@@ -84,8 +84,6 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
         if precision.of(getattr(compiler, "options", {})) != "int8":
             message = "--check-on calibrates int8, or checks the bound of auto."
             raise OptionError(message, "Use -b auto with --accuracy, or a backend with :int8.")
-    from dynamo_ext.auto.end_to_end import Rehearsal
-
     # The check holds the values, so that no other gets the number of one of them.
     values: list[object] = [id(value) for given in inputs for value in given.values()]
     if inputs:

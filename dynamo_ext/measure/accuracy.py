@@ -18,6 +18,7 @@ from dynamo_ext.numerics import lowered_precision, tolerance
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.numerics.higher_precision import is_as_good
 from dynamo_ext.numerics.lowered_precision import BOUNDS
+from dynamo_ext.numerics.tolerance import floating
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import Accuracy
 
@@ -84,13 +85,13 @@ def against(found: Results, expected: Results, reference: str = "eager") -> Accu
 
 def _coarsest(results: Results) -> torch.dtype:
     """The dtype that floating numbers among results were read from, as far as one can tell."""
-    kinds = {value.dtype for value in results.values() if _is_float(value)}
+    kinds = {value.dtype for value in results.values() if floating(value)}
     return max(kinds, key=lambda kind: torch.finfo(kind).eps, default=torch.get_default_dtype())
 
 
 def against_float64(found: Results, eager: Results, exact: Results) -> Accuracy:
     """How far ``found`` is from the float64 result, against how far eager is."""
-    names = [n for n in exact if n in found and n in eager and _is_float(exact[n])]
+    names = [n for n in exact if n in found and n in eager and floating(exact[n])]
     detail = ""
     for name in names:
         if found[name].shape != exact[name].shape or eager[name].shape != exact[name].shape:
@@ -122,7 +123,7 @@ def lowered(
     """
     precision = "int8" if precision == FULL else precision
     reference = "float64" if exact else "eager"
-    right = {**eager, **{n: v for n, v in (exact or {}).items() if n in eager and _is_float(v)}}
+    right = {**eager, **{n: v for n, v in (exact or {}).items() if n in eager and floating(v)}}
     if found.keys() != right.keys():
         return against(found, eager, reference)
     details, values = [], []
@@ -178,7 +179,7 @@ def distance(found: Any, expected: Any) -> float:
     It is infinity where dtype, device or shape differ, an infinity or NaN is elsewhere, or one of
     the two is not such a tensor.
     """
-    if not (_is_float(found) and _is_float(expected)):
+    if not floating(found, expected):
         return math.inf
     facts = ("dtype", "device", "shape")
     if any(getattr(found, fact) != getattr(expected, fact) for fact in facts):
@@ -195,7 +196,7 @@ def _measured(found: Results, expected: Results, reference: str, detail: str) ->
     dtypes: list[str] = []
     for name, want in expected.items():
         got = found[name]
-        comparable = _is_float(want) and isinstance(got, torch.Tensor) and got.shape == want.shape
+        comparable = floating(want) and isinstance(got, torch.Tensor) and got.shape == want.shape
         if not comparable or not want.numel():
             continue
         dtypes.append(str(got.dtype).removeprefix("torch."))
@@ -234,7 +235,3 @@ def _decibels(signal: float, noise: float) -> float | None:
     if not signal:
         return None
     return min(10 * math.log10(signal / noise), _NO_ERROR) if noise else _NO_ERROR
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()

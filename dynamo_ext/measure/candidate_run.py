@@ -18,7 +18,6 @@ from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.accuracy import Results
-from dynamo_ext.measure.calibration_runs import calibrate
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.program_line import program_line
 from dynamo_ext.measure.workload import Workload
@@ -90,12 +89,18 @@ class CompiledCandidate:
         call = workload.compiled_call(tracer, self.region)
         run = run_log.RunLog()
         run.on_doing = on_doing
+
+        def calibrate() -> None:
+            workload.calibrate(call, check_on)
+            # These calls do not count.
+            run.count_again()
+
+        bounded = candidate.precision == FULL and candidate.bound is not None
+        lowers = check_on and (bounded or candidate.precision == "int8")
         try:
             bound = precision.within(candidate.bound)
             with run_log.Recording(run), tracer.surroundings(), bound:
-                self._first_calls(
-                    call, workload, lambda: self._prepare(call, workload, check_on, run)
-                )
+                self._first_calls(call, workload, calibrate if lowers else None)
         finally:
             self.codes = [entry.code for entry in run.compiled]
         facts = Report(
@@ -110,30 +115,17 @@ class CompiledCandidate:
         )
         self.report = build_report(run, facts)
 
-    def _prepare(
-        self,
-        call: Callable[[], object],
-        workload: Workload,
-        check_on: Sequence[Any],
-        run: run_log.RunLog,
-    ) -> None:
-        """Calibrate where int8 may be computed; ``run`` counts none of these calls."""
-        chosen = self.candidate
-        bounded = chosen.precision == FULL and chosen.bound is not None
-        if check_on and (bounded or chosen.precision == "int8"):
-            calibrate(call, workload, check_on)
-            run.count_again()
-
     def _first_calls(
         self,
         call: Callable[[], object],
         workload: Workload,
-        prepare: Callable[[], object] = lambda: None,
+        calibrate: Callable[[], object] | None = None,
     ) -> None:
         try:
             workload.restore()
             started = time.perf_counter()
-            prepare()
+            if calibrate is not None:
+                calibrate()
             self.runs += 1
             call()
             self.call_seconds = self.first_call_seconds = time.perf_counter() - started

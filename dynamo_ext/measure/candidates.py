@@ -16,6 +16,9 @@ from dynamo_ext.records.common import FULL, Availability
 Backends = str | Sequence[str | Callable[..., Any]] | Mapping[str, str | Callable[..., Any]]
 
 
+HERE = Availability(available=True)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A backend with its options, under the name of its row.
@@ -29,7 +32,7 @@ class Candidate:
     name: str
     backend: str
     compiler: Any
-    availability: Availability
+    availability: Availability = HERE
     options: tuple[tuple[str, str], ...] = ()
     precision: str = FULL
     bound: AccuracyBound | None = None
@@ -91,8 +94,7 @@ def of_callables(
         if name in taken:
             message = f"{name} is listed twice."
             raise OptionError(message, "Give the callable another name.")
-    here = Availability(available=True)
-    return [Candidate(name, "", None, here, call=call) for name, call in calls.items()]
+    return [Candidate(name, "", None, call=call) for name, call in calls.items()]
 
 
 def names_in(text: str) -> list[str]:
@@ -136,8 +138,7 @@ def _candidate(
         mine.setdefault("accuracy", str(bound))
     settled = resolve(found.name, found.options, mine)
     precision = of(settled)
-    here = Availability(available=True)
-    availability = registry.probe(found, precision) if isinstance(backend, str) else here
+    availability = registry.probe(found, precision) if isinstance(backend, str) else HERE
     compiler = Compiler(found, settled) if availability.available else None
     given = tuple((key, str(settled[key])) for key in mine if key != "precision")
     if precision == FULL:

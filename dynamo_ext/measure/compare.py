@@ -10,7 +10,7 @@ import torch
 from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.capture import session
 from dynamo_ext.errors import LastingEffectError, OptionError
-from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.interruptions import suppressed
 from dynamo_ext.measure import accuracy, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate, of_callables
@@ -331,15 +331,14 @@ class _Comparing:
 
 def _work_of(workload: Workload) -> Work | None:
     """What one run of the code asks of the machine, counted in a further run."""
-    try:
+    # Not every code runs under such a counter.
+    with suppressed(Exception):
         counted = count_work(workload.eager_call())
-    except Exception as error:  # noqa: BLE001 - not every code runs under such a counter
-        pass_on(error)
-        return None
-    results = workload.results().values()
-    made = sum(each.nbytes for each in results if isinstance(each, torch.Tensor))
-    precision = precision_of(counted.dtype)
-    return Work(counted.operations, counted.size + made, precision, counted.weights)
+        results = workload.results().values()
+        made = sum(each.nbytes for each in results if isinstance(each, torch.Tensor))
+        precision = precision_of(counted.dtype)
+        return Work(counted.operations, counted.size + made, precision, counted.weights)
+    return None
 
 
 def _cuda_device(tensors: list[torch.Tensor]) -> torch.device | None:

@@ -24,6 +24,7 @@ from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.tensor_state import precision
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
+from dynamo_ext.records.comparison import Speedup
 from dynamo_ext.timing import clock
 from dynamo_ext.timing.race import TimedCallable
 from dynamo_ext.torch_private.entered_modes import forward_of
@@ -185,18 +186,25 @@ class GraphCandidate(TimedCallable):
         if judged.within and not (lower and bound):
             return
         held = [each for each in tensors if isinstance(each, torch.Tensor)]
-        try:
-            with precision(held, torch.float64):
-                exact = eager.results(surroundings)
-        except Exception as error:  # noqa: BLE001 - not every graph runs in float64
-            pass_on(error)
-            exact = {}
+        exact: accuracy.Results = {}
+        # Not every graph runs in float64.
+        with suppressed(Exception), precision(held, torch.float64):
+            exact = eager.results(surroundings)
         if lower:
             wrong = accuracy.lowered(found, expected, exact, self.lower, bound).detail
         else:
             wrong = judged.detail if accuracy.no_better_than_eager(found, expected, exact) else ""
         if wrong:
             self.drop_out("wrong", wrong)
+
+
+def winner_of(speedups: Mapping[str, Speedup]) -> str:
+    """The fastest of those that are faster than eager beyond noise; eager where none is.
+
+    ``speedups`` are those of the variants that reached the finish, right and timed, over eager.
+    """
+    faster = {name: each.ratio for name, each in speedups.items() if each.verdict == "faster"}
+    return max(faster, key=lambda name: faster[name], default=EAGER)
 
 
 def graph_candidates(

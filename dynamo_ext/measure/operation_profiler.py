@@ -37,10 +37,6 @@ _SWITCHES = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"}
 """Functions that compute nothing: no engine has them, so no backend can save their time."""
 
 
-class UntimedError(RuntimeError):
-    """A graph's operations cannot be timed one by one; the message is why."""
-
-
 class OperationTimes:
     """Called for every graph call of a run (``RunLog.on_graph_call``) and times each graph once.
 
@@ -52,7 +48,11 @@ class OperationTimes:
 
     def __call__(self, calls: GraphCalls, graph: GraphModule, args: Sequence[Any]) -> None:
         """Time a graph's operations on the inputs of its first call."""
-        if calls.profile_seconds:
+        if calls.profile_seconds or calls.untimed:
+            return
+        if effects.holds_transforms(graph):
+            # An error in one would leave torch inside it.
+            calls.untimed = "It holds transforms of torch.func."
             return
         started = time.perf_counter()
         self._told(f"the times of {count(len(graph.graph.nodes), 'operation')} in eager")
@@ -60,8 +60,6 @@ class OperationTimes:
         try:
             with company:
                 calls.operation_seconds = time_operations(graph, args)
-        except UntimedError as reason:
-            calls.untimed = str(reason)
         except Exception as error:  # noqa: BLE001 - the call itself follows, and tells what is wrong
             pass_on(error)
             calls.untimed = one_line(error)
@@ -81,12 +79,8 @@ def time_operations(graph: GraphModule, args: Sequence[Any]) -> Mapping[str, flo
     sets one of torch's modes has none. What cannot simply be run again (in-place changes of shape,
     collectives, operators of other libraries, checkpointed parts) is timed once.
 
-    Raises what an operation raises, and ``UntimedError`` where the graph holds transforms of
-    ``torch.func``: an error in one would leave torch inside it.
+    Raises what an operation raises.
     """
-    if effects.holds_transforms(graph):
-        message = "It holds transforms of torch.func."
-        raise UntimedError(message)
     before = Surroundings()
     timed = _Timed(graph)
     names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]

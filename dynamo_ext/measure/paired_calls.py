@@ -80,12 +80,13 @@ class PairedCalls:
                 if run.paired_seconds + cost > allowed:
                     break
                 started, eager = time.perf_counter(), forward_of(graph)
-                odd = len(pairs) % 2 == 1
-                pairs += (
-                    self._in_a_row(compiled, eager, args)
-                    if short
-                    else [self._pair(compiled, eager, args, eager_first=odd)]
-                )
+                if short:
+                    pairs += self._in_a_row(compiled, eager, args)
+                elif len(pairs) % 2:
+                    theirs = self._alone(eager, args)
+                    pairs.append((self._alone(compiled, args), theirs))
+                else:
+                    pairs.append((self._alone(compiled, args), self._alone(eager, args)))
                 expected = sum(pairs[-1])
                 run.paired_seconds += time.perf_counter() - started
         except Exception as error:  # noqa: BLE001 - the user's own call went well: no estimate, then
@@ -115,25 +116,12 @@ class PairedCalls:
         theirs = [self._seconds(eager, args) for _ in range(_WARM + SHORT_PAIRS)]
         return list(zip(engine, theirs[_WARM:], strict=True))
 
-    def _pair(
-        self,
-        compiled: Callable[..., Any],
-        eager: Callable[..., Any],
-        args: Sequence[Any],
-        *,
-        eager_first: bool,
-    ) -> tuple[float, float]:
-        if eager_first:
-            theirs = self._seconds(eager, args, alone=True)
-            return self._seconds(compiled, args, alone=True), theirs
-        return self._seconds(compiled, args, alone=True), self._seconds(eager, args, alone=True)
+    def _alone(self, call: Callable[..., Any], args: Sequence[Any]) -> float:
+        # In the user's calls the other one's threads do not spin.
+        clock.wait_for_idle_threads()
+        return self._seconds(call, args)
 
-    def _seconds(
-        self, call: Callable[..., Any], args: Sequence[Any], *, alone: bool = False
-    ) -> float:
-        if alone:
-            # In the user's calls the other one's threads do not spin.
-            clock.wait_for_idle_threads()
+    def _seconds(self, call: Callable[..., Any], args: Sequence[Any]) -> float:
         return clock.seconds_per_call(lambda: call(*args), 1, self._wait)
 
 

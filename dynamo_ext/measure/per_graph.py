@@ -18,6 +18,7 @@ from dynamo_ext.measure.multi_backend import (
     MultiBackendGraph,
     graph_candidates,
     runs_in_engine,
+    winner_of,
 )
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.settings import Settings
@@ -25,7 +26,7 @@ from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.measure.workload import Workload
 from dynamo_ext.numerics.lowered_precision import BOUNDS
-from dynamo_ext.records.common import FULL, Availability
+from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import GraphComparison, GraphTime, Mix, Outcome
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
@@ -51,11 +52,10 @@ def race_graphs(
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
     """
     board = MultiBackendCompiler({c.name: c.compiler for c in candidates})
-    here = Availability(available=True)
     # Where it is int8, it is calibrated before.
     asked = [FULL, *(each.precision for each in candidates)]
     lowest = max(asked, key=lambda name: BOUNDS.get(name, 0.0))
-    mix = Candidate("mix", board.name, board, here, precision=lowest, bound=settings.bound)
+    mix = Candidate("mix", board.name, board, precision=lowest, bound=settings.bound)
     whole = CompiledCandidate(mix, warm_ups=WARM_UPS if base else 0)
     try:
         whole.compile(workload, check_on=settings.check_on)
@@ -119,12 +119,8 @@ def _graph(switch: MultiBackendGraph, plan: Plan, settings: Settings) -> GraphCo
 
 def fastest(times: Iterable[GraphTime]) -> str:
     """The backend of the fastest right variant; eager where none is faster."""
-    faster = {
-        time.backend: time.speedup.ratio
-        for time in times
-        if time.outcome == "measured" and time.speedup and time.speedup.verdict == "faster"
-    }
-    return max(faster, key=lambda name: faster[name], default=EAGER)
+    measured = (time for time in times if time.outcome == "measured")
+    return winner_of({time.backend: time.speedup for time in measured if time.speedup})
 
 
 def _time(each: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph) -> GraphTime:

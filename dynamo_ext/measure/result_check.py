@@ -1,6 +1,7 @@
 """Whether each candidate's results are right: by eager, by float64, and on other inputs."""
 
 import contextlib
+import functools
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -45,8 +46,6 @@ class ResultCheck:
         self._workload = workload
         self._settings = settings
         self._exact: Results | None = None
-        self._elsewhere: tuple[Results, Results] | None = None
-        self._moves: dict[str, float] | None = None
 
     def __call__(self, each: CompiledCandidate, found: Results) -> None:
         """Judge results; what is measured, and what is wrong, goes to the candidate."""
@@ -122,14 +121,13 @@ class ResultCheck:
         Gradients jump where a ReLU or the maximum of a window turns, so that there are several
         right answers.
         """
-        if self._moves is None:
-            self._moves = self._farthest_moves()
-        moves = self._moves
+        moves = self._farthest_moves
         return all(
             accuracy.distance(found.get(name), eager.get(name)) <= _LENIENT * moves.get(name, 0.0)
             for name in names
         )
 
+    @functools.cached_property
     def _farthest_moves(self) -> dict[str, float]:
         """How far each of eager's results moves, at most, where all tensors change a little.
 
@@ -169,14 +167,7 @@ class ResultCheck:
     def _on_other_inputs(self, each: CompiledCandidate, bound: AccuracyBound) -> None:
         """Judge by the user's other inputs, all of them as one."""
         workload, inputs = self._workload, self._settings.check_on
-        if self._elsewhere is None:
-            plain, higher = [], []
-            for given in inputs:
-                with workload.on(given):
-                    workload.eager_call()()
-                    plain.append(workload.results())
-                    higher.append(self._float64())
-            self._elsewhere = accuracy.joined(plain), accuracy.joined(higher)
+        eager, exact = self._elsewhere
         found = []
         try:
             for given in inputs:
@@ -189,13 +180,24 @@ class ResultCheck:
             each.failure = one_line(error)
             return
         chosen, together = each.candidate.precision, accuracy.joined(found)
-        eager, exact = self._elsewhere
         measured = accuracy.lowered(together, eager, exact, chosen, bound)
         if chosen == FULL and accuracy.against(together, eager).within:
             measured = replace(measured, within=True, detail="")
         reference = f"{measured.reference}, on {count(len(inputs), 'other input')}"
         each.accuracy.append(replace(measured, reference=reference))
         each.wrong = measured.detail
+
+    @functools.cached_property
+    def _elsewhere(self) -> tuple[Results, Results]:
+        """Eager's and float64's results on the other inputs."""
+        workload = self._workload
+        plain, higher = [], []
+        for given in self._settings.check_on:
+            with workload.on(given):
+                workload.eager_call()()
+                plain.append(workload.results())
+                higher.append(self._float64())
+        return accuracy.joined(plain), accuracy.joined(higher)
 
     def _float64(self) -> Results:
         workload = self._workload

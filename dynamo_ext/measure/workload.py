@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from dynamo_ext.backends.calibration import calibrating
 from dynamo_ext.capture.cells.block_runner import Stepper
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram
@@ -74,6 +75,21 @@ class Workload(ABC):
             self.restore(thorough=True)
             self._exchange(former)
             self.snapshot = snapshot
+
+    def calibrate(self, call: Callable[[], object], inputs: Sequence[Any]) -> None:
+        """Make a compiled call on other inputs, and on its own, before int8 is compiled.
+
+        Everything is as before when it returns; raises what the code raises.
+        """
+        try:
+            with calibrating():
+                for given in inputs:
+                    with self.on(given):
+                        call()
+                # Its own last: where sizes differ, they run the newest graph, as they will later.
+                call()
+        finally:
+            self.restore(thorough=True)
 
     @abstractmethod
     def _exchange(self, given: Any) -> Any:

@@ -86,8 +86,7 @@ class AccuracyBound:
         """
         import torch
 
-        floating = all(isinstance(v, torch.Tensor) and v.is_floating_point() for v in (got, right))
-        if not floating:
+        if not tolerance.floating(got, right):
             return tolerance.difference(got, right), None
         if got.shape != right.shape:
             return f"shape {tuple(got.shape)} where eager gives {tuple(right.shape)}.", None

@@ -12,7 +12,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._pytree import tree_map
 
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import suppressed
 from dynamo_ext.numerics import tolerance
 
 _HIGHER = {
@@ -41,16 +41,13 @@ def as_good_as_eager(
 
 def exact(graph: GraphModule, args: Sequence[Any], expected: Sequence[Any]) -> Sequence[Any]:
     """``raised``, or ``expected`` where the graph does not run at a higher precision."""
-    try:
+    # Not every operator runs at every precision.
+    with suppressed(Exception):
         found = raised(graph, args)[: len(expected)]
-    except Exception as error:  # noqa: BLE001 - not every operator runs at every precision
-        pass_on(error)
-        return expected
-    # Anything else is compared as eager has it.
-    return [
-        higher if isinstance(want, torch.Tensor) and want.is_floating_point() else want
-        for higher, want in zip(found, expected, strict=True)
-    ]
+        # Anything else is compared as eager has it.
+        pairs = zip(found, expected, strict=True)
+        return [higher if tolerance.floating(want) else want for higher, want in pairs]
+    return expected
 
 
 def raised(graph: GraphModule, args: Sequence[Any]) -> Sequence[Any]:
@@ -68,10 +65,9 @@ def is_as_good(found: Any, expected: Any, exact: Any, numbers: torch.dtype | Non
     Outputs are tensors of any shape, numbers or ``None``. ``exact`` is the same at a higher
     precision; anything else excuses nothing. ``numbers`` is as in ``tolerance.disagreement``.
     """
-    if not tolerance.disagreement([found], [expected], numbers):
+    if not tolerance.difference(found, expected, numbers):
         return True
-    tensors = (found, expected, exact)
-    if not all(isinstance(t, torch.Tensor) and t.is_floating_point() for t in tensors):
+    if not tolerance.floating(found, expected, exact):
         return False
     alike = found.shape == expected.shape == exact.shape and found.dtype == expected.dtype
     if not alike or exact.dtype == expected.dtype:

@@ -43,8 +43,7 @@ def difference(got: Any, right: Any, precision: str, most: float | None = None) 
     """As ``disagreement``, for one output, which is not named; ``most`` instead of its bound."""
     import torch
 
-    tensors = isinstance(got, torch.Tensor) and isinstance(right, torch.Tensor)
-    if not (tensors and right.is_floating_point() and got.is_floating_point()):
+    if not tolerance.floating(got, right):
         return tolerance.difference(got, right)
     if got.shape != right.shape:
         return f"shape {tuple(got.shape)} where eager gives {tuple(right.shape)}."
@@ -67,10 +66,7 @@ def is_rounding(found: Any, eager: Any, exact: Any, precision: str) -> bool:
     """
     import torch
 
-    values = (found, eager, exact)
-    if not all(isinstance(each, torch.Tensor) and each.is_floating_point() for each in values):
-        return False
-    if not found.shape == eager.shape == exact.shape:
+    if not tolerance.floating(found, eager, exact) or not found.shape == eager.shape == exact.shape:
         return False
     right = exact.double()
     away, own = (float((each.double() - right).norm()) for each in (found, eager))
@@ -88,7 +84,7 @@ def largest_error(found: Sequence[Any], exact: Sequence[Any]) -> float:
 
     largest = 0.0
     for got, right in zip(found, exact, strict=True):
-        if isinstance(right, torch.Tensor) and right.is_floating_point():
+        if tolerance.floating(right):
             if not torch.equal(got.isfinite(), right.isfinite()):
                 return float("inf")
             largest = max(largest, relative_error(got.detach(), right))

@@ -85,6 +85,13 @@ def difference(got: Any, want: Any, numbers: torch.dtype | None = None) -> str:
     return _values_differ(got.detach(), want.detach()) if want.numel() else ""
 
 
+def floating(*values: Any) -> bool:
+    """Whether all are floating-point tensors."""
+    import torch
+
+    return all(isinstance(each, torch.Tensor) and each.is_floating_point() for each in values)
+
+
 def _near(got: Any, want: Any, allowed: Tolerance) -> bool:
     """Whether two floating numbers are as near as elements of a tensor must be."""
     if not (isinstance(got, (float, complex)) and isinstance(want, (float, complex))):

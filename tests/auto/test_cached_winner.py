@@ -146,7 +146,7 @@ def test_a_first_call_ends_well_while_another_thread_settles_the_graph():
             others.append(threading.Thread(target=known, args=(x,)))
             others[0].start()
             others[0].join()
-            assert known.switch is None
+            assert set(known.switch.compiled) == {"eager"}
         return (x + 1,)
 
     compiler = Compiler(CallableBackend(lambda *_: lowered), {"verify": False})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dynamo_ext.auto.graph_race import _row
-from dynamo_ext.auto.ranking import place, winner_of
-from dynamo_ext.measure.multi_backend import GraphCandidate
+from dynamo_ext.auto.ranking import place
+from dynamo_ext.measure.multi_backend import GraphCandidate, winner_of
 from dynamo_ext.records.comparison import Speedup
 
 

@@ -7,7 +7,7 @@ import pytest
 from dynamo_ext.backends import registry
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.measure.candidates import candidates_of
-from dynamo_ext.measure.remote.serialization import _sent, candidate_from
+from dynamo_ext.measure.remote.serialization import candidate_from, sent
 
 
 def mine(graph, inputs):
@@ -91,7 +91,7 @@ def test_a_precision_is_part_of_what_another_process_gets(monkeypatch):
     assert lacking.compiler is None
     assert lacking.availability.reason == "There is none here."
     monkeypatch.undo()
-    for sent in (here, lacking):
-        there = candidate_from(*_sent(sent))
+    for each in (here, lacking):
+        there = candidate_from(*sent(each))
         assert there.compiler.options["precision"] == "bf16"
         assert there.availability.available

@@ -19,7 +19,7 @@ from dynamo_ext.measure.per_graph import fastest
 from dynamo_ext.measure.progress import Board, announce
 from dynamo_ext.measure.remote.executor import carry
 from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
-from dynamo_ext.measure.remote.serialization import UnsendableError, pack, why_not
+from dynamo_ext.measure.remote.serialization import pack, sent, why_not
 from dynamo_ext.measure.remote.tasks import REMEDY, CellTask, FunctionTask, Task
 from dynamo_ext.measure.remote.worker import Answer
 from dynamo_ext.measure.settings import Settings
@@ -128,19 +128,18 @@ class _Apart:
             yield each, [*base, each]
 
     def _pack(self, candidate: Candidate, group: list[Candidate], *, local: bool) -> bytes | None:
-        settings = self._settings
+        settings, namespace = self._settings, self._task.namespace
         try:
-            try:
-                return pack(self._task, group, settings, local=local)
-            except UnsendableError:
-                raise
-            except Exception:  # noqa: BLE001 - which value it is, is found out next
-                task = self._task
-                self._task = task.sendable(lambda value: why_not(value, task.namespace))
-                return pack(self._task, group, settings, local=local)
-        except UnsendableError as error:
-            self._answers[candidate.name] = Answer(None, error.message, error.remedy)
-            return None
+            return pack(self._task, group, settings, local=local)
+        except Exception:  # noqa: BLE001 - which value it is, is found out next
+            for each in group:
+                if reason := why_not(sent(each), namespace):
+                    said = f"{each.name} cannot be sent to another process ({reason})."
+                    remedy = "Create what it needs inside the call."
+                    self._answers[candidate.name] = Answer(None, said, remedy)
+                    return None
+            self._task = self._task.sendable(lambda value: why_not(value, namespace))
+            return pack(self._task, group, settings, local=local)
 
     def _any_record(self) -> bool:
         return any(each.record is not None for each in self._answers.values())

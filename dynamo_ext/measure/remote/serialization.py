@@ -26,7 +26,6 @@ from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.capture.report.source_lines import is_library
-from dynamo_ext.errors import DynamoExtError
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.remote.tasks import Task, remember_source
@@ -36,10 +35,6 @@ from dynamo_ext.numerics.rng_state import HostState, TorchState
 from dynamo_ext.records.common import FULL
 
 _OURS = "dynamo_ext.backends."
-
-
-class UnsendableError(DynamoExtError):
-    """A candidate of the user's own cannot be sent to another process."""
 
 
 class _Namespace(dict[str, Any]):
@@ -66,14 +61,11 @@ def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: 
     """Everything that a worker needs; a ``local`` one is a process on this machine.
 
     Unpickled, it is the envelope: ``versions``, ``local``, ``token`` and the packed ``body``.
-
-    Raises ``UnsendableError`` where a candidate cannot be pickled, and what pickling the task
-    raises.
+    Raises what pickling raises.
     """
-    listed = [_sent(candidate) for candidate in candidates]
     parts: dict[str, Any] = {
         "task": task,
-        "candidates": listed,
+        "candidates": [sent(candidate) for candidate in candidates],
         "settings": settings,
         "switches": switches(),
         "random": (HostState(), TorchState()),
@@ -81,21 +73,12 @@ def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: 
     if not local:
         # Another machine has another number of cores.
         del parts["switches"]["threads"]
-    try:
-        body = _dump(parts, task.namespace)
-    except Exception:
-        for sent in listed:
-            reason = why_not(sent, task.namespace)
-            if reason:
-                message = f"{sent[0].name} cannot be sent to another process ({reason})."
-                raise UnsendableError(message, "Create what it needs inside the call.") from None
-        raise
     envelope = {
         "versions": versions(),
         "local": local,
         # Dask takes equal calls for the same one.
         "token": uuid.uuid4().hex,
-        "body": body,
+        "body": _dump(parts, task.namespace),
     }
     return pickle.dumps(envelope)
 
@@ -138,19 +121,20 @@ def why_not(value: Any, namespace: dict[str, Any]) -> str:
     return ""
 
 
-def candidate_from(sent: Candidate, backend: Any, options: Mapping[str, Any]) -> Candidate:
+def candidate_from(candidate: Candidate, backend: Any, options: Mapping[str, Any]) -> Candidate:
     """A candidate created where it is to be measured: another machine has other engines."""
     if isinstance(backend, str):
         found = registry.get(backend)
-        sent = replace(sent, availability=registry.probe(found, sent.precision))
+        available = registry.probe(found, candidate.precision)
+        candidate = replace(candidate, availability=available)
     else:
         found = backend
     settled = resolve(found.name, found.options, options)
-    compiler = Compiler(found, settled) if sent.availability.available else None
-    return replace(sent, compiler=compiler)
+    compiler = Compiler(found, settled) if candidate.availability.available else None
+    return replace(candidate, compiler=compiler)
 
 
-def _sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
+def sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
     """What ``candidate_from`` is given: backends of ours go by their names."""
     compiler = candidate.compiler
     if compiler is None:

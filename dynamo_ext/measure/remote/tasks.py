@@ -2,6 +2,7 @@
 
 import builtins
 import dis
+import itertools
 import linecache
 import sys
 import types
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.cells.function_code import codes_within
 from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.workload import CellWorkload, FunctionWorkload, Workload, title_of
@@ -132,10 +134,7 @@ def remember_source(filename: str, source: str) -> None:
 
 def names_in(program: CellProgram) -> Iterator[str]:
     """The names that a cell reads from its namespace or deletes there; attributes are none."""
-    pending = list(program.statement_codes)
-    while pending:
-        code = pending.pop()
-        pending += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    for code in itertools.chain.from_iterable(map(codes_within, program.statement_codes)):
         for step in dis.get_instructions(code):
             if step.opname in _NEEDS:
                 yield str(step.argval)
