@@ -26,9 +26,7 @@ DOCS = Path("docs")
 PAGES = {
     "capture": "capture.md",
     "models": "models.md",
-    "partition": "partition.md",
     "auto": "auto.md",
-    "loops": "loops.md",
     "precision": "precision.md",
     "call_cost": "call-cost.md",
     "operators": "operators.md",
@@ -45,7 +43,7 @@ PAGES = {
 QUICK = ("capture", "models", "auto")
 """The parts that are worth running on tiny models."""
 
-ZOO = ("capture", "models", "partition", "auto")
+ZOO = ("capture", "models", "auto")
 """The parts over all models, which also run on another device and at larger sizes."""
 
 FEW = ("MLP", "dict-in-dict-out", "BERT-base")
@@ -77,7 +75,7 @@ def command(part: str, given: argparse.Namespace, folder: Path) -> list[str]:
     models = given.models or (FEW if given.quick else ())
     if models and part in ZOO:
         words += ["--models", *models]
-    if given.backends and part in {"models", "partition"}:
+    if given.backends and part == "models":
         words += ["--backends", *given.backends]
     if given.backends and part == "auto":
         words += ["--backends", ",".join(given.backends)]
