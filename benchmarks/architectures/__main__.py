@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import functools
-import signal
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from tqdm import tqdm
 
-from benchmarks import machine, packed_rows
+from benchmarks import machine, packed_rows, workers
 from benchmarks.architectures import forked, table
 from benchmarks.architectures.make import Made, architectures, search
 from benchmarks.architectures.run import Row, measure
@@ -112,6 +110,4 @@ def _short(row: StoredRow, usual: StoredRow) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import statistics
-import sys
 from typing import TYPE_CHECKING
 
-from benchmarks.batch_sizes.run import PAIRS, Row
+from benchmarks import workers
+from benchmarks.batch_sizes.run import PAIRS, Row, measure
 from benchmarks.markdown import cell, line
 from benchmarks.part import Part
 
@@ -54,6 +54,7 @@ PART = Part(
     Row,
     document,
     lambda row: ", ".join(f"{used:.2f}" for used in row.processor),
+    measure,
     budget=None,
     timeout=300.0,
 )
@@ -61,4 +62,4 @@ PART = Part(
 if __name__ == "__main__":
     # The processor's seconds count, and threads that spin while they wait use them.
     os.environ["OMP_WAIT_POLICY"] = "passive"
-    sys.exit(PART.measure(PART.parser().parse_args()))
+    workers.command(PART.run)

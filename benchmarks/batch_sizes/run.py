@@ -1,4 +1,4 @@
-"""One model of the zoo with batches of three sizes under one backend; prints a JSON line."""
+"""One model of the zoo with batches of three sizes under one backend."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import tempfile
 import time
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 
 import dynamo_ext
-from benchmarks import workers
-from benchmarks.part import model_parser
 from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
 from benchmarks.zoo.model import mapped, tensors
 from dynamo_ext.backends.support import support_cache
 from dynamo_ext.numerics import tolerance
+
+if TYPE_CHECKING:
+    import argparse
 
 NAMES = (
     "ResNet-18", "MobileNetV2", "EfficientNet", "ConvNeXt", "SqueezeNet",
@@ -38,10 +40,10 @@ class Row(ModelRow):
     error: str = ""
 
 
-def measure(pair: str, form: Form) -> Row:
+def measure(pair: str, given: argparse.Namespace) -> Row:
     """The row of a model and a backend; nothing on disk is used that was compiled before."""
     name, backend = PAIRS[pair]
-    built = MODELS[name].build(form)
+    built = MODELS[name].build(Form.of(given))
     model = dynamo_ext.optimize(backend)(built.module)
     seconds, processor = [], []
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
@@ -64,13 +66,3 @@ def measure(pair: str, form: Form) -> Row:
 
 def _repeated(batch: int, tensor: torch.Tensor) -> torch.Tensor:
     return torch.cat([tensor[:1]] * batch)
-
-
-def main() -> None:
-    """Print the row of one model and backend."""
-    given = model_parser("One model and backend, in this process.", None, PAIRS).parse_args()
-    workers.go_through([given.model], lambda pair: [measure(pair, Form.of(given))])
-
-
-if __name__ == "__main__":
-    main()

@@ -9,7 +9,9 @@ import statistics
 import sys
 from typing import TYPE_CHECKING
 
+from benchmarks import workers
 from benchmarks.capture.row import Row
+from benchmarks.capture.run import measure
 from benchmarks.markdown import line
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
@@ -152,10 +154,11 @@ PART = Part(
     Row,
     document,
     lambda row: f"{row.time_share:.1%} {row.ratio:.3f}",
+    measure,
     budget=8.0,
     timeout=300.0,
     plot=drawn,
 )
 
 if __name__ == "__main__":
-    sys.exit(PART.measure(PART.parser().parse_args()))
+    workers.command(PART.run)

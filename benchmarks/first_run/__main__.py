@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -100,6 +98,4 @@ def some(known: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

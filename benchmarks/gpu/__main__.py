@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import signal
-import sys
 import tempfile
 import threading
 import time
@@ -175,6 +173,4 @@ def _run(study: Study, given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

@@ -7,14 +7,12 @@ an interrupted run goes on where it was; ``--again`` measures anew what is alrea
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
 from tqdm import tqdm
 
-from benchmarks import machine, packed_rows
+from benchmarks import machine, packed_rows, workers
 from benchmarks.backends import BACKENDS
 from benchmarks.models.row import Row
 from benchmarks.models.run import rows
@@ -108,6 +106,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections.abc import Sequence
 
+from benchmarks import workers
 from benchmarks.markdown import cell, table
-from benchmarks.notebooks.run import INSTALLED, MORE, RUNS, Row
+from benchmarks.notebooks.run import INSTALLED, MORE, RUNS, Row, measure
 from benchmarks.part import Part
 
 _PAGE = """# First runs of whole notebooks
@@ -82,29 +81,25 @@ def page(rows: Sequence[Row], machine: str) -> str:
 
 
 PART = Part(
-    name="notebooks",
-    about=__doc__.strip(),
-    models=RUNS,
-    row=Row,
-    page=page,
-    said=lambda row: f"plain {row.plain:.1f} s, first {row.first:.1f} s, {row.differences}",
+    "notebooks",
+    __doc__.strip(),
+    RUNS,
+    Row,
+    page,
+    lambda row: f"plain {row.plain:.1f} s, first {row.first:.1f} s, {row.differences}",
+    measure,
     budget=None,
     timeout=7200.0,
+    needs=(INSTALLED, "The notebooks are not there. Run `make notebooks-first-run`."),
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, store, write; 1 where a notebook has no row, 2 where nothing is installed."""
+def main() -> int:
+    """Measure what is not there yet, store, write."""
     parser = PART.parser()
     parser.add_argument("--rounds", type=int, default=3, help="runs under each backend")
-    given = parser.parse_args(arguments)
-    if not given.only_write and not INSTALLED.exists():
-        print("The notebooks are not there. Run `make notebooks-first-run`.")
-        return 2
-    return PART.measure(given, [f"--rounds={given.rounds}"])
+    return PART.run(parser)
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

@@ -8,22 +8,14 @@ in one interleaved schedule.
 from __future__ import annotations
 
 import statistics
-import sys
 from typing import TYPE_CHECKING
 
+from benchmarks import workers
 from benchmarks.markdown import cell, line
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
-from benchmarks.precision.run import BOUNDED, MEASURED, PEERS, Case, Row
-from benchmarks.zoo import (
-    classic,
-    decoders,
-    encoders,
-    language,
-    patches,
-    speech,
-    vision,
-)
+from benchmarks.precision.run import BOUNDED, MEASURED, PEERS, Case, Row, measure
+from benchmarks.zoo import classic, images, text
 from dynamo_ext.widgets.comparison.number_text import amount, cosine
 
 if TYPE_CHECKING:
@@ -56,22 +48,13 @@ def _learns(row: Row) -> bool:
     return MEASURED[row.model].learns
 
 
+_VIEWED_IN_PATCHES = {"ViT", "DeiT", "Swin", "SegFormer", "CLIP"}
 _FAMILIES = {
-    "transformers": (patches, language, encoders, decoders, speech),
-    "convolutional networks": (classic, vision),
+    "transformers": _VIEWED_IN_PATCHES | {model.name for model in text.MODELS} - {"Mamba"},
+    "convolutional networks": {model.name for model in (*classic.MODELS, *images.MODELS)}
+    - _VIEWED_IN_PATCHES,
 }
-_OTHERS = {
-    "ViT": "transformers",
-    "EfficientNet": "convolutional networks",
-    "RegNet": "convolutional networks",
-    "Mamba": "",
-}
-_FAMILY = {
-    model.name: name
-    for name, modules in _FAMILIES.items()
-    for module in modules
-    for model in module.MODELS
-} | _OTHERS
+"""Who has a mean of their own."""
 
 
 def _reached(rows: Sequence[Row]) -> str:
@@ -94,8 +77,8 @@ def _reached(rows: Sequence[Row]) -> str:
                 ]
             )
         )
-    for family in _FAMILIES:
-        own = [row for row in rows if _FAMILY.get(row.model) == family]
+    for family, names in _FAMILIES.items():
+        own = [row for row in rows if row.model in names]
         if own:
             strict, loose = (
                 statistics.geometric_mean(_best(_ours(row, least)).ratio for row in own)
@@ -272,10 +255,11 @@ PART = Part(
     Row,
     document,
     lambda row: ", ".join(f"{case.name} {case.ratio:.2f}" for case in row.cases),
+    measure,
     budget=30.0,
     timeout=900.0,
     plot=drawn,
 )
 
 if __name__ == "__main__":
-    sys.exit(PART.measure(PART.parser().parse_args()))
+    workers.command(PART.run)

@@ -1,7 +1,4 @@
-"""One model in float32 and in lower precisions, in this process; prints a JSON line.
-
-``benchmarks.precision`` starts it.
-"""
+"""One model in float32 and in lower precisions, in this process."""
 
 from __future__ import annotations
 
@@ -16,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
-from benchmarks import workers
-from benchmarks.part import model_parser
 from benchmarks.peers import Run, onnxruntime_alone, openvino_alone, peers
 from benchmarks.precision import generation
 from benchmarks.precision.time_share import time_share
@@ -31,6 +26,7 @@ from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.widgets.comparison.limits import share_of_products
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Sequence
 
     from benchmarks.zoo.model import Built, Model
@@ -105,21 +101,19 @@ def backends(model: Model) -> list[str]:
     return [*here, *lowered]
 
 
-def measure(name: str, *, form: Form, budget: float) -> Row:
-    """Measure the machine, and compare all on one model of the zoo.
+def measure(name: str, given: argparse.Namespace) -> Row:
+    """Measure the machine, and compare all on one model of the zoo."""
+    with tempfile.TemporaryDirectory() as folder:
+        # The user's own races and measurements neither help nor are added to.
+        os.environ[disk_cache.FOLDER] = folder
+        return measured(name, given)
 
-    Parameters
-    ----------
-    name
-        Of the model.
-    form
-        At which size; on the CPU.
-    budget
-        Seconds for the comparison.
-    """
+
+def measured(name: str, given: argparse.Namespace) -> Row:
+    """The same with what is on disk."""
     machine = _quiet_machine()
     model = MEASURED[name]
-    built = model.build(form)
+    built = model.build(Form.of(given))
     listed = {each: each for each in backends(model)}
     races = not model.learns
     batches = () if model.learns else _other_images(built)
@@ -139,7 +133,7 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
             listed,
             kwargs=built.kwargs,
             check_on=batches,
-            budget=budget,
+            budget=given.budget,
             options={f"{BOUNDED}.accuracy": BOUND} if races else {},
             callables=peers(built, beside),
         ).record
@@ -289,21 +283,3 @@ PEERS = {
     "torchao's int8, torch.compile": Peer("int8", _torchao_int8),
     "ONNX Runtime's quantize_dynamic": Peer("int8", _onnxruntime_int8, exports=True),
 }
-
-
-def main() -> None:
-    """Print the row of one model."""
-    given = model_parser(
-        "One model in lower precisions, in this process.", 30.0, MEASURED
-    ).parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        # The user's own races and measurements neither help nor are added to.
-        os.environ[disk_cache.FOLDER] = folder
-        form = Form.of(given)
-        workers.go_through(
-            [given.model], lambda name: [measure(name, form=form, budget=given.budget)]
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -8,14 +8,12 @@ an engine is wrong.
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 import time
 from collections.abc import Sequence
 
 from tqdm import tqdm
 
-from benchmarks import machine
+from benchmarks import machine, workers
 from benchmarks.backends import ENGINES
 from benchmarks.packed_rows import PackedRows, of_any_machine
 from benchmarks.part import add_storing
@@ -82,6 +80,4 @@ def _run(engine: str, seeds: Sequence[int], bounds: Bounds, store: PackedRows) -
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

@@ -8,9 +8,9 @@ import torch
 from benchmarks.capture import __main__ as capture
 from benchmarks.capture import run
 from benchmarks.capture.row import Row
-from benchmarks.zoo.form import TINY
 from benchmarks.zoo.model import Built, Model
 
+QUICK = capture.PART.parser().parse_args(["--quick", "--budget", "0.5"])
 ROWS = (
     Row(
         "whole",
@@ -82,7 +82,7 @@ def test_operations_are_counted_where_they_ran(monkeypatch, module, inside, outs
         return Built(module(), (torch.ones(4),), {})
 
     monkeypatch.setitem(run.MODELS, "mine", Model("mine", "", build, build))
-    row = run.measure("mine", form=TINY, budget=0.5)
+    row = run.measure("mine", QUICK)
     assert (row.inside, row.outside, row.graph_calls) == (inside, outside, graphs)
     assert row.sizes == ((2, 1) if graphs > 1 else (1,))
     assert row.breaks

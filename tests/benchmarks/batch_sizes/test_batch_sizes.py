@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from benchmarks import workers
 from benchmarks.batch_sizes import __main__ as batch_sizes
 from benchmarks.batch_sizes.run import Row
-from benchmarks.workers import Bounds
 
 
 def test_the_page() -> None:
@@ -16,13 +12,3 @@ def test_the_page() -> None:
     assert "| A, onnxrt | 2.00 (4.00) | 1.50 (2.00) | 0.50 (1.00) | 0.75 |" in page
     assert "| B, onnxrt | No \\| row |" in page
     assert "**0.75**" in page
-
-
-@pytest.mark.sweep
-def test_a_tiny_model_for_real() -> None:
-    words = ["--model", "ResNet-18, onnxrt", "--quick"]
-    found = workers.answer("batch_sizes.run", words, Bounds(300))
-    assert not isinstance(found, str), found
-    row = Row.from_dict(found)
-    assert not row.error
-    assert len(row.seconds) == len(row.processor) == 3
