@@ -122,8 +122,7 @@ class Part(Generic[R]):
                 row = self.row.from_dict(found)
             rows[model] = Stored(row, machine.sentence(form))
             tqdm.write(f"{model}: {self.said(row)} {row.error}".rstrip())
-            packed.add({**row.to_dict(), "machine": rows[model].machine})
-            packed.save()
+            packed.keep({**row.to_dict(), "machine": rows[model].machine})
         ordered = [rows[model] for model in self.models if model in rows]
         if given.write:
             page = self.page([each.row for each in ordered], described(ordered))

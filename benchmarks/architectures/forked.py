@@ -13,13 +13,15 @@ import multiprocessing
 import os
 import resource
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.workers import Bounds, ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.connection import Connection
+
+R = TypeVar("R")
 
 _GIB = 1 << 30
 _COMMON = (
@@ -42,13 +44,13 @@ def prepare() -> None:
     logging.getLogger("transformers").setLevel(logging.ERROR)
 
 
-def answer(function: Callable[[], dict[str, Any]], bounds: Bounds) -> dict[str, Any] | str:
-    """What a function gives in a forked process, or why there is nothing.
+def answer(function: Callable[[], R], bounds: Bounds) -> R | str:
+    """The row that a function gives in a forked process, or why there is nothing.
 
     Parameters
     ----------
     function
-        Gives plain values.
+        Gives what can be sent from one process to another.
     bounds
         ``memory`` is that of addresses.
     """
@@ -58,7 +60,7 @@ def answer(function: Callable[[], dict[str, Any]], bounds: Bounds) -> dict[str, 
     child.start()
     # Only the child holds its end of the pipe: reading then fails once the child has died.
     writing.close()
-    found: dict[str, Any] | str | None = None
+    found: R | str | None = None
     with reading, contextlib.suppress(EOFError):
         late = not reading.poll(bounds.seconds)
         found = f"It had no result after {bounds.seconds:.0f} s." if late else reading.recv()
@@ -68,7 +70,7 @@ def answer(function: Callable[[], dict[str, Any]], bounds: Bounds) -> dict[str, 
     return ending(child.exitcode or 0, "") if found is None else found
 
 
-def _tell(function: Callable[[], dict[str, Any]], writing: Connection, bounds: Bounds) -> None:
+def _tell(function: Callable[[], object], writing: Connection, bounds: Bounds) -> None:
     try:
         _settle(bounds)
         writing.send(_told(function))
@@ -87,7 +89,7 @@ def _settle(bounds: Bounds) -> None:
     warnings.simplefilter("ignore")
 
 
-def _told(function: Callable[[], dict[str, Any]]) -> dict[str, Any] | str:
+def _told(function: Callable[[], object]) -> object:
     try:
         return function()
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer

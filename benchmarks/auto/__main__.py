@@ -7,8 +7,7 @@ what people run without us are compared in one interleaved schedule. Rows are st
 from __future__ import annotations
 
 from benchmarks import workers
-from benchmarks.auto.row import Row
-from benchmarks.auto.run import measure
+from benchmarks.auto.run import Row, measure
 from benchmarks.auto.table import document, drawn, shown
 from benchmarks.part import Part
 from benchmarks.zoo import MODELS

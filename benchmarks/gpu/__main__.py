@@ -71,8 +71,7 @@ class Study:
         with self._lock:
             if row.outcome == "not run" and (row.part, row.name) in self._store:
                 return
-            self._store.add(row.to_dict())
-            self._store.save()
+            self._store.keep(row.to_dict())
         if row.outcome not in _QUIET:
             print(f"{row.part}: {row.name}: {row.outcome} {row.reason}", flush=True)
 

@@ -54,8 +54,8 @@ def page(rows: Sequence[Row], machine: str) -> str:
         different=sum(bool(row.differences) for _, _, row in good),
         count=len(good),
         rows=table(
-            "Notebook, Library, Backend, Plain s, First s, Limit s, Within, Plain CPU s,"
-            " First CPU s, Cells, Under, Compared, Different",
+            "Notebook | Library | Backend | Plain s | First s | Limit s | Within | Plain CPU s"
+            " | First CPU s | Cells | Under | Compared | Different",
             [
                 [notebook, row.library, backend, f"{row.plain:.1f}", f"{row.first:.1f}",
                  f"{row.limit:.1f}", "yes" if row.first <= row.limit else "no",
@@ -66,15 +66,15 @@ def page(rows: Sequence[Row], machine: str) -> str:
         ),
         machine=machine,
         differences=table(
-            "Notebook, Backend, What differs",
+            "Notebook | Backend | What differs",
             [[n, backend, cell(said)] for n, backend, row in good for said in row.differences],
         ),
         slowest=table(
-            "Notebook, Backend, What the report says",
+            "Notebook | Backend | What the report says",
             [[notebook, backend, cell(row.slowest)] for notebook, backend, row in good],
         ),
         wrong=table(
-            "Notebook, Backend, What was said",
+            "Notebook | Backend | What was said",
             [[n, f"`{b}`", cell(row.error)] for b, n, row in named if row.error],
         ),
     )  # fmt: skip

@@ -11,7 +11,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from benchmarks import workers
-from benchmarks.markdown import cell, line
+from benchmarks.markdown import cell, table
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
 from benchmarks.precision.run import BOUNDED, MEASURED, PEERS, Case, Row, measure
@@ -57,25 +57,27 @@ _FAMILIES = {
 """Who has a mean of their own."""
 
 
+_REACHED = (
+    "model | best at cosine >= 0.9999: | `auto`, of it: | best at >= 0.999: "
+    "| bf16, of the best peer: | int8, of the best peer:"
+)
+
+
 def _reached(rows: Sequence[Row]) -> str:
-    heads = ["model", "best at cosine >= 0.9999", "`auto`, of it", "best at >= 0.999"]
-    heads += ["bf16, of the best peer", "int8, of the best peer"]
-    lines = [line(heads), "|---|--:|--:|--:|--:|--:|"]
+    lines = []
     for row in rows:
         best = _best(_ours(row, 0.9999))
         raced = [case for case in row.cases if case.name == BOUNDED]
         chosen = (raced[0].ratio or 1.0) if raced else None
         lines.append(
-            line(
-                [
-                    row.model,
-                    f"{best.name} {best.ratio:.2f}",
-                    "" if chosen is None else f"{chosen:.2f}, {chosen / best.ratio:.0%}",
-                    "{0.name} {0.ratio:.2f}".format(_best(_ours(row, 0.999))),
-                    _of_peer(row, "bf16"),
-                    _of_peer(row, "int8"),
-                ]
-            )
+            [
+                row.model,
+                f"{best.name} {best.ratio:.2f}",
+                "" if chosen is None else f"{chosen:.2f}, {chosen / best.ratio:.0%}",
+                "{0.name} {0.ratio:.2f}".format(_best(_ours(row, 0.999))),
+                _of_peer(row, "bf16"),
+                _of_peer(row, "int8"),
+            ]
         )
     for family, names in _FAMILIES.items():
         own = [row for row in rows if row.model in names]
@@ -86,8 +88,8 @@ def _reached(rows: Sequence[Row]) -> str:
             )
             chosen = _mean(own, BOUNDED)
             means = [f"**{strict:.2f}**", f"**{chosen:.2f}**", f"**{loose:.2f}**", "", ""]
-            lines.append(line([f"**geometric mean of {len(own)} {family}**", *means]))
-    return "\n".join(lines)
+            lines.append([f"**geometric mean of {len(own)} {family}**", *means])
+    return table(_REACHED, lines)
 
 
 _EAGER = Case("eager", "measured", ratio=1.0)
@@ -136,16 +138,16 @@ def _share(case: Case) -> str:
 
 def _limits(rows: Sequence[Row], failed: Sequence[Row]) -> str:
     precisions = list(dict.fromkeys(name for row in rows for name, _ in row.limits))
-    lines = [
-        f"| model | eager, ms | products | limit, ms: {' | '.join(precisions)} |",
-        f"|---|--:|--:|{'--:|' * len(precisions)}",
-    ]
+    columns = "".join(f" | {name}:" for name in precisions[1:])
+    lines = []
     for row in rows:
         known = dict(row.limits)
         limits = [f"{known[name] * 1e3:.2f}" if name in known else "" for name in precisions]
         asked = amount(row.operations, "FLOP")
-        lines.append(line([row.model, f"{row.eager_seconds * 1e3:.2f}", asked, *limits]))
-    return "\n".join([*lines, *(line([row.model, row.error]) for row in failed)])
+        lines.append([row.model, f"{row.eager_seconds * 1e3:.2f}", asked, *limits])
+    lines += [[row.model, row.error] for row in failed]
+    first = precisions[0] if precisions else ""
+    return table(f"model | eager, ms: | products: | limit, ms: {first}:{columns}", lines)
 
 
 def _table(
@@ -156,14 +158,14 @@ def _table(
     mean: bool = False,
 ) -> str:
     names = names or _known(rows)
-    lines = [f"| model | {' | '.join(names)} |", f"|---|{'--:|' * len(names)}"]
+    lines = []
     for row in rows:
         cases = {case.name: case for case in row.cases}
-        lines.append(line([row.model, *(_said(cases.get(name), told) for name in names)]))
+        lines.append([row.model, *(_said(cases.get(name), told) for name in names)])
     if mean and rows:
         means = [f"**{_mean(rows, name):.2f}**" for name in names]
-        lines.append(line(["**geometric mean**", *means]))
-    return "\n".join(lines)
+        lines.append(["**geometric mean**", *means])
+    return table(" | ".join(["model", *(f"{name}:" for name in names)]), lines)
 
 
 def _said(case: Case | None, told: Callable[[Case], str]) -> str:

@@ -8,6 +8,7 @@ import os
 import tempfile
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -231,14 +232,6 @@ def _torchao_int8(built: Built) -> Run:
     return compiled
 
 
-def _openvino_bf16(built: Built) -> Run:
-    return openvino_alone(built, "bf16")
-
-
-def _onnxruntime_int8(built: Built) -> Run:
-    return onnxruntime_alone(built, _quantised)
-
-
 def _in_bfloat16(module: Run) -> Run:
     def cast(value: torch.Tensor) -> torch.Tensor:
         return value.bfloat16() if value.is_floating_point() else value
@@ -278,8 +271,12 @@ PEERS = {
     "model.bfloat16()": Peer("bf16", _half),
     "model.bfloat16(), torch.compile": Peer("bf16", _compiled_half),
     "autocast": Peer("bf16", _autocast),
-    "OpenVINO, its hint bf16": Peer("bf16", _openvino_bf16, exports=True),
+    "OpenVINO, its hint bf16": Peer(
+        "bf16", partial(openvino_alone, precision="bf16"), exports=True
+    ),
     "torch's dynamic int8": Peer("int8", _dynamic_int8),
     "torchao's int8, torch.compile": Peer("int8", _torchao_int8),
-    "ONNX Runtime's quantize_dynamic": Peer("int8", _onnxruntime_int8, exports=True),
+    "ONNX Runtime's quantize_dynamic": Peer(
+        "int8", partial(onnxruntime_alone, change=_quantised), exports=True
+    ),
 }

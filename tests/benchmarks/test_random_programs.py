@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from benchmarks.backends import ENGINES
-from benchmarks.random_programs import judge, run, sequences, table
+from benchmarks.random_programs import __main__ as command
+from benchmarks.random_programs import judge, sequences, table
 from benchmarks.random_programs.check import Row, check
 from benchmarks.random_programs.generate import CALLS, program
 from benchmarks.random_programs.program import Program
@@ -137,8 +138,8 @@ def test_a_process_that_dies_or_hangs_costs_one_row(monkeypatch):
         (1, Ended("The process was ended by SIGABRT.")),
         (2, Ended("It had no result.", late=True)),
     ]
-    monkeypatch.setattr(run.workers, "rows", lambda *_, **__: iter(told))
-    found = list(run.rows("e", [0, 1, 2], Bounds()))
+    monkeypatch.setattr(command.workers, "rows", lambda *_, **__: iter(told))
+    found = list(command.rows("e", [0, 1, 2], Bounds()))
     assert [(row.seed, row.status) for row in found] == [
         (0, "wrong"),
         (0, "wrong"),
