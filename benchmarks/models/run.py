@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
-from benchmarks import workers
+from benchmarks import float64, workers
 from benchmarks.cuts import Cuts
 from benchmarks.models.row import Note, Row
 from benchmarks.zoo import MODELS
@@ -154,14 +154,7 @@ def _shaken(built: Built, calls: Sequence[tuple[Any, Any]], expected: Sequence[A
     """
     farthest = 0.0
     for seed in range(_SHAKES):
-        draws = torch.Generator().manual_seed(seed)
-
-        def shake(tensor: torch.Tensor, draws: torch.Generator = draws) -> torch.Tensor:
-            if not tensor.is_floating_point():
-                return tensor
-            noise = torch.randn(tensor.shape, generator=draws).to(tensor.device)
-            return tensor * (1 + torch.finfo(tensor.dtype).eps / 2 * noise)
-
+        shake = float64.rounded(seed)
         moved = [(mapped(args, shake), mapped(kwargs, shake)) for args, kwargs in calls]
         with built.gradients():
             found = _called(built.module, built.module, moved)
